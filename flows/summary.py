@@ -143,7 +143,5 @@ class RunSummary:
     def _enrichment_problems(self) -> list[str]:
         if self.enriched is None:
             return []
-        return [
-            *self.enriched.problems,
-            *([self.enriched.stopped] if self.enriched.stopped else []),
-        ]
+        last = [self.enriched.stopped, self.filtered.problem if self.filtered else ""]
+        return [*self.enriched.problems, *filter(None, last)]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.errors import ConfigurationError, PegboardError, StoreError
+from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
 from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
@@ -20,6 +20,7 @@ from tasks.enrichment.figures import (
     actual_figures,
     estimate,
     failure_messages,
+    rejection_messages,
     stale_prompts,
     stop_message,
 )
@@ -29,7 +30,7 @@ from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.request_builder import EnrichOptions, build_requests
-from tasks.enrichment.requests import RequestSet, accepted_values
+from tasks.enrichment.requests import AcceptedValues, RequestSet
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
@@ -96,17 +97,26 @@ def enrich_tools(
     if isinstance(run.stopped, StoreError):
         raise run.stopped
     seconds = time.monotonic() - started
+    values = AcceptedValues(ledger)
+    enrichments = _collect(configuration, requests, values)
+    actual = actual_figures(requests, ledger, run, client, seconds)
+    mostly_rejected = rejection_messages(actual)
     enriched = Enriched(
-        enrichments=_collect(configuration, requests, ledger),
+        enrichments=enrichments,
         estimate=expected,
-        actual=actual_figures(requests, ledger, run, client, seconds),
-        problems=tuple(failure_messages(run)),
+        actual=actual | {"kept": dict(values.kept)},
+        problems=(*failure_messages(run), *mostly_rejected),
         stopped=stop_message(run.stopped, requests, ledger),
     )
     if run.stopped is not None and settings.incomplete == "stop":
         raise type(run.stopped)(
             f"{enriched.stopped} Nothing was published. Replies are stored: run again to continue "
             "from here, or set incomplete = 'publish' under [enrich] to publish with what there is."
+        )
+    if mostly_rejected and settings.incomplete == "stop":
+        raise CompletionError(
+            f"{' '.join(mostly_rejected)} Nothing was published. Change the prompt or the model, "
+            "or set incomplete = 'publish' under [enrich] to publish without them."
         )
     return enriched
 
@@ -176,12 +186,12 @@ def _neighbours(
 
 
 def _collect(
-    configuration: Configuration, requests: RequestSet, ledger: LakeLedger
+    configuration: Configuration, requests: RequestSet, accepted: AcceptedValues
 ) -> EnrichmentSet:
     tools: dict[str, Enrichment] = {}
     agents: dict[str, str] = {}
     for chain in requests.chains:
-        values = accepted_values(chain, ledger)
+        values = accepted.of(chain)
         subject = chain[0].subject
         if "agents" in values:
             agents[subject] = values["agents"]

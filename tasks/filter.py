@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
+from pegboard.errors import CompletionError
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
 from pegboard.search.cosine import paired_cosines, rank_owners
 from tasks.embed import encoder_for
 from tasks.enrichment.consistency import leave_one_out, rank_progress
 from tasks.enrichment.enrichment_sets import EnrichmentSet, read_enrichments, write_enrichments
+from tasks.enrichment.figures import MIN_JUDGED
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
@@ -114,6 +116,16 @@ class Filtered:
     reverted: tuple[RevertedDescription, ...] = ()
 
     @property
+    def problem(self) -> str:
+        """A sentence where most questions were dropped; else empty."""
+        if self.questions < MIN_JUDGED or 2 * self.kept >= self.questions:
+            return ""
+        return (
+            f"Most generated questions do not find their tool, or repeat others: "
+            f"{self.questions - self.kept} of {self.questions} were dropped."
+        )
+
+    @property
     def reports(self) -> tuple[str, ...]:
         """Sentences for a person."""
         return tuple(str(report) for report in (*self.hidden, *self.reverted))
@@ -160,17 +172,42 @@ def filter_enrichments(
 
     Args:
         encoder: replaces that of the default index.
+
+    Raises:
+        CompletionError: most questions were dropped, and `incomplete` is `stop`.
     """
     settings = configuration.enrich
     assert settings is not None, "nothing is generated without [enrich]"
     encoder = encoder or encoder_for(configuration.index(configuration.default))
-    requests = max(settings.questions, *(index.questions for index in configuration.indexes))
-    limits = [requests, settings.keep_within, settings.collision]
+    limits = [_requests_of(configuration), settings.keep_within, settings.collision]
     name = digest([FILTER_VERSION, dict(snapshots), generated.path, encoder.fingerprint, limits])
     lake = Lake(configuration.uri)
-    if done := lake.read_json(f"filtered/{name}.json"):
-        return Filtered.from_dict(done)
+    done = lake.read_json(f"filtered/{name}.json")
+    filtered = (
+        Filtered.from_dict(done)
+        if done
+        else _filter(lake, name, configuration, snapshots, generated, encoder)
+    )
+    if filtered.problem and settings.incomplete == "stop":
+        raise CompletionError(
+            f"{filtered.problem} Nothing was published. {lake.uri}/{filtered.path} has each with "
+            "the tool that it finds. Change the prompt or the model, or set incomplete = 'publish' "
+            "under [enrich] to publish those that are left."
+        )
+    return filtered
 
+
+def _filter(
+    lake: Lake,
+    name: str,
+    configuration: Configuration,
+    snapshots: Mapping[str, str],
+    generated: EnrichmentSet,
+    encoder: Encoder,
+) -> Filtered:
+    settings = configuration.enrich
+    assert settings is not None
+    requests = _requests_of(configuration)
     enrichments, agents = read_enrichments(lake, generated.path)
     texts = _read_texts(lake, snapshots, enrichments, requests)
     k = max(MIN_K, ceil(settings.keep_within * len(texts.tools)))
@@ -191,6 +228,13 @@ def filter_enrichments(
     lake.write(filtered.path, _frame(texts, questions, k))
     lake.write_json(f"filtered/{name}.json", filtered.to_dict())
     return filtered
+
+
+def _requests_of(configuration: Configuration) -> int:
+    """Return how many of the catalog's requests are looked at of each tool."""
+    assert configuration.enrich is not None
+    indexed = [index.questions for index in configuration.indexes]
+    return max(configuration.enrich.questions, *indexed)
 
 
 @dataclass(slots=True)

@@ -146,6 +146,8 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
             lines.append(f"  {product}: {written}{rejected}, {part['pending']} to ask for")
         else:
             completed = f", {actual['completed'].get(product, 0)} completed"
+            if kept := actual["kept"].get(product):
+                completed += f", {kept} kept of an earlier prompt or model"
             lines.append(f"  {product}: {written}{rejected}{completed}{_rejected(actual, product)}")
     tokens = estimate["prompt_tokens"] + estimate["completion_tokens"]
     about = f"about {estimate['calls']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"

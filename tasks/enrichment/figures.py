@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ SAMPLED_PROMPTS = 40
 MIN_REPLIES = 20
 """From so many replies on, the ledger knows better than a table how long they are."""
 SHOWN_FAILURES = 5
+MIN_JUDGED = 10
+"""Of fewer replies or questions it is not said that most are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +199,20 @@ def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[Configuratio
         )
         for (path, version), count in sorted(stale.items())
     ]
+
+
+def rejection_messages(actual: Mapping[str, Any]) -> list[str]:
+    """Return a sentence for each product most of whose replies were rejected."""
+    messages: list[str] = []
+    for product, reasons in actual["rejected"].items():
+        count, accepted = sum(reasons.values()), actual["accepted"].get(product, 0)
+        if count + accepted >= MIN_JUDGED and count > accepted:
+            shown = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
+            messages.append(
+                f"Most replies for {product} were rejected: {count} of {count + accepted} "
+                f"({shown})."
+            )
+    return messages
 
 
 def failure_messages(run: LiveRun) -> list[str]:

@@ -29,7 +29,9 @@ class StoredReply:
     """One reply, and what was made of it.
 
     Attributes:
-        key: what was asked: product, subject, prompt version, model, parameters.
+        key: the request's key: product, content, prompt version, model, parameters.
+        content: the digest of what the reply is about; replies to an earlier prompt or model have
+            the same.
         prompt: the version and digest of the prompt file.
         model, answered_by: the configured model, and the one that answered.
         shown: the neighbours in the prompt, as `id@digest`.
@@ -52,6 +54,7 @@ class StoredReply:
     reason: str = ""
     detail: str = ""
     dropped: str = "[]"
+    content: str = ""
     raw: str = ""
     finish_reason: str = ""
     prompt_tokens: int = 0

@@ -19,7 +19,7 @@ class LiveRun:
     """One live run.
 
     Attributes:
-        completed: requests that got their final reply in this run, by product.
+        completed: requests whose reply was accepted in this run, by product.
         failures: requests without a reply, with the error.
         stopped: why the run ended early, if it did.
     """
@@ -84,7 +84,7 @@ class LiveRun:
             stored = request.judge_reply(call.step, reply, self._ledger.run)
             await self._ledger.add(stored)
             if stored.final:
-                self.completed[request.product] += 1
+                self.completed[request.product] += stored.value is not None
                 budget = self._client.budget
                 spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
                 progress.advance("enrich", text=spent)

@@ -211,6 +211,7 @@ class _Builder:
             product=product,
             subject=subject,
             key=digest(product, content, settings.model, wording, parameters),
+            content=digest(product, content),
             prompts=prompts,
             values=lambda accepted: {"count": count, **self.common_values, **values(accepted)},
             about=about,

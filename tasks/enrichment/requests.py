@@ -5,6 +5,7 @@ and turns a reply into an entry of the ledger. So a run that was killed continue
 where it stopped."""
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -51,6 +52,7 @@ class ProductRequest:
     Attributes:
         subject: the id of the tool or agent.
         key: identifies the request in the ledger.
+        content: the digest of what it is about, whatever the prompt and the model.
         values: the prompt's values, given what was accepted so far. Called when something is to be
             asked, which for most requests of most runs is never.
         about: what a reply is judged by.
@@ -63,6 +65,7 @@ class ProductRequest:
     product: Product
     subject: str
     key: str
+    content: str
     prompts: ProductPrompts
     values: Callable[[Accepted], Mapping[str, Any]]
     about: Subject
@@ -115,6 +118,7 @@ class ProductRequest:
             prompt=self.wording,
             model=self.prompts.settings.model,
             shown=self.shown,
+            content=self.content,
             run=run,
         )
         if step == "think":
@@ -182,14 +186,32 @@ class RequestSet:
         return any(request.final_reply(ledger) is None for request in self)
 
 
-def accepted_values(chain: Chain, ledger: LakeLedger) -> dict[Product, Any]:
-    """Return the accepted values of a chain by product."""
-    values: dict[Product, Any] = {}
-    for request in chain:
-        reply = request.final_reply(ledger)
-        if reply is not None and reply.value is not None:
-            values[request.product] = json.loads(reply.value)
-    return values
+class AcceptedValues:
+    """The accepted values of requests, and what an earlier prompt or model wrote until they exist.
+
+    Attributes:
+        kept: values that are an earlier prompt's or model's, by product.
+    """
+
+    def __init__(self, ledger: LakeLedger) -> None:
+        self.kept: Counter[Product] = Counter()
+        self._ledger = ledger
+        self._earlier: dict[tuple[str, str], StoredReply] = {}
+        for reply in sorted(ledger.all(), key=lambda reply: reply.at):
+            if reply.value is not None and reply.content:
+                self._earlier[reply.product, reply.content] = reply
+
+    def of(self, chain: Chain) -> dict[Product, Any]:
+        """Return the values of a chain by product."""
+        values: dict[Product, Any] = {}
+        for request in chain:
+            reply = request.final_reply(self._ledger)
+            if reply is None or reply.value is None:
+                reply = self._earlier.get((request.product, request.content))
+                self.kept[request.product] += reply is not None
+            if reply is not None and reply.value is not None:
+                values[request.product] = json.loads(reply.value)
+        return values
 
 
 def stored_reply(reply: ChatReply, *, model: str, **fields: Any) -> StoredReply:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pegboard.errors import CompletionError
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
@@ -85,7 +86,7 @@ class Shop:
         configuration = self.workshop.configure(
             f'[enrich]\nmodel = "openai/none"\n{enrich}', f'{CATALOG}columns.examples = "examples"'
         )
-        self.snapshot = take_snapshot(configuration, "shop").digest
+        self.snapshot = take_snapshot(configuration, "shop", allow_removal=True).digest
         ids = {
             f"shop/desk/{name}": one if isinstance(one, Enrichment) else Enrichment(questions=one)
             for name, one in enrichments.items()
@@ -230,6 +231,21 @@ def test_twins_do_not_drop_each_others_questions_and_equal_tools_are_tied(shop):
     assert shop.questions(shop.filter(questions, {**TOOLS, **twins})) == questions
     (question,) = shop.judged(shop.filter({"taxi": ("order a taxi",)}, ten))
     assert question["rank"] == 1
+
+
+def test_a_release_is_not_made_of_questions_most_of_which_do_not_find_their_tool(shop):
+    unlike = [tuple(texts[number] for texts in GOOD.values()) for number in (0, 1)]
+    again = tuple(f"please {text}" for text in unlike[0])
+    questions = {"play_music": unlike[0], "send_mail": unlike[1], "translate": again}
+
+    with pytest.raises(CompletionError, match=r"of 12 were dropped\. Nothing was published"):
+        shop.filter(questions)
+    with pytest.raises(CompletionError, match="of 12 were dropped"):  # from the lake
+        shop.filter(questions)
+    filtered = shop.filter(questions, enrich='incomplete = "publish"')
+
+    assert filtered.problem.startswith("Most generated questions do not find their tool")
+    assert filtered.kept < 6
 
 
 def test_a_collision_is_reported_as_such(shop):

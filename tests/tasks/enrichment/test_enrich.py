@@ -17,6 +17,7 @@ from tasks.enrichment.request_builder import EnrichOptions
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
 QUESTIONS = 'products = ["questions"]\n'
 SMALL_BUDGET = f"{QUESTIONS}max_tokens = 3000\nmax_reply_tokens = 200\nconcurrency = 1\n"
+NEW_QUESTIONS = {"questions": ["How do I get this one into the ground?", "dig it in for me"]}
 WORDS = [
     "alder", "birch", "cedar", "dahlia", "elm", "fern", "gorse", "hazel", "iris", "juniper",
     "kale", "lilac", "maple", "nettle", "oak", "pine", "quince", "rose", "sage", "thyme",
@@ -250,6 +251,7 @@ def test_a_reply_is_repaired_once_and_every_step_is_in_the_ledger(
     assert rows.get_column("step").to_list() == steps
     assert again.calls == []  # a rejected request is not bought again, unless that is requested
     assert result.actual["accepted"] == ({} if rejected else {"questions": 1})
+    assert result.actual["completed"] == {"questions": int(not rejected)}
     assert result.actual["rejected"] == ({"questions": rejected} if rejected else {})
     enrich(configuration, again, retry_rejected=True)
     assert len(again.calls) == len(rejected)
@@ -295,6 +297,38 @@ def test_with_incomplete_publish_a_budget_leaves_what_there_is(garden, enrich):
     result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), Writer())
     assert 0 < result.enrichments.tools < 20
     assert "max_tokens = 3000" in result.stopped
+
+
+def test_with_incomplete_publish_earlier_questions_stay_until_new_ones_replace_them(
+    workshop, garden, enrich
+):
+    first = enrich(garden(extra=QUESTIONS), Writer())
+    before, _ = read_enrichments(workshop.lake, first.enrichments.path)
+    edit_prompt(workshop, "questions", new_version)
+    writer = Writer(**{f"{name}_planter": [NEW_QUESTIONS] for name in WORDS})
+
+    result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), writer)
+
+    after, _ = read_enrichments(workshop.lake, result.enrichments.path)
+    replaced = {tool for tool in after if after[tool] != before[tool]}
+    assert after.keys() == before.keys()
+    assert 0 < len(replaced) == len(writer.calls) < 20
+    assert result.actual["completed"] == {"questions": len(replaced)}
+    assert result.actual["kept"] == {"questions": 20 - len(replaced)}
+
+
+@pytest.mark.parametrize("incomplete", ["stop", "publish"])
+def test_a_release_is_not_made_of_replies_most_of_which_were_rejected(garden, enrich, incomplete):
+    refused = {f"{name}_planter": ["I'm sorry, I can't help with that."] * 2 for name in WORDS[:11]}
+    configuration = garden(extra=f'{QUESTIONS}incomplete = "{incomplete}"\n')
+    message = "Most replies for questions were rejected: 11 of 20 (11 refusal)."
+
+    if incomplete == "stop":
+        for writer in (Writer(**refused), Writer()):  # the second run has nothing to ask
+            with pytest.raises(CompletionError, match=re.escape(f"{message} Nothing was")):
+                enrich(configuration, writer)
+    else:
+        assert enrich(configuration, Writer(**refused)).problems == (message,)
 
 
 def test_verdicts_on_dependencies_are_part_of_the_enrichment(workshop, enrich):
