@@ -14,6 +14,7 @@ from tasks.maintain import IndexSizes
 SHARED = {"service_app", "gateway_upstream", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
+    "formats": "{board}",
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "incremental": "--tools 200 --change 0.1",
@@ -57,13 +58,13 @@ def test_every_benchmark_is_called_here():
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
-def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
+def test_a_benchmark_runs_to_its_end(name, call, board_uri, monkeypatch):
     monkeypatch.setattr(llm, "CALLS", 3)
     monkeypatch.setattr(start, "TEXTS", 10)
     # Few rows, and indices as for many.
     monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
 
-    assert call(name, TINY[name]).strip()
+    assert call(name, TINY[name].format(board=board_uri)).strip()
 
 
 @pytest.mark.slow
