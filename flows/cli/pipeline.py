@@ -7,6 +7,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from flows.cli.costs import register_costs
 from flows.cli.options import (
     add_command,
     add_config_option,
@@ -77,6 +78,7 @@ def register(subparsers: Subparsers) -> None:
         "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
     )
     register_prompts(subparsers)
+    register_costs(subparsers)
 
 
 def configured_board() -> str | None:

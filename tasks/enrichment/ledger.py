@@ -89,7 +89,7 @@ class _LakeStorage:
         replies = [
             reply
             for path in self._lake.files("ledger/open", "jsonl")
-            for reply in self._journal(path)
+            for reply in self.journal(path)
         ]
         for path in self._lake.files("ledger"):
             replies += _from_frame(self._lake.read(path))
@@ -113,14 +113,14 @@ class _LakeStorage:
         ages = self._lake.ages("ledger/open", "jsonl")
         abandoned = [path for path, age in ages.items() if age > ABANDONED_SECONDS]
         journals = list(dict.fromkeys([*self._own, *abandoned]))
-        rows = [asdict(reply) for path in journals for reply in self._journal(path)]
+        rows = [asdict(reply) for path in journals for reply in self.journal(path)]
         if rows:
             self._lake.write(f"ledger/{digest(rows)}.parquet", _to_frame(rows))
         for path in journals:
             self._lake.delete(path)
         self._own = []
 
-    def _journal(self, path: str) -> list[StoredReply]:
+    def journal(self, path: str) -> list[StoredReply]:
         """Return the replies in a journal; none if another run closed it since it was listed."""
         try:
             text = self._lake.read_text(path)
@@ -155,3 +155,41 @@ def _to_frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
     kinds |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pl.Int64)
     kinds |= dict.fromkeys(("cost_usd", "seconds"), pl.Float64)
     return pl.DataFrame(rows, schema=kinds)
+
+
+def paid_replies(lake: Lake) -> "pl.DataFrame":
+    """Return what every reply of the ledger cost, those of runs under way included.
+
+    Columns: product, answered_by, run, at, value, prompt_tokens, completion_tokens, cost_usd.
+    """
+    import polars as pl
+
+    columns = ["product", "answered_by", "run", "at", "value"]
+    columns += ["prompt_tokens", "completion_tokens", "cost_usd"]
+    storage = _LakeStorage(lake)
+    journals = lake.files("ledger/open", "jsonl")  # first, as in `load`
+    open_replies = [asdict(reply) for path in journals for reply in storage.journal(path)]
+    frames = [lake.read(path, [*columns, "key", "step"]) for path in lake.files("ledger")]
+    replies = pl.concat([*frames, _to_frame(open_replies).select(*columns, "key", "step")])
+    return replies.unique(["key", "step", "run", "at"]).select(columns)
+
+
+def cost_sums(replies: "pl.DataFrame", *by: str) -> list[dict[str, Any]]:
+    """Return the sums of replies by columns, or one for all, in the order of their first reply.
+
+    `unpriced` counts the replies whose price is unknown; `cost_usd` leaves them out.
+    """
+    import polars as pl
+
+    sums = [
+        pl.col("at").min().fill_null("").alias("first"),
+        pl.len().alias("replies"),
+        pl.col("value").is_not_null().sum().alias("accepted"),
+        pl.col("prompt_tokens").sum(),
+        pl.col("completion_tokens").sum(),
+        pl.col("cost_usd").sum().round(6),
+        pl.col("cost_usd").is_null().sum().alias("unpriced"),
+    ]
+    if not by:
+        return replies.select(sums).to_dicts()
+    return replies.group_by(by).agg(sums).sort("first", *by).to_dicts()

@@ -1,29 +1,18 @@
 """What a report shows of the run that made a release, and what the lake still has of it later."""
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegboard.errors import StoreError
 from pegboard.store.releases import Release
+from tasks.enrichment.ledger import cost_sums, paid_replies
 from tasks.lake.files import Lake
 from tasks.report.excerpts import LONG, excerpt, first_rows
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MAX_REJECTED = 1_000
 """Rejected rows in a report's JSON, so that the report can be made again without the run."""
 MAX_NAMED = 50
 """Overridden tools and problems in a report's JSON."""
-LEDGER_COLUMNS = [
-    "product",
-    "answered_by",
-    "value",
-    "final",
-    "prompt_tokens",
-    "completion_tokens",
-    "cost_usd",
-]
 RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "filter", "seconds")
 
 
@@ -151,24 +140,8 @@ def _products(enrichment: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def _ledger(lake: Lake) -> dict[str, Any] | None:
     """The sums over every reply that was ever stored for this board; None if there is none."""
-    import polars as pl
-
-    frames = [lake.read(path, LEDGER_COLUMNS) for path in lake.files("ledger")]
-    if not frames:
+    replies = paid_replies(lake)
+    if replies.is_empty():
         return None
-    replies = pl.concat(frames)
-    rows = replies.group_by("product", "answered_by").agg(*_sums()).sort("product", "answered_by")
-    return {**replies.select(*_sums()).row(0, named=True), "rows": rows.to_dicts()}
-
-
-def _sums() -> "list[pl.Expr]":
-    import polars as pl
-
-    return [
-        pl.len().alias("replies"),
-        pl.col("value").is_not_null().sum().alias("accepted"),
-        pl.col("prompt_tokens").sum(),
-        pl.col("completion_tokens").sum(),
-        pl.col("cost_usd").sum().round(6),
-        pl.col("cost_usd").is_null().sum().alias("unpriced"),
-    ]
+    rows = cost_sums(replies, "product", "answered_by")
+    return {**cost_sums(replies)[0], "rows": rows}
