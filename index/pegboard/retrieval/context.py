@@ -1,4 +1,4 @@
-"""One request while it is answered: its searches, and what the parts of a strategy may use."""
+"""The state of one request: its searches, and the `Context` of the parts that work on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class IndexResult:
-    """What the search of one query in one index found, by `vector` (cosine), `text` (BM25) and, if
-    both were searched, `ranker`, with what that weighed.
+    """The rankings of one query in one index: by `vector` (cosine), `text` (BM25) and, if both were
+    searched, `ranker`, with the candidates that it scored.
     """
 
     query: str
@@ -55,7 +55,7 @@ class Searches:
 
     @property
     def scorers(self) -> list[str]:
-        """What the modes search by: `vector`, `text` or both."""
+        """The scorers that the modes need: `vector`, `text` or both."""
         modes = set(self.modes)
         return [scorer for scorer in ("vector", "text") if modes & {"hybrid", scorer}]
 
@@ -114,8 +114,7 @@ class Searches:
 
 @dataclass(slots=True)
 class RequestContext:
-    """One request while it is answered, and the `Context` of its parts; see there for what is
-    described there.
+    """The state of one request, and the `Context` of its parts, which documents the rest.
 
     Attributes:
         request: as it was last rewritten.
@@ -186,8 +185,8 @@ class RequestContext:
     def probabilities(self) -> dict[str, float] | None:
         """How likely each tool found so far fits; None where the index is not calibrated.
 
-        What a part of the request found counts with the mean of its score and that of the whole, if
-        the whole was searched: a part alone may fit what the request does not mean.
+        If the whole request was searched, a tool found for a step has the mean of both scores: what
+        fits a step alone may not fit the request.
         """
         best: dict[str, float] = {}
         whole = {one.index: one for one in self.results if one.query == self.request.text}

@@ -1,6 +1,4 @@
-"""Runs a strategy: transforms, searches, fusion and refinement of each step, then over the steps.
-
-Written down: transforms -> searches -> `fuse_queries` and `refine_step` for each step ->
+"""Runs a strategy: transforms -> searches -> `fuse_queries` and `refine_step` for each step ->
 `fuse_steps` -> `refine`.
 """
 
@@ -58,7 +56,7 @@ async def _transform(strategy: Strategy, state: RequestContext) -> list[Query]:
         with _traced(state, part.part, "transform") as trace:
             queries = await part.transform(queries, state.of_part(trace)) or queries
             trace.queries = tuple(query.text for query in queries)
-        # Later parts see the request as it was rewritten, whatever stands in their prompts.
+        # All later parts work with the rewritten request.
         for query in queries:
             if query.step == 0 and query.role == "rewrite" and query.text.strip():
                 state.request = replace(state.request, text=query.text)

@@ -1,7 +1,7 @@
 """How a strategy runs: blocking in the caller's thread, or beside an event loop.
 
-The parts of a strategy are coroutines, written once. Where nothing waits for an LLM, `drive` runs
-them to their end without an event loop: then nothing in them ever suspends.
+The parts of a strategy are coroutines. Without an LLM none of them suspends, so `drive` runs them
+to completion without an event loop.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ Value = TypeVar("Value")
 
 
 class Execution(Protocol):
-    """Runs what takes a while, one way or the other."""
+    """Runs blocking calls and awaitables for a strategy."""
 
     async def run(self, call: Callable[[], Value]) -> Value:
         """Return what a blocking call returns."""
@@ -25,7 +25,7 @@ class Execution(Protocol):
 
 
 class BlockingExecution:
-    """In this thread, one after the other."""
+    """Runs everything in this thread, sequentially."""
 
     async def run(self, call: Callable[[], Value]) -> Value:
         """Return what the call returns."""
@@ -45,7 +45,7 @@ class BlockingExecution:
 
 
 class AsyncExecution:
-    """In other threads while the event loop goes on, concurrently."""
+    """Runs calls in worker threads and awaitables concurrently, beside an event loop."""
 
     async def run(self, call: Callable[[], Value]) -> Value:
         """Return what the call returns."""

@@ -54,8 +54,7 @@ def find(
 ) -> list[FindResult]:
     """Return the result of each request, blocking this thread.
 
-    Where an LLM is asked, or a part of the caller's own may wait, an event loop runs what can run
-    concurrently.
+    Strategies with an LLM or with custom parts run in an event loop, concurrently where possible.
     """
     strategy = strategy_of(arguments.strategy, loaded)
     if caller is None and strategy.is_of_the_library():
@@ -69,9 +68,9 @@ async def find_async(
     vectors: QueryVectors,
     caller: "LlmCaller | None",
 ) -> list[FindResult]:
-    """Return the result of each request; the event loop goes on meanwhile.
+    """Return the result of each request without blocking the event loop.
 
-    Where nothing waits for an LLM or a part of the caller's own, one thread does all the work.
+    Strategies without an LLM and without custom parts run in one worker thread.
     """
     strategy = strategy_of(arguments.strategy, loaded)
     if caller is None and strategy.is_of_the_library():

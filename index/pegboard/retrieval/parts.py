@@ -1,14 +1,12 @@
-"""What flows between the parts of a retrieval, and what a part has to be able to do.
+"""The protocols of a strategy's parts, and the records that pass between them.
 
     transforms -> searches -> fusion of each step -> refinements of each step -> fusion over the
     steps -> refinements
 
-A part is a small immutable object with a `part` name, by which a strategy is written down
-(`strategy.py`). Anything with the members of one of the
-protocols below is a valid part: a transform of ten lines can stand in a strategy beside the ones
-that come with the library. A part that wants an LLM asks `context.ask`; where there is none, or it
-does not answer as it should, the part goes on with what it can do without one and says so in the
-trace."""
+A part is a small immutable object with a `part` name, which identifies it in the JSON form of a
+strategy (`strategy.py`). Any object with the members of a protocol below is a valid part. A part
+that needs an LLM calls `context.ask`; if there is no usable reply, it uses its fallback and records
+that in the trace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -90,7 +88,7 @@ class Candidates:
 
 
 class Context(Protocol):
-    """What a part may use while it works for one request. Everything is of one release.
+    """The interface of a part to the request that it works on and to one release.
 
     Attributes:
         request: the request, as it was last rewritten.
@@ -141,24 +139,22 @@ class Context(Protocol):
         ...
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
-        """A ranking for every query, of at most `depth` tools: one call of the encoder and one
-        search for all.
+        """Return a ranking of at most `depth` tools for every query, by one encoder call and one
+        batch search.
         """
         ...
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
-        """The tools of those ids; unknown ids are absent."""
+        """Return the tools with those ids; unknown ids are absent."""
         ...
 
     async def passing(self, ids: Sequence[str]) -> set[str]:
-        """Those of the ids that the caller's filter lets through; all known ones where there is no
-        filter.
-        """
+        """Return the known ids that pass the caller's filter, if there is one."""
         ...
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
-        """The texts of the LLM's replies, asked for at once. None for one that did not come:
-        refused, too late, cut off, no LLM.
+        """Return the texts of the LLM's replies, requested concurrently; None for one that was
+        refused, late or cut off, or if there is no LLM.
 
         Tokens, cost, calls and the reason of a failure are written into the trace. Never raises for
         a failing LLM."""
@@ -166,30 +162,30 @@ class Context(Protocol):
 
 
 class Transform(Protocol):
-    """Makes the queries to search for."""
+    """Derives the queries of a request."""
 
     part: ClassVar[str]
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """The queries to go on with; `queries` holds at least the request itself."""
+        """Return the new queries; `queries` has at least the request itself."""
         ...
 
 
 class Fusion(Protocol):
-    """Makes one ranking of several."""
+    """Merges rankings."""
 
     part: ClassVar[str]
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
-        """The tools of all rankings, best first; `weights` has one value for each ranking."""
+        """Return the tools of all rankings, best first; `weights` has one value per ranking."""
         ...
 
 
 class Refinement(Protocol):
-    """Changes a ranking: expands it, orders it anew, or leaves tools out."""
+    """Expands, reorders or filters a ranking."""
 
     part: ClassVar[str]
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """The ranking to go on with, instead of `candidates.ranking`."""
+        """Return the ranking that replaces `candidates.ranking`."""
         ...

@@ -1,4 +1,4 @@
-"""What `Board.find` and `Board.search_agents` return, and the trace of how it came about."""
+"""The results of `Board.find` and `Board.search_agents`, and their traces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ NO_LLM = "no LLM was given"
 
 @dataclass(slots=True)
 class PartTrace:
-    """What one part did.
+    """The work of one part.
 
     Attributes:
         part: its name; `search` for the searches.
@@ -23,8 +23,8 @@ class PartTrace:
             recorded whole with each.
         llm_calls: LLM calls, answered or not.
         prompt_tokens, completion_tokens, cost_usd: of those calls, as far as known.
-        fallback_reason: why the part did its work without the LLM; None if the LLM answered, or
-            if the part needs none.
+        fallback_reason: why the part used its fallback; None if the LLM answered, or if the part
+            needs none.
         note: a remark of the part.
         queries: the queries after a transform, or those that were searched.
         searches: the number of texts that it searched for.

@@ -49,12 +49,11 @@ def test_a_request_is_rewritten_with_the_conversation_in_view():
     assert '"and teh tides ther?"' in prompt_text(scripted)
 
 
-def test_only_the_request_is_rewritten_and_may_stay_beside():
+def test_only_the_request_is_rewritten():
     clause, rewritten = Query("tides", 1, "clause"), Query("Tides, email", 0, "rewrite")
     reply = {"query": "Tides, email"}
 
     assert transformed(Rewrite(), [clause, *ASKED], context(REQUEST, reply)) == [clause, rewritten]
-    assert transformed(Rewrite(keep=True), ASKED, context(REQUEST, reply)) == [*ASKED, rewritten]
 
 
 @pytest.mark.parametrize("part", [Decompose, ContextDecompose])

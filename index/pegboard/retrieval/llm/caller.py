@@ -1,4 +1,4 @@
-"""Asks an LLM while a person waits: concurrently, in bounded time, and never with an exception.
+"""LLM calls at request time: concurrent, bounded in time, and without exceptions.
 
     caller = LlmCaller(completer_of("openai/gpt-4o-mini"), timeout=10)
     completions = await caller.ask([ChatRequest(...)])
@@ -28,7 +28,7 @@ CONCURRENCY = 8
 """Default number of concurrent questions: a request of six steps, and another one beside it."""
 
 _JOIN_SECONDS = 5
-"""Wait for the loop's thread to end: closing connections may be slow, and nobody needs them."""
+"""Longest wait for the loop's thread to close its connections and end."""
 
 _MODEL_OPTIONS = ("api_base", "api_key_env", "price", "timeout")
 _CALLER_OPTIONS = ("timeout", "concurrency")
@@ -66,17 +66,17 @@ class Completion:
 
 
 class LlmCaller:
-    """Asks a completer from any thread or event loop.
+    """Calls a completer from any thread or event loop.
 
     A completer belongs to one event loop, so the caller has its own, in a daemon thread that starts
     with the first question, and again after `close` or in a forked process. `close` closes its
     connections; a caller that is garbage-collected closes itself.
 
     Args:
-        completer: is asked in that loop; one that blocks the loop delays every question, and no
-            timeout is kept.
-        timeout: seconds for each question in all, a second attempt included. There is one if the
-            error may pass and time is left.
+        completer: called in that loop; one that blocks the loop delays every question and breaks
+            the timeouts.
+        timeout: seconds for each question, including its one retry, which is made if the error
+            is transient and time is left.
         concurrency: the most concurrent questions.
 
     Raises:
@@ -292,9 +292,7 @@ class LoopThread:
 
     @property
     def alive(self) -> bool:
-        """Whether it takes work: it was not stopped, and this is the process that started it
-        (Python sees to that).
-        """
+        """Whether it accepts work: false once it is stopped, and in a forked process."""
         return self._thread.is_alive()
 
     def run(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":

@@ -1,4 +1,4 @@
-"""How parts ask an LLM: what they show it, how they take its replies, and what they do without it.
+"""What LLM parts share: prompts, the text of tools and steps in them, replies and fallbacks.
 
 The library's prompt files stand in `prompts/`. A release may publish its own, which replace them,
 and the folder of a part's option `prompts` replaces those of both.
@@ -40,7 +40,7 @@ FORMATS: dict[str, PromptFormat] = {
 """The format of every prompt; a part leaves those values empty that it does not have."""
 REQUEST_CHARACTERS = 4_000
 DESCRIPTION_CHARACTERS = 300
-"""Of one tool: two or three sentences, so that twenty tools are about 3,000 tokens."""
+"""Of one tool: two or three sentences; twenty tools of LiveMCPBench are about 1,200 tokens."""
 AVOID_CHARACTERS = 1_500
 """Of what tells a tool from its siblings: all of it, since a build accepts nothing longer."""
 ARGUMENTS = 16

@@ -14,25 +14,11 @@ from pegboard.llm.replies import answer_text, json_objects
 MAX_CHARACTERS = 300
 """Of one text: a step or a variation is a sentence, and an encoder reads little more."""
 
-# A person may well be unable to log in, and sorry to ask; a refusal is about answering.
-_CANNOT = (
-    r"(?:can ?not|can['’]?t|won['’]?t|(?:am|['’]m) (?:not able|unable|not allowed) to"
-    r"|must decline to)"
-)
-_ANSWER = (
-    r"(?:assist|help|comply|provide|fulfil+|answer|respond|continue|process|engage|generate"
-    r"|create|decompose|rewrite|rank)"
-)
 _REFUSAL = re.compile(
-    rf"\W*(?:(?:(?:i['’]?m|i am) (?:\w+ )?(?:sorry|afraid)|sorry|(?:my )?apologies|i "
-    rf"apologi[sz]e|unfortunately)\b[^.\n]{{0,40}}?\b(?:i|we) ?{_CANNOT} {_ANSWER}\b"
-    rf"|i ?{_CANNOT} {_ANSWER} (?:you|with|that|this|the|your|to)\b"
-    r"|as an? (?:ai|(?:large )?language model)\b[^.\n]{0,30}\bi\b"
-    r"|(?:es tut mir leid|leider)\b[^.\n]{0,60}\bnicht (?:helfen|beantworten)"
-    r"|(?:je suis )?désolée?\b[^.\n]{0,40}\bje ne peux pas|lo siento\b[^.\n]{0,40}\bno puedo"
-    r"|很?抱歉[^。\n]{0,12}(?:无法|不能)|对不起[^。\n]{0,12}(?:无法|不能)"
-    r"|申し訳[^。\n]{0,40}できません)"
+    r"\W*(?:(?:i['’]?m |i am )?(?:sorry|afraid|unable)|i (?:can ?not|can['’]?t|won['’]?t))\b"
+    r"[^.\n]{0,40}\b(?:assist|help|comply|answer)(?: you)? (?:with|that|this)\b"
 )
+"""A refusal where a text is expected: searched as it is, it would find anything."""
 
 
 class UnusableReply(Exception):

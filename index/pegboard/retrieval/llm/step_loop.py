@@ -1,4 +1,4 @@
-"""Choosing tools step by step, and looking further where none fits: the worker loop of
+"""Selection per step, with further searches where no tool fits: the worker loop of
 Retrieval-Plan-Select (RPS, sections 3.3, 4.6).
 
 The paper's best configuration by recall: K grows by 5 in each loop, variations of the step are
@@ -27,8 +27,8 @@ from pegboard.retrieval.results import NO_LLM
 
 @dataclass(frozen=True, slots=True)
 class StepLoop(LlmPart):
-    """A refinement: for each step an LLM chooses the suitable tools among its first k; where it
-    chooses none, the step is searched anew.
+    """An LLM selects the suitable tools among the first k of each step; a step without one is
+    searched again.
 
     Each further round has more candidates, and asks for variations other than those that were
     searched already: an LLM that is asked the same again answers the same. The result is the union
@@ -42,8 +42,6 @@ class StepLoop(LlmPart):
         more: by how much they grow in each round; the paper's +5.
         rounds: the most rounds; the paper's 3.
         variations: how many wordings of the step each round from the second on adds.
-        rest: whether what was not chosen stays behind the union; otherwise it is left out, as in
-            the paper.
     """
 
     part: ClassVar[str] = "step-loop"
@@ -52,7 +50,6 @@ class StepLoop(LlmPart):
     more: int = 5
     rounds: int = 3
     variations: int = 3
-    rest: bool = False
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the union of what each step chose, or fell back to."""
@@ -80,9 +77,10 @@ class StepLoop(LlmPart):
                 f"{len(waiting)} of {len(pools)} steps without a suitable tool in round {number}"
             ] * bool(waiting)
         context.trace.note = "; ".join(notes)
-        union = self._union(pools, chosen)
-        rest = (row.tool for row in candidates.ranking) if self.rest else ()
-        return by_rank([*(row.tool for row in union), *rest])
+        rankings = [
+            by_rank(chosen[step]) if step in chosen else pools[step] for step in sorted(pools)
+        ]
+        return RoundRobin().fuse(rankings, [1.0] * len(rankings))
 
     async def _choices(
         self,
@@ -139,11 +137,3 @@ class StepLoop(LlmPart):
             )[:depth]
             for step, own in queries.items()
         }
-
-    def _union(
-        self, pools: Mapping[int, Ranking], chosen: Mapping[int, Sequence[str]]
-    ) -> list[ScoredTool]:
-        rankings = [
-            by_rank(chosen[step]) if step in chosen else pools[step] for step in sorted(pools)
-        ]
-        return RoundRobin().fuse(rankings, [1.0] * len(rankings))

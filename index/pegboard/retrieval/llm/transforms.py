@@ -38,15 +38,10 @@ class Rewrite(LlmPart):
 
     Stands before a decomposition; all later parts see the rewritten request. Falls back on
     `condense`.
-
-    Attributes:
-        keep: whether the request as it was given is searched too, in the same step. Useful where
-            an LLM may drop something; not where the request says little without the conversation.
     """
 
     part: ClassVar[str] = "rewrite"
     files: ClassVar[tuple[str, ...]] = ("rewrite",)
-    keep: bool = False
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries, with the rewritten request in the place of the request."""
@@ -58,8 +53,7 @@ class Rewrite(LlmPart):
         if text is None:
             return await Condense().transform(queries, context)
         rewritten = replace(whole, text=text, role="rewrite")
-        instead = [whole, rewritten] if self.keep else [rewritten]
-        return [new for query in queries for new in (instead if query == whole else [query])]
+        return [rewritten if query == whole else query for query in queries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +131,7 @@ class Expand(LlmPart):
             Question(
                 "expand",
                 {
-                    "request": show_request(_wording(own), "query"),
+                    "request": show_request(own[0].text, "query"),
                     "searches": _show_variations(own),
                     "count": str(self.variations),
                 },
@@ -179,7 +173,7 @@ class StepBackPrompting(LlmPart):
         questions = [
             Question(
                 "step-back",
-                {"request": show_request(_wording(own), "query")},
+                {"request": show_request(own[0].text, "query")},
                 text_schema("query"),
                 read,
             )
@@ -239,12 +233,6 @@ def _by_step(queries: Sequence[Query]) -> list[list[Query]]:
     for query in queries:
         steps.setdefault(query.step, []).append(query)
     return [steps[step] for step in sorted(steps)]
-
-
-def _wording(queries: Sequence[Query]) -> str:
-    """The text of a step: as it was last rewritten, else its first query."""
-    rewritten = [query.text for query in queries if query.role == "rewrite"]
-    return rewritten[-1] if rewritten else queries[0].text
 
 
 def _show_variations(queries: Sequence[Query]) -> str:
