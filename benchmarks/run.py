@@ -173,10 +173,14 @@ def _built_with(
     boards = _open(outcomes, settings)
     configuration = load_configuration(own / benchmark.boards[0].name / "pegboard.toml")
     searchers: dict[str | None, Mapping[str, Searcher]] = {}
+    shared: dict[str, QueryVectors] = {}  # indexes of one encoder have a query encoded once
     for index in configuration.indexes:
-        vectors = QueryVectors(encoder_for(index), None, CACHED_QUERY_VECTORS)
+        key = f"{index.encoder} {index.options}"
+        if key not in shared:
+            shared[key] = QueryVectors(encoder_for(index), None, CACHED_QUERY_VECTORS)
         searchers[index.name] = {
-            name: Searcher(board.loaded, vectors, board.caller) for name, board in boards.items()
+            name: Searcher(board.loaded, shared[key], board.caller)
+            for name, board in boards.items()
         }
     return Built(composed, outcomes, searchers, f" ({file.name})")
 

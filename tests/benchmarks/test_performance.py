@@ -30,7 +30,6 @@ ON_PUBLIC_DATA = {
     "abstention": "--limit 40 --only livemcpbench ultratool",
     "dependencies": "",
     "filter": "",
-    "shapes": "",
 }
 MARKS = {"start": pytest.mark.prefect} | dict.fromkeys(
     ("gateway", "incremental", "scale", "service"), pytest.mark.slow
