@@ -6,18 +6,15 @@ them, so a request needs a set of owners for each tool; an agent counts for the 
 contains it.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import Effort, QueryResult, RetrievedTool
-from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents
+from pegboard.evaluation.systems import Advance, Effort, QueryResult, RetrievedTool, System
+from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents, search_entities
 from pegboard.retrieval.rules.clauses import split_clauses
-from pegboard.search.ranking import Ranked
-
-Rankings = dict[str, Sequence[Ranked]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,36 +73,10 @@ AGENT_STRATEGIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSystem:
-    """An agent strategy in an index of a release; a `System` of the experiment.
+class AgentSystem(System):
+    """A way of searching for agents in an index of a release."""
 
-    Attributes:
-        index: None for the release's default.
-    """
-
-    searcher: Searcher
     strategy: AgentStrategy
-    index: str | None = None
-
-    @property
-    def release_id(self) -> str:
-        """The id of the release."""
-        return self.searcher.release.id
-
-    @property
-    def strategy_name(self) -> str:
-        """The strategy's name."""
-        return self.strategy.name
-
-    @property
-    def index_name(self) -> str:
-        """The index that is searched."""
-        return self.searcher.loaded.index_name(self.index)
-
-    @property
-    def encoder_name(self) -> str:
-        """The encoder of that index."""
-        return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -113,7 +84,7 @@ class AgentSystem:
         return (self.searcher.release.digest, self.index, self.strategy.name)
 
     def search(
-        self, queries: Sequence[GoldenQuery], depth: int, advance: Callable[[int], None]
+        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
     ) -> list[QueryResult]:
         """Rank at most `depth` agents for each query."""
         owners = _owners(self.searcher)
@@ -136,29 +107,17 @@ class AgentSystem:
         return [query.query, *clauses]
 
     def _rankings(self, texts: Sequence[str], n: int) -> dict[str, EntityRankings]:
-        """What each text finds among tools, agents or both, as `finding_agents` searches them."""
-        loaded, index = self.searcher.loaded, self.index_name
-        tools = loaded.index(index) if self.strategy.searched != "agents" else None
-        agents = loaded.agent_index(index) if self.strategy.searched != "tools" else None
-        by_tools: list[Rankings] = [{} for _ in texts]
-        by_agents: list[Rankings] = [{} for _ in texts]
-        units = None
-        if self.strategy.mode != "text":
-            units = self.searcher.vectors.units(loaded, index, texts)
-        tokens = [loaded.query_words(index, text) for text in texts]
-        for searched, rankings in ((tools, by_tools), (agents, by_agents)):
-            if searched is None:
-                continue
-            if units is not None:
-                for place, rows in enumerate(searched.vectors(units, n, None)):
-                    rankings[place]["vector"] = rows
-            if self.strategy.mode != "vector":
-                for place, rows in enumerate(searched.texts(tokens, n, None)):
-                    rankings[place]["text"] = rows
-        return {
-            text: EntityRankings(tools, agents)
-            for text, tools, agents in zip(texts, by_tools, by_agents, strict=True)
-        }
+        """What each text finds among tools, agents or both."""
+        loaded, vectors = self.searcher.loaded, self.searcher.vectors
+        mode: Any = self.strategy.mode
+        found = search_entities(loaded, self.index_name, texts, mode, n, None, vectors)
+        if self.strategy.searched != "both":
+            tools = self.strategy.searched == "tools"
+            found = [
+                EntityRankings(one.tools, {}) if tools else EntityRankings({}, one.agents)
+                for one in found
+            ]
+        return dict(zip(texts, found, strict=True))
 
 
 def needed_agents(tools: Sequence[str], owners: Mapping[str, set[str]]) -> Needed:

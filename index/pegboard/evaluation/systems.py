@@ -1,11 +1,12 @@
 """Systems: what ranks tools for golden queries, and what it returned for each.
 
-`ReleaseSystem` is a strategy in an index of a release; other rankers satisfy `System`.
+`ReleaseSystem` ranks tools, `agent_search.AgentSystem` agents.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
@@ -99,55 +100,59 @@ class QueryResult:
         return max(ranks, default=0)
 
 
-class System(Protocol):
-    """What ranks tools for golden queries."""
-
-    @property
-    def release_id(self) -> str:
-        """The id of the release that is searched."""
-        ...
-
-    @property
-    def strategy_name(self) -> str:
-        """What the system is called in rows and tables."""
-        ...
-
-    @property
-    def index_name(self) -> str:
-        """The index that is searched; the first of several."""
-        ...
-
-    @property
-    def encoder_name(self) -> str:
-        """The encoder of that index."""
-        ...
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """JSON values that decide what is retrieved for a query, for a store of results."""
-        ...
-
-    def search(
-        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance
-    ) -> list[QueryResult]:
-        """Retrieve at most `depth` tools for each query, best first."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
-class ReleaseSystem:
-    """A strategy in an index of a release.
+class System(ABC):
+    """What ranks tools, or agents, for golden queries: a strategy in an index of a release.
 
     Attributes:
         searcher: the release; `searcher.restricted(tools)` searches some of its tools only.
+        strategy: with a `name`.
         index: None for the indexes that the strategy names, or else the release's default.
         name: what the system is called in rows; the strategy's name if empty.
     """
 
     searcher: Searcher
-    strategy: Strategy
+    strategy: Any
     index: str | None = None
     name: str = ""
+
+    @property
+    def release_id(self) -> str:
+        """The id of the release."""
+        return self.searcher.release.id
+
+    @property
+    def strategy_name(self) -> str:
+        """The display name, or else the strategy's name."""
+        return self.name or self.strategy.name
+
+    @property
+    def index_name(self) -> str:
+        """The index that is searched; the first of several."""
+        return self.searcher.loaded.index_name(self.index)
+
+    @property
+    def encoder_name(self) -> str:
+        """The encoder of that index."""
+        return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
+
+    @property
+    @abstractmethod
+    def key(self) -> tuple[Any, ...]:
+        """JSON values that decide what is retrieved for a query, for a store of results."""
+
+    @abstractmethod
+    def search(
+        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
+    ) -> list[QueryResult]:
+        """Retrieve at most `depth` tools or agents for each query, best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseSystem(System):
+    """A strategy of retrieval in an index of a release."""
+
+    strategy: Strategy
 
     @classmethod
     def resolve(
@@ -166,25 +171,10 @@ class ReleaseSystem:
         return system
 
     @property
-    def release_id(self) -> str:
-        """The id of the release."""
-        return self.searcher.release.id
-
-    @property
-    def strategy_name(self) -> str:
-        """The display name, or else the strategy's name."""
-        return self.name or self.strategy.name
-
-    @property
     def index_name(self) -> str:
         """The index that is searched; the first of several."""
         index = self.index or next(iter(self.strategy.indexes or ()), None)
         return self.searcher.loaded.index_name(index)
-
-    @property
-    def encoder_name(self) -> str:
-        """The encoder of that index."""
-        return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
 
     @property
     def key(self) -> tuple[Any, ...]:

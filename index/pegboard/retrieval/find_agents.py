@@ -129,7 +129,7 @@ def find_agents(
     steps = [text for text in dict.fromkeys(texts) if text.strip()]
     if not steps:
         return AgentResult((), (), trace, release=release)
-    rankings = _search(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
+    rankings = search_entities(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
     ranked = rank_agents(rankings, _owner, k)
     hits = [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
     entities = _entities(loaded, rankings, k, steps)
@@ -238,7 +238,7 @@ def ranked_entities(rankings: EntityRankings) -> list[tuple[str, float]]:
     return [(row.tool, row.score) for rows in merged.values() for row in rows]
 
 
-def _search(
+def search_entities(
     loaded: LoadedRelease,
     index: str,
     texts: Sequence[str],
@@ -247,6 +247,7 @@ def _search(
     where: Filter | None,
     vectors: QueryVectors,
 ) -> list[EntityRankings]:
+    """Return what each text finds among tools and agents, at most `n` by each scorer."""
     tools, agents = loaded.index(index), loaded.agent_index(index)
     # Agents have no tags and are no tools, so such filters find them by their tools alone.
     if where is not None and not where.allowed.keys().isdisjoint(("tags", "tool")):
