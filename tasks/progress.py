@@ -57,6 +57,9 @@ class _Log:
                 step.done += pieces
                 self._show(name, step, plain(note))
 
+    def note(self, line: str) -> None:
+        self._write(line)
+
     def _begin(self, name: str, step: _Step) -> None:
         before = f", {step.before} done before" if step.before else ""
         self._write(f"{name}: {step.total} to do{before}")
@@ -87,6 +90,9 @@ class _Bars(_Log):
         super().__init__()
         self._bars = bars
         self._tasks: dict[str, TaskID] = {}
+
+    def note(self, line: str) -> None:
+        self._bars.print(line, markup=False)
 
     def _begin(self, name: str, step: _Step) -> None:
         self._tasks[name] = self._bars.add_task(
@@ -130,6 +136,11 @@ def start(step: str, total: int, done: int = 0) -> None:
 def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
     """Count pieces of a step as done; `text` says which, or at what cost."""
     _display.advance(step, pieces, text or "")
+
+
+def note(line: str) -> None:
+    """Show a line about the run, such as what it waits for."""
+    _display.note(line)
 
 
 def _terminal() -> "Progress":

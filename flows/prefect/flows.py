@@ -24,6 +24,7 @@ from flows.reindex import SOURCES_AT_ONCE
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from pegboard.errors import GateFailed, PegboardError
+from tasks import progress
 from tasks.plan import compare_with_source
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
@@ -172,7 +173,10 @@ def _only_build(board: str) -> Generator[None]:
                     GlobalConcurrencyLimitCreate(name=name, limit=1)
                 )
     if not free:
-        logger.info("Another run builds this board; waiting for the slot of the limit %s", name)
+        progress.note(
+            "Another run builds this board, or was killed less than a minute ago; waiting for the "
+            f"slot of the limit {name}."
+        )
     with concurrency(
         name, strict=True, lease_duration=LEASE_SECONDS, raise_on_lease_renewal_failure=False
     ):
