@@ -8,9 +8,12 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers
+
+if TYPE_CHECKING:
+    from tasks.settings.configuration import BoardSettings
 
 _LOADED = time.monotonic()
 
@@ -45,6 +48,19 @@ def add_config_option(parser: argparse.ArgumentParser, default: str | None = Non
         metavar="FILE",
         help="the configuration (default: pegboard.toml)",
     )
+
+
+def named_board(options: argparse.Namespace) -> "tuple[str, BoardSettings]":
+    """Return the address of --board, else that of -c, else $PEGBOARD_BOARD, else that of
+    ./pegboard.toml; and the `[board]` table of the configuration, its defaults without one.
+    """
+    from tasks.settings.configuration import BoardSettings, load_configuration
+
+    uri = options.board or (None if options.config else os.environ.get("PEGBOARD_BOARD"))
+    if uri and not options.config:
+        return uri, BoardSettings(uri=uri)
+    configuration = load_configuration(options.config or "pegboard.toml")
+    return uri or configuration.uri, configuration.board
 
 
 def add_quiet_option(parser: argparse.ArgumentParser) -> None:

@@ -3,10 +3,9 @@
 """
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_command, add_config_option
+from flows.cli.options import add_command, add_config_option, named_board
 from pegboard.cli.output import Subparsers, add_json_option, print_json
 from pegboard.cli.tables import table_lines
 from pegboard.errors import ConfigurationError
@@ -76,13 +75,10 @@ def _board_and_keep(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
     """The board and what is kept: options override the configuration, which overrides defaults."""
     from pydantic import ValidationError
 
-    from tasks.settings.configuration import KeepSettings, load_configuration
+    from tasks.settings.configuration import KeepSettings
 
-    uri = options.board or (None if options.config else os.environ.get("PEGBOARD_BOARD"))
-    keep = KeepSettings()
-    if options.config or not uri:
-        configuration = load_configuration(options.config or "pegboard.toml")
-        uri, keep = uri or configuration.uri, configuration.board.keep or keep
+    uri, board = named_board(options)
+    keep = board.keep or KeepSettings()
     given = {"releases": options.keep, "days": options.days, "grace_hours": options.grace_hours}
     values = keep.model_dump() | {name: value for name, value in given.items() if value is not None}
     try:

@@ -1,10 +1,9 @@
 """`pegboard report`: make the report of a release again, from its data."""
 
 import argparse
-import os
 from pathlib import Path
 
-from flows.cli.options import add_command, add_config_option
+from flows.cli.options import add_command, add_config_option, named_board
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_error, print_json
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
@@ -45,11 +44,9 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _report(options: argparse.Namespace) -> int:
-    uri, channel = _board_and_channel(options)
-    store = ReleaseStore(uri)
-    release = (
-        store.get(options.release) if options.release else store.named(options.channel or channel)
-    )
+    uri, board = named_board(options)
+    store, channel = ReleaseStore(uri), options.channel or board.channel
+    release = store.get(options.release) if options.release else store.named(channel)
     print_error("report", f"release {release.id}, which takes some seconds")
     from tasks.report.storage import make_report
 
@@ -64,16 +61,6 @@ def _report(options: argparse.Namespace) -> int:
     if report.json:
         print(f"JSON: {report.json}")
     return 0
-
-
-def _board_and_channel(options: argparse.Namespace) -> tuple[str, str]:
-    uri = options.board or (None if options.config else os.environ.get("PEGBOARD_BOARD"))
-    if uri and not options.config:
-        return uri, "live"
-    from tasks.settings.configuration import load_configuration
-
-    configuration = load_configuration(options.config or "pegboard.toml")
-    return uri or configuration.uri, configuration.board.channel
 
 
 def _write(path: Path, page: str) -> None:
