@@ -40,7 +40,7 @@ from pegboard.ranker.features import FEATURES, feature_matrix
 from pegboard.ranker.model import Ranker, logistic
 from pegboard.retrieval.rules.clauses import split_clauses
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.ranking import Ranked, hybrid_depth
+from pegboard.search.ranking import ScoredTool, hybrid_depth
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -264,7 +264,7 @@ def _example(board: "Searcher", encoder: Encoder, text: str, names: Sequence[str
     words = [loaded.query_words(name, each) for each in texts]
     found = index.boths(units, words, hybrid_depth(1))
     tools = list(dict.fromkeys(tool for each in found for tool in each.tools))
-    union = [Ranked(tool, 0.0, "") for tool in tools]
+    union = [ScoredTool(tool, 0.0) for tool in tools]
     measured = [
         feature_matrix(index.measured(unit, own, union, ()), request_actions(each))
         for each, unit, own in zip(texts, units, words, strict=True)

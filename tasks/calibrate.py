@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pegboard.encoders import Encoder, encode_queries
 from pegboard.errors import ConfigurationError, PublishError
 from pegboard.evaluation.golden import ToolNames
-from pegboard.ranker.features import Candidates
+from pegboard.ranker.features import Measures
 from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.retrieval.calibration import (
     MIN_REQUESTS,
@@ -175,7 +175,7 @@ def _texts(
 class SearchableIndex(Protocol):
     """A searchable index, `MemoryIndex` or `LanceIndex`."""
 
-    def both(self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int) -> Candidates: ...
+    def both(self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int) -> Measures: ...
 
 
 def calibrate_index(

@@ -16,11 +16,11 @@ from typing import Any
 
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
-from pegboard.ranker.features import FEATURES, Candidates, feature_matrix
-from pegboard.search.ranking import Ranked
+from pegboard.ranker.features import FEATURES, Measures, feature_matrix
+from pegboard.search.ranking import ScoredTool
 
 RANKER_VERSION = 1
-"""Changes when the features do."""
+"""Changes when a feature of the same name means something else; others are known by name."""
 NOTHING_FITS = "nothing_fits"
 """The threshold below which no tool is taken to fit."""
 DIGITS = 5
@@ -43,7 +43,7 @@ class Ranker:
     bias: float
     thresholds: Mapping[str, float]
 
-    def rank(self, request: str, found: Candidates) -> list[Ranked]:
+    def rank(self, request: str, found: Measures) -> list[ScoredTool]:
         """Return all candidates, best first; equal scores by id. A score is the weighted sum of the
         features, rounded.
         """
@@ -51,14 +51,14 @@ class Ranker:
             return []
         scores = feature_matrix(found, request_actions(request)) @ self.weights
         rows = zip(found.tools, scores.tolist(), strict=True)
-        ranked = [Ranked(tool, round(score, DIGITS), "") for tool, score in rows]
+        ranked = [ScoredTool(tool, round(score, DIGITS)) for tool, score in rows]
         return sorted(ranked, key=lambda row: (-row.score, row.tool))
 
     def probability(self, score: float) -> float:
         """Return the probability that a tool of that score fits, rounded."""
         return logistic(self.slope * score + self.bias)
 
-    def contributions(self, request: str, found: Candidates) -> dict[str, dict[str, float]]:
+    def contributions(self, request: str, found: Measures) -> dict[str, dict[str, float]]:
         """Return what each feature adds to the score of each candidate, by tool and feature."""
         added = feature_matrix(found, request_actions(request)) * self.weights
         return {

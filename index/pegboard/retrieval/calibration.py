@@ -23,7 +23,7 @@ from typing import Any
 
 from pegboard.errors import ContractMismatch, QueryError
 from pegboard.ranker.model import NOTHING_FITS, logistic
-from pegboard.search.ranking import Ranked, searched_as
+from pegboard.search.ranking import ScoredTool, searched_as
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 
 CALIBRATION_VERSION = 2
@@ -39,7 +39,7 @@ Scores = Mapping[str, float]
 
 def scores_by_mode(
     query: str,
-    rankings: Mapping[str, Sequence[Ranked]],
+    rankings: Mapping[str, Sequence[ScoredTool]],
     language: str = DEFAULT_LANGUAGE,
 ) -> dict[str, Scores]:
     """Return the scores that are calibrated, by mode, of what a query found.
@@ -116,7 +116,7 @@ class Calibration:
     def probabilities(
         self,
         query: str,
-        rankings: Mapping[str, Sequence[Ranked]],
+        rankings: Mapping[str, Sequence[ScoredTool]],
         language: str = DEFAULT_LANGUAGE,
     ) -> dict[str, float]:
         """Return the probability of every tool that was found, most probable first; the first is
@@ -136,7 +136,7 @@ class Calibration:
         scored = {tool: curve.probability(score) for tool, score in scores.items()}
         return dict(sorted(scored.items(), key=lambda pair: (-pair[1], pair[0])))
 
-    def answers(self, query: str, rankings: Mapping[str, Sequence[Ranked]]) -> float:
+    def answers(self, query: str, rankings: Mapping[str, Sequence[ScoredTool]]) -> float:
         """Return the probability that the request has an answer on this board; 0.0 if nothing was
         evidence.
         """

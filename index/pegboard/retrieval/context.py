@@ -5,15 +5,15 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
-from pegboard.ranker.features import Candidates
+from pegboard.ranker.features import Measures
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.execution import Execution
-from pegboard.retrieval.parts import Fusion, Query, Ranking, Request, ScoredTool
+from pegboard.retrieval.parts import Fusion, Query, Ranking, Request
 from pegboard.retrieval.results import NO_LLM, PartTrace, Trace
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, convex_combination, hybrid_depth
+from pegboard.search.ranking import Mode, ScoredTool, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
@@ -28,8 +28,8 @@ class IndexResult:
 
     query: str
     index: str
-    rankings: Mapping[str, Sequence[Ranked]]
-    weighed: Candidates | None = None
+    rankings: Mapping[str, Sequence[ScoredTool]]
+    weighed: Measures | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class Searches:
             for text, own in zip(texts, both, strict=True)
         ]
 
-    def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
+    def ranking(self, results: Sequence[IndexResult]) -> Ranking:
         """Return one ranking of what was found for one query, as deep as it was searched."""
         depths = (len(rows) for result in results for rows in result.rankings.values())
         rankings = [_ranking(result, mode, self.alpha) for result in results for mode in self.modes]
@@ -165,7 +165,7 @@ class RequestContext:
         """Whether there is an LLM to ask."""
         return self.caller is not None
 
-    def ranking(self, results: Sequence[IndexResult]) -> list[ScoredTool]:
+    def ranking(self, results: Sequence[IndexResult]) -> Ranking:
         """Record what was found for one query, and return its ranking."""
         self.results.extend(results)
         return self.searches.ranking(results)
@@ -247,24 +247,22 @@ class RequestContext:
 
 
 def _beside(
-    part: Mapping[str, Sequence[Ranked]], whole: Mapping[str, Sequence[Ranked]]
-) -> dict[str, Sequence[Ranked]]:
+    part: Mapping[str, Sequence[ScoredTool]], whole: Mapping[str, Sequence[ScoredTool]]
+) -> dict[str, Sequence[ScoredTool]]:
     """The means of the scores of two searches; a tool that one did not find has the least there."""
     return {name: _means(ranking, whole.get(name, ())) for name, ranking in part.items()}
 
 
-def _means(part: Sequence[Ranked], whole: Sequence[Ranked]) -> list[Ranked]:
+def _means(part: Sequence[ScoredTool], whole: Sequence[ScoredTool]) -> list[ScoredTool]:
     known = {row.tool: row.score for row in whole}
     least = min(known.values(), default=0.0)
     means = [
-        Ranked(row.tool, (row.score + known.get(row.tool, least)) / 2, row.part) for row in part
+        ScoredTool(row.tool, (row.score + known.get(row.tool, least)) / 2, row.part) for row in part
     ]
     return sorted(means, key=lambda row: (-row.score, row.tool))
 
 
-def _ranking(result: IndexResult, mode: Mode, alpha: float | None) -> list[ScoredTool]:
+def _ranking(result: IndexResult, mode: Mode, alpha: float | None) -> Ranking:
     if mode == "hybrid" and alpha is not None:
-        found = result.rankings["vector"], result.rankings["text"]
-        return [ScoredTool(tool, score) for tool, score in convex_combination(*found, alpha)]
-    rows = result.rankings["ranker" if mode == "hybrid" else mode]
-    return [ScoredTool(row.tool, row.score) for row in rows]
+        return convex_combination(result.rankings["vector"], result.rankings["text"], alpha)
+    return result.rankings["ranker" if mode == "hybrid" else mode]

@@ -34,7 +34,7 @@ from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, check_mode, convex_combination
+from pegboard.search.ranking import Mode, ScoredTool, check_mode, convex_combination
 
 if TYPE_CHECKING:
     from pegboard.retrieval.llm.caller import LlmCaller
@@ -67,13 +67,15 @@ class EntityRankings:
 
     Attributes:
         tools: rankings of tools by scorer, `vector`, `text` or both.
-        agents: rankings of agents by the same scorers; `Ranked.tool` is the agent's id. Empty
+        agents: rankings of agents by the same scorers; `ScoredTool.tool` is the agent's id. Empty
             where a release has no table of agents.
         step: the step of the request, from 1; 0 is the request as a whole.
     """
 
-    tools: Mapping[str, Sequence[Ranked]]
-    agents: Mapping[str, Sequence[Ranked]] = field(default_factory=dict[str, Sequence[Ranked]])
+    tools: Mapping[str, Sequence[ScoredTool]]
+    agents: Mapping[str, Sequence[ScoredTool]] = field(
+        default_factory=dict[str, Sequence[ScoredTool]]
+    )
     step: int = 0
 
 
@@ -202,7 +204,7 @@ def rank_agents(
 
     Example:
         >>> found = EntityRankings(
-        ...     {"vector": [Ranked("a/git/log", 0.7, "")]}, {"vector": [Ranked("a/ci", 0.4, "")]}
+        ...     {"vector": [ScoredTool("a/git/log", 0.7)]}, {"vector": [ScoredTool("a/ci", 0.4)]}
         ... )
         >>> [agent.agent for agent in rank_agents([found], {"a/git/log": "a/git"}.get, k=2)]
         ['a/git', 'a/ci']
@@ -222,8 +224,8 @@ def rank_agents(
     return sorted(ranked, key=lambda own: (places[own.agent], -own.score, own.agent))[:k]
 
 
-def ranked_entities(rankings: EntityRankings) -> list[tuple[str, float]]:
-    """Return tools and agents as one ranking of (id, score), best first: L of Algorithm 1.
+def ranked_entities(rankings: EntityRankings) -> list[ScoredTool]:
+    """Return tools and agents as one ranking, best first: L of Algorithm 1.
 
     An agent's id is never a tool's: it has one segment less.
     """
@@ -235,7 +237,7 @@ def ranked_entities(rankings: EntityRankings) -> list[tuple[str, float]]:
     }
     if len(merged) == 2:
         return convex_combination(merged["vector"], merged["text"])
-    return [(row.tool, row.score) for rows in merged.values() for row in rows]
+    return next(iter(merged.values()), [])
 
 
 def search_entities(
@@ -252,8 +254,8 @@ def search_entities(
     # Agents have no tags and are no tools, so such filters find them by their tools alone.
     if where is not None and not where.allowed.keys().isdisjoint(("tags", "tool")):
         agents = None
-    by_tools: dict[str, list[list[Ranked]]] = {}
-    by_agents: dict[str, list[list[Ranked]]] = {}
+    by_tools: dict[str, list[list[ScoredTool]]] = {}
+    by_agents: dict[str, list[list[ScoredTool]]] = {}
     if mode != "text":
         units = vectors.units(loaded, index, texts)
         by_tools["vector"] = tools.vectors(units, n, where)
@@ -305,10 +307,10 @@ def _owners(
 def _evidence(rankings: EntityRankings) -> Iterator[tuple[str, AgentEvidence]]:
     """Each tool and agent that a step found, best first."""
     agents = {row.tool for rows in rankings.agents.values() for row in rows}
-    for rank, (entity, score) in enumerate(ranked_entities(rankings), start=1):
-        tool = None if entity in agents else entity
-        yield entity, AgentEvidence(rankings.step, rank, score, tool)
+    for rank, row in enumerate(ranked_entities(rankings), start=1):
+        tool = None if row.tool in agents else row.tool
+        yield row.tool, AgentEvidence(rankings.step, rank, row.score, tool)
 
 
-def _merged(tools: Sequence[Ranked], agents: Sequence[Ranked]) -> list[Ranked]:
+def _merged(tools: Sequence[ScoredTool], agents: Sequence[ScoredTool]) -> list[ScoredTool]:
     return sorted((*tools, *agents), key=lambda row: (-row.score, row.tool))

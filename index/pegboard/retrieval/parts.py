@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 from pegboard.llm import ChatRequest, Message
 from pegboard.records import Agent, Tool
+from pegboard.search.ranking import ScoredTool
 
 if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
@@ -52,16 +53,6 @@ class Query:
     step: int = 0
     role: Role = "request"
     weight: float = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTool:
-    """A tool's id in a ranking, and its score: higher is better, comparable within that ranking
-    only.
-    """
-
-    tool: str
-    score: float
 
 
 Ranking = Sequence[ScoredTool]

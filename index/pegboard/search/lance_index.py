@@ -8,11 +8,11 @@ from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from pegboard.ranker.features import Candidates
+from pegboard.ranker.features import Measures
 from pegboard.search.filters import Filter
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.search.postings import Postings, WordStatistics
-from pegboard.search.ranking import Ranked, best_per_tool
+from pegboard.search.ranking import ScoredTool, best_per_tool
 from pegboard.store.database import BoardTable, sql_literals, store_errors
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class LanceIndex:
 
     def vector(
         self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
         first.
         """
@@ -85,7 +85,7 @@ class LanceIndex:
             search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS)
         )
 
-    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
+    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[ScoredTool]:
         """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
         tool without any is left out.
         """
@@ -109,7 +109,7 @@ class LanceIndex:
         tokens: Sequence[str],
         n: int,
         where: Filter | None = None,
-    ) -> Candidates:
+    ) -> Measures:
         """What `vector` and `text` find, at once: Lance has a thread for each; with what the ranker
         needs of each tool.
         """
@@ -130,7 +130,7 @@ class LanceIndex:
         tokens: Sequence[Sequence[str]],
         n: int,
         where: Filter | None = None,
-    ) -> list[Candidates]:
+    ) -> list[Measures]:
         """What `both` finds for each query, a row of `queries` and its words, all at once."""
         pairs = list(zip(queries, tokens, strict=True))
         return self._at_once(lambda pair: self.both(pair[0], pair[1], n, where), pairs)
@@ -152,7 +152,7 @@ class LanceIndex:
 
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[list[Ranked]]:
+    ) -> list[list[ScoredTool]]:
         """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
         dimensions), all at once.
         """
@@ -160,7 +160,7 @@ class LanceIndex:
 
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
-    ) -> list[list[Ranked]]:
+    ) -> list[list[ScoredTool]]:
         """What `text` finds for each query's words, all at once."""
         return self._at_once(lambda tokens: self.text(tokens, n, where), list(queries))
 
@@ -211,7 +211,7 @@ class LanceIndex:
         n: int,
         column: str,
         scored: Callable[[float], float],
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         limit = n + MARGIN
         while True:
             with store_errors(self.uri):
@@ -219,7 +219,7 @@ class LanceIndex:
             columns = (rows.column(name).to_pylist() for name in (*COLUMNS, column))
             best = best_per_tool(
                 (
-                    Ranked(tool, scored(value), part)
+                    ScoredTool(tool, scored(value), part)
                     for tool, part, value in zip(*columns, strict=True)
                 ),
                 n,

@@ -12,7 +12,7 @@ from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.ranking import Ranked, searched_as
+from pegboard.search.ranking import ScoredTool, searched_as
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import (
     CHECKSUM,
@@ -205,7 +205,7 @@ class LoadedRelease:
         return self._rankers[index]
 
     def probabilities(
-        self, index: str, query: str, rankings: Mapping[str, Sequence[Ranked]]
+        self, index: str, query: str, rankings: Mapping[str, Sequence[ScoredTool]]
     ) -> dict[str, float] | None:
         """The probability of each tool that one query found: by the calibration of the index, or
         by the ranker of a hybrid search; None for other searches of an index without calibration.

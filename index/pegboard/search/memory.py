@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pegboard.ranker.features import Candidates
+from pegboard.ranker.features import Measures
 from pegboard.search.filters import Filter
 from pegboard.search.postings import Postings, WordStatistics, one_piece
-from pegboard.search.ranking import Ranked, best_per_tool
+from pegboard.search.ranking import ScoredTool, best_per_tool
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,13 +43,13 @@ class MemoryIndex:
 
     def vector(
         self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
         first.
         """
         return self._by_vector(query, n, self._mask(where))
 
-    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[Ranked]:
+    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[ScoredTool]:
         """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
         tool without any is left out.
         """
@@ -61,7 +61,7 @@ class MemoryIndex:
         tokens: Sequence[str],
         n: int,
         where: Filter | None = None,
-    ) -> Candidates:
+    ) -> Measures:
         """What `vector` and `text` find, with what the ranker needs of each tool."""
         mask = self._mask(where)
         vector, text = self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
@@ -73,7 +73,7 @@ class MemoryIndex:
         tokens: Sequence[Sequence[str]],
         n: int,
         where: Filter | None = None,
-    ) -> list[Candidates]:
+    ) -> list[Measures]:
         """What `both` finds for each query, a row of `queries` and its words."""
         found = zip(self.vectors(queries, n, where), self.texts(tokens, n, where), strict=True)
         return [
@@ -85,9 +85,9 @@ class MemoryIndex:
         self,
         query: "NDArray[np.float32]",
         tokens: Sequence[str],
-        vector: Sequence[Ranked],
-        text: Sequence[Ranked],
-    ) -> Candidates:
+        vector: Sequence[ScoredTool],
+        text: Sequence[ScoredTool],
+    ) -> Measures:
         """The measures of the tools of two rankings; all of them have rows here."""
         import numpy as np
 
@@ -103,7 +103,7 @@ class MemoryIndex:
             whole = values.astype(np.float64)
             return whole if len(rows) == len(tools) else np.maximum.reduceat(whole, starts)
 
-        return Candidates(
+        return Measures(
             vector,
             text,
             tools,
@@ -119,7 +119,7 @@ class MemoryIndex:
 
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[list[Ranked]]:
+    ) -> list[list[ScoredTool]]:
         """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
         dimensions).
         """
@@ -133,7 +133,7 @@ class MemoryIndex:
 
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
-    ) -> list[list[Ranked]]:
+    ) -> list[list[ScoredTool]]:
         """What `text` finds for each query's words."""
         mask = self._mask(where)
         return [self._by_text(tokens, n, mask) for tokens in queries]
@@ -156,14 +156,14 @@ class MemoryIndex:
 
     def _by_vector(
         self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None"
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         import numpy as np
 
         return self._best(np.vecdot(self._vectors, query), COSINE_DIGITS, n, mask)
 
     def _by_text(
         self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None"
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         import numpy as np
 
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
@@ -177,7 +177,7 @@ class MemoryIndex:
 
     def _best(
         self, scores: "NDArray[np.floating]", digits: int, n: int, mask: "NDArray[np.bool_] | None"
-    ) -> list[Ranked]:
+    ) -> list[ScoredTool]:
         import numpy as np
 
         candidates = None if mask is None else np.flatnonzero(mask)
@@ -188,7 +188,7 @@ class MemoryIndex:
             chosen, rounded = _top(values, digits, take)
             places = chosen if candidates is None else candidates[chosen]
             rows = zip(places.tolist(), rounded.tolist(), strict=True)
-            best = best_per_tool((Ranked(tools[i], score, parts[i]) for i, score in rows), n)
+            best = best_per_tool((ScoredTool(tools[i], score, parts[i]) for i, score in rows), n)
             if len(best) == n or len(chosen) == len(values):
                 return best
             take *= 4

@@ -9,7 +9,7 @@ from pegboard.hits import Hit
 from pegboard.search.arguments import check_arguments
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, Ranked, check_mode, hybrid_depth
+from pegboard.search.ranking import Mode, ScoredTool, check_mode, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -50,7 +50,7 @@ def search_one(
         return []
     searched = loaded.index(index)
     depth = hybrid_depth(k) if mode == "hybrid" else k
-    rankings: dict[str, Sequence[Ranked]] = {}
+    rankings: dict[str, Sequence[ScoredTool]] = {}
     if mode == "text":
         rankings["text"] = searched.text(loaded.query_words(index, words), depth, where)
     else:
@@ -66,7 +66,7 @@ def search_one(
 
 def _hits(
     loaded: LoadedRelease,
-    rankings: Mapping[str, Sequence[Ranked]],
+    rankings: Mapping[str, Sequence[ScoredTool]],
     k: int,
     probabilities: Mapping[str, float],
 ) -> list[Hit]:

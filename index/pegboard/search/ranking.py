@@ -21,17 +21,23 @@ FUSED_DIGITS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Ranked:
-    """A tool in one ranking: its id, its score (higher is better), and the part that matched."""
+class ScoredTool:
+    """A tool in one ranking.
+
+    Attributes:
+        tool: its id.
+        score: higher is better, comparable within the ranking only.
+        part: the part of the tool that a search matched; empty in a fused ranking.
+    """
 
     tool: str
     score: float
-    part: str
+    part: str = ""
 
 
-def best_per_tool(rows: Iterable[Ranked], n: int) -> list[Ranked]:
+def best_per_tool(rows: Iterable[ScoredTool], n: int) -> list[ScoredTool]:
     """Return the best row of each tool, the best `n` tools first; ties are ordered by id."""
-    best: dict[str, Ranked] = {}
+    best: dict[str, ScoredTool] = {}
     for row in rows:
         earlier = best.get(row.tool)
         if earlier is None or (-row.score, row.part) < (-earlier.score, earlier.part):
@@ -51,8 +57,8 @@ def hybrid_depth(k: int) -> int:
 
 
 def convex_combination(
-    vector: Sequence[Ranked], text: Sequence[Ranked], alpha: float = VECTOR_SHARE
-) -> list[tuple[str, float]]:
+    vector: Sequence[ScoredTool], text: Sequence[ScoredTool], alpha: float = VECTOR_SHARE
+) -> list[ScoredTool]:
     """Return both rankings fused as alpha * cosine + (1 - alpha) * BM25, best first; scores lie in
     0..1.
 
@@ -71,8 +77,8 @@ def convex_combination(
     for row in vector:
         words = bm25.get(row.tool, 0.0) / best_bm25 if best_bm25 else 0.0
         scores[row.tool] = alpha * (row.score + 1) / best_cosine + (1 - alpha) * words
-    rounded = [(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
-    return sorted(rounded, key=lambda pair: (-pair[1], pair[0]))
+    rounded = [ScoredTool(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
+    return sorted(rounded, key=lambda row: (-row.score, row.tool))
 
 
 def searched_as(modes: Collection[str]) -> str:

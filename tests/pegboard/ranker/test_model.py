@@ -1,20 +1,22 @@
 """The ranker: order, probability, JSON, and what it refuses."""
 
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from pegboard.errors import ContractMismatch
-from pegboard.ranker.features import FEATURES, Candidates, feature_matrix
+from pegboard.ranker.features import FEATURES, Measures, feature_matrix
 from pegboard.ranker.model import Ranker, default_ranker
-from pegboard.search.ranking import Ranked
+from pegboard.search.ranking import ScoredTool
 
 
 def found(**changes):
     """Two candidates that differ in what a test changes only."""
     values = {
-        "vector": [Ranked("b", 0.5, ""), Ranked("a", 0.5, "")],
+        "vector": [ScoredTool("b", 0.5), ScoredTool("a", 0.5)],
         "text": [],
         "tools": ["b", "a"],
         **dict.fromkeys(("document", "summary"), np.array([0.5, 0.5])),
@@ -22,7 +24,7 @@ def found(**changes):
         "request_idf": 4.0,
         "actions": [frozenset(), frozenset()],
     }
-    return Candidates(**{**values, **changes})
+    return Measures(**{**values, **changes})
 
 
 def test_equal_candidates_are_ordered_by_id_and_nothing_found_is_nothing():
@@ -56,7 +58,7 @@ def test_shares_are_of_the_words_there_are():
         **dict.fromkeys(("in_document", "in_name", "name_idf"), np.array([0.0, 0.0])),
     )
 
-    shares = feature_matrix(found(), ())[:, FEATURES.index("request_in_document")]
+    shares = feature_matrix(found(), ())[:, list(FEATURES).index("request_in_document")]
 
     assert shares.tolist() == [0.5, 0.5]
     assert np.isfinite(feature_matrix(bare, ())).all()
@@ -89,3 +91,10 @@ def test_a_ranker_is_the_same_after_a_way_through_json():
 def test_a_ranker_of_other_features_is_refused(change):
     with pytest.raises(ContractMismatch, match=r"this library reads 1.*build the release again"):
         Ranker.from_dict(default_ranker().to_dict() | change)
+
+
+def test_the_table_contract_describes_every_feature():
+    contract = Path(__file__).parents[3] / "docs" / "reference" / "table-contract.md"
+    hybrid = contract.read_text("utf-8").partition("**Hybrid.**")[2].partition("\n**")[0]
+
+    assert re.findall(r"^\| (\w+) \|", hybrid, re.MULTILINE)[1:] == list(FEATURES)

@@ -8,13 +8,14 @@ from pegboard.retrieval.find_agents import (
     rank_agents,
     ranked_entities,
 )
-from pegboard.search.ranking import Ranked
+from pegboard.search.ranking import ScoredTool
 
 
-def ranked(**scores: float) -> list[Ranked]:
+def ranked(**scores: float) -> list[ScoredTool]:
     """A ranking; `git_log` is the tool `a/git/log`, `git` the agent `a/git`."""
     rows = [
-        Ranked("a/" + name.replace("_", "/"), score, "document") for name, score in scores.items()
+        ScoredTool("a/" + name.replace("_", "/"), score, "document")
+        for name, score in scores.items()
     ]
     return sorted(rows, key=lambda row: (-row.score, row.tool))
 
@@ -70,8 +71,9 @@ def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
     )
 
     assert agents([found]) == ["git", "mail", "ci"]
-    assert dict(ranked_entities(found))["a/git/log"] == 1.0
-    assert dict(ranked_entities(found))["a/ci"] < dict(ranked_entities(found))["a/mail/send"]
+    scores = {row.tool: row.score for row in ranked_entities(found)}
+    assert scores["a/git/log"] == 1.0
+    assert scores["a/ci"] < scores["a/mail/send"]
 
 
 def test_every_step_gets_its_first_agent_before_any_gets_its_second():

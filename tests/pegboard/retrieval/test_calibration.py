@@ -5,7 +5,7 @@ import pytest
 
 from pegboard.errors import ContractMismatch, QueryError
 from pegboard.retrieval.calibration import Calibration, Curve, Threshold, scores_by_mode
-from pegboard.search.ranking import Ranked
+from pegboard.search.ranking import ScoredTool
 
 THRESHOLDS = {"accept_95": Threshold(0.25, 0.95, 0.3)}
 CALIBRATION = Calibration(
@@ -17,8 +17,8 @@ CALIBRATION = Calibration(
 )
 
 
-def ranked(**scores: float) -> list[Ranked]:
-    return [Ranked(tool, score, "document") for tool, score in scores.items()]
+def ranked(**scores: float) -> list[ScoredTool]:
+    return [ScoredTool(tool, score, "document") for tool, score in scores.items()]
 
 
 def test_the_probability_of_a_tool_follows_from_its_score():

@@ -1,10 +1,10 @@
 import pytest
 
-from pegboard.search.ranking import Ranked, best_per_tool, convex_combination
+from pegboard.search.ranking import ScoredTool, best_per_tool, convex_combination
 
 
 def ranked(**scores):
-    return [Ranked(tool, score, "document") for tool, score in scores.items()]
+    return [ScoredTool(tool, score, "document") for tool, score in scores.items()]
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,18 @@ def ranked(**scores):
 def test_both_rankings_are_fused(vector, text, order):
     fused = convex_combination(ranked(**vector), ranked(**text))
 
-    assert [tool for tool, _ in fused] == order.split()
-    assert all(0 <= score <= 1 for _, score in fused)
+    assert [row.tool for row in fused] == order.split()
+    assert all(0 <= row.score <= 1 for row in fused)
 
 
 @pytest.mark.parametrize(("alpha", "order"), [(1.0, "a b c"), (0.8, "a c b"), (0.0, "c b a")])
 def test_alpha_is_the_share_of_the_cosine(alpha, order):
     fused = convex_combination(ranked(a=0.9, b=0.2, c=0.2), ranked(c=3.0, b=1.0), alpha)
 
-    assert [tool for tool, _ in fused] == order.split()
+    assert [row.tool for row in fused] == order.split()
 
 
 def test_a_tool_counts_by_its_best_row():
-    rows = [*ranked(a=0.1, b=0.2), Ranked("a", 0.3, "question")]
+    rows = [*ranked(a=0.1, b=0.2), ScoredTool("a", 0.3, "question")]
 
-    assert best_per_tool(rows, 2) == [Ranked("a", 0.3, "question"), *ranked(b=0.2)]
+    assert best_per_tool(rows, 2) == [ScoredTool("a", 0.3, "question"), *ranked(b=0.2)]
