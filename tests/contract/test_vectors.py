@@ -16,8 +16,9 @@ import pegboard
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
-from pegboard.store.database import PUBLIC, open_table
+from pegboard.store.database import open_table
 from pegboard.store.export import export_release
+from pegboard.store.reading import PUBLIC
 from pegboard.store.releases import ReleaseStore
 from tests.npm import node_modules
 

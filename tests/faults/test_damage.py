@@ -12,7 +12,7 @@ import pytest
 import pegboard
 from flows.reindex import reindex
 from pegboard.errors import StoreError
-from pegboard.store.database import PUBLIC
+from pegboard.store.reading import PUBLIC
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
 from tasks.settings.configuration import load_configuration

@@ -27,7 +27,8 @@ def two_releases_built(tmp_path_factory, workshop_type):
     workshop = workshop_type(tmp_path_factory.mktemp("two-releases"))
     first, second = (
         workshop.publish(
-            {name: [workshop.tool(f"{name}_{number}", f"Task {number}.") for number in range(12)]}
+            {name: [workshop.tool(f"{name}_{number}", f"Task {number}.") for number in range(12)]},
+            allow_removal=True,
         ).release
         for name in ("old", "new")
     )

@@ -13,7 +13,8 @@ from pegboard.search.filters import Filter
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.search.postings import Postings, WordStatistics
 from pegboard.search.ranking import ScoredTool, best_per_tool
-from pegboard.store.database import BoardTable, sql_literals, store_errors
+from pegboard.store.database import sql_literals, store_errors
+from pegboard.store.reading import BoardTable
 
 if TYPE_CHECKING:
     import numpy as np

@@ -24,7 +24,8 @@ from pegboard.store.contract import (
     embedding_table,
     row_checksums,
 )
-from pegboard.store.database import BoardTable, public_uri, sql_literals, store_errors
+from pegboard.store.database import public_uri, sql_literals, store_errors
+from pegboard.store.reading import BoardTable
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:

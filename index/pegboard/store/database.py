@@ -1,18 +1,14 @@
-"""The LanceDB database below a board's root: for writers, for readers, and the errors of both.
+"""The LanceDB database below a board's root for writers, and the errors of writers and readers.
 
-Writers use LanceDB's Python package. Readers need a few kinds of queries, of tables that are pinned
-to a version (`BoardTable`); where LanceDB's compiled core is of a version that was tested, they use
-it without the package, which takes seconds to import (see `native.py`). The environment variable
-PEGBOARD_LANCEDB=public makes them use the package.
+Readers use `reading.py`.
 """
 
-import os
 import threading
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
 from pegboard.redaction import public_url
@@ -21,166 +17,15 @@ from pegboard.store.failures import cleaned, damage_error, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 
 if TYPE_CHECKING:
-    import numpy as np
-    import pyarrow as pa
     from lancedb.db import DBConnection
     from lancedb.table import Table
-    from numpy.typing import NDArray
 
 Answer = TypeVar("Answer")
 
-PUBLIC = "PEGBOARD_LANCEDB"
-"""The environment variable that makes readers use LanceDB's Python package, if it is `public`."""
 RUST_PANICS = ("PanicException", "RustPanic")
 """The names of what a panic of the compiled core raises, in a call and in a future. The first is no
 `Exception`, and neither can be imported.
 """
-
-
-class BoardTable(Protocol):
-    """A table of a board for readers, at its newest version or pinned to one by `checkout`.
-
-    Threads may share it. Methods raise what the store raises (OSError, RuntimeError, ValueError);
-    callers turn it into StoreError by `store_errors`."""
-
-    def checkout(self, version: int) -> None:
-        """Stay at that version. Raises ValueError if there is none."""
-        ...
-
-    def indexed_columns(self) -> set[str]:
-        """Return the columns that have an index of any kind."""
-        ...
-
-    def read(
-        self,
-        columns: Sequence[str] | None = None,
-        where: str | None = None,
-        limit: int | None = None,
-    ) -> "pa.Table":
-        """Return the rows that pass a DataFusion condition, in no order; all columns if None."""
-        ...
-
-    def nearest(
-        self,
-        vector: "NDArray[np.float32]",
-        limit: int,
-        columns: Sequence[str],
-        *,
-        where: str | None = None,
-        nprobes: int | None = None,
-        ef: int | None = None,
-        refine: int | None = None,
-    ) -> "pa.Table":
-        """Return the rows with the smallest cosine distance, nearest first, with `_distance`.
-
-        Args:
-            vector: shape (dimensions,).
-            where: applied before the search.
-            nprobes: partitions that are visited.
-            ef: candidates that are kept in a graph.
-            refine: how many times `limit` rows are scored again exactly.
-        """
-        ...
-
-    def matching(
-        self,
-        words: str,
-        limit: int,
-        columns: Sequence[str],
-        *,
-        where: str | None = None,
-        prefilter: bool = True,
-    ) -> "pa.Table":
-        """Return the rows whose `tokens` have any of the words, best BM25 first, with `_score`.
-
-        Args:
-            words: separated by blanks.
-        """
-        ...
-
-
-class PublicTable:
-    """A `BoardTable` through LanceDB's Python package; methods as described there."""
-
-    def __init__(self, database: "DBConnection", name: str) -> None:
-        self._table: Any = database.open_table(name)  # its query builders carry no usable types
-
-    def checkout(self, version: int) -> None:
-        self._table.checkout(version)
-
-    def indexed_columns(self) -> set[str]:
-        return {column for index in self._table.list_indices() for column in index.columns}
-
-    def read(self, columns: Any = None, where: Any = None, limit: Any = None) -> "pa.Table":
-        query = self._table.search()
-        query = query.select(list(columns)) if columns else query
-        query = query.where(where) if where else query
-        return (query.limit(limit) if limit else query).to_arrow()
-
-    def nearest(
-        self,
-        vector: Any,
-        limit: int,
-        columns: Sequence[str],
-        *,
-        where: Any = None,
-        nprobes: int | None = None,
-        ef: int | None = None,
-        refine: int | None = None,
-    ) -> "pa.Table":
-        query = self._table.search(vector, vector_column_name="vector", query_type="vector")
-        query = query.distance_type("cosine")
-        query = query.nprobes(nprobes) if nprobes else query
-        query = query.ef(ef) if ef else query
-        query = query.refine_factor(refine) if refine else query
-        query = query.where(where, prefilter=True) if where else query
-        return query.limit(limit).select([*columns, "_distance"]).to_arrow()
-
-    def matching(
-        self,
-        words: str,
-        limit: int,
-        columns: Sequence[str],
-        *,
-        where: Any = None,
-        prefilter: bool = True,
-    ) -> "pa.Table":
-        query = self._table.search(words, query_type="fts", fts_columns="tokens")
-        query = query.where(where, prefilter=prefilter) if where else query
-        return query.limit(limit).select([*columns, "_score"]).to_arrow()
-
-
-class ReaderDatabase:
-    """The LanceDB database of the board at `uri` for readers.
-
-    Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
-    """
-
-    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
-        from pegboard.store import native
-
-        self._uri = uri
-        self._database: Any
-        self._table_class: Callable[[Any, str], BoardTable]
-        options, self._seconds = opening_options(uri, storage_options)
-        if os.environ.get(PUBLIC) != "public" and native.core() is not None:
-            with store_errors(uri):
-                core = within(self._seconds, lambda: native.connect_core(_address(uri), options))
-            self._database, self._table_class = core, native.NativeTable
-        else:
-            self._database, self._table_class = connect(uri, storage_options), PublicTable
-
-    def open_table(self, name: str, version: int | None = None) -> BoardTable:
-        """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
-
-        def open_at_version() -> BoardTable:
-            table = self._table_class(self._database, name)
-            if version is not None:
-                table.checkout(version)
-            return table
-
-        with _missing_tables(self._uri, name, version):
-            return within(self._seconds, open_at_version)
 
 
 def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
@@ -199,7 +44,7 @@ def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
     def database() -> "DBConnection":
         newest = timedelta(0)
         return lancedb.connect(
-            _address(uri), read_consistency_interval=newest, storage_options=options or None
+            database_address(uri), read_consistency_interval=newest, storage_options=options or None
         )
 
     with store_errors(uri):
@@ -210,7 +55,7 @@ def open_table(
     database: "DBConnection", name: str, uri: str, version: int | None = None
 ) -> "Table":
     """Return a table for writers, pinned to a version if one is given. Raises BoardNotFound."""
-    with _missing_tables(uri, name, version):
+    with missing_tables(uri, name, version):
         table = database.open_table(name)
         if version is not None:
             table.checkout(version)
@@ -322,12 +167,12 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
     # Raised here, so that its context is no error that may show what was redacted.
     board = f"the board at {public_uri(uri)}"
     damaged = damage_error(f"{subject} of {board}", cause) if subject else None
-    error = damaged or store_error(f"The store of {board} did not do what was asked", cause)
+    error = damaged or store_error(f"The store of {board} failed", cause)
     raise error from cleaned(cause)
 
 
 @contextmanager
-def _missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
+def missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
     """Turn what says that a table or version is missing into BoardNotFound, the rest as usual."""
     with store_errors(uri, f"Table '{name}'"):
         try:
@@ -344,7 +189,7 @@ def _missing_tables(uri: str, name: str, version: int | None) -> Generator[None]
             ) from cleaned(error)
 
 
-def _address(uri: str) -> str:
+def database_address(uri: str) -> str:
     """The database below a board's root, a folder by its absolute path."""
     address = f"{uri.rstrip('/')}/{TABLES_FOLDER}"
     if address.startswith("file:"):

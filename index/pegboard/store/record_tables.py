@@ -17,8 +17,6 @@ from pegboard.store.contract import (
     table_schema,
 )
 from pegboard.store.database import (
-    BoardTable,
-    ReaderDatabase,
     connect,
     open_table,
     public_uri,
@@ -26,6 +24,7 @@ from pegboard.store.database import (
     store_errors,
     table_names,
 )
+from pegboard.store.reading import BoardTable, ReaderDatabase
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.search.text import query_words
-from pegboard.store.database import PUBLIC, ReaderDatabase
+from pegboard.store.reading import PUBLIC, ReaderDatabase
 from tasks.maintain import fit_indices
 
 QUERIES = [

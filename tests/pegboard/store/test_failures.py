@@ -49,7 +49,7 @@ def test_a_refusal_is_explained_and_quoted(
 
     board, lake = board_and_lake_fail(uri)
 
-    assert board.startswith(f"The store of the board at {uri} did not")
+    assert board.startswith(f"The store of the board at {uri} failed: ")
     assert lake.startswith(f"{uri}/lake/latest.json")
     for message in (board, lake):
         assert f"{meaning}{code}: the server's reason" in message

@@ -1,0 +1,255 @@
+"""The tables of a board for readers: a few kinds of queries, of tables pinned to a version.
+
+Where LanceDB's compiled core is of a version that was tested (TESTED), it is used without LanceDB's
+Python package, whose import takes 1.1 s of processor time on two quiet cores, of which a reader
+needs nothing: pyarrow and NumPy with the core take .2 s. With other versions the package is used,
+through its asynchronous interface, which is nearly that of the core. So it is if the environment
+variable PEGBOARD_LANCEDB is `public`.
+
+The library is registered under its own name, since it can be loaded only once in a process: a later
+`import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
+"""
+
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from threading import Lock, Thread
+from typing import TYPE_CHECKING, Any
+
+from pegboard.errors import StoreError
+from pegboard.store.database import (
+    database_address,
+    missing_tables,
+    opening_options,
+    store_errors,
+    within,
+)
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+PUBLIC = "PEGBOARD_LANCEDB"
+"""The environment variable that makes readers use LanceDB's Python package, if it is `public`."""
+TESTED = "lancedb-0.40.*.dist-info"
+MODULE = "lancedb._lancedb"
+_lock = Lock()
+_loops: "dict[int, AbstractEventLoop]" = {}  # of this process, by its id
+
+
+class ReaderDatabase:
+    """The LanceDB database of the board at `uri` for readers; its handles see the newest version.
+
+    Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
+    """
+
+    def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
+        self._uri = uri
+        options, self._seconds = opening_options(uri, storage_options)
+        self._public = os.environ.get(PUBLIC) == "public" or core() is None
+        connect = _connect_public if self._public else _connect_core
+        with store_errors(uri):
+            address = database_address(uri)
+            self._connection = within(
+                self._seconds, lambda: _run(lambda: connect(address, options or None))
+            )
+
+    def open_table(self, name: str, version: int | None = None) -> "BoardTable":
+        """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
+
+        def open_at_version() -> BoardTable:
+            opened = _run(lambda: self._connection.open_table(name))
+            table = BoardTable(opened, public=self._public)
+            if version is not None:
+                table.checkout(version)
+            return table
+
+        with missing_tables(self._uri, name, version):
+            return within(self._seconds, open_at_version)
+
+
+class BoardTable:
+    """A table of a board for readers, at its newest version or pinned to one by `checkout`.
+
+    Threads may share it. Methods raise what the store raises (OSError, RuntimeError, ValueError);
+    callers turn it into StoreError by `store_errors`.
+
+    Args:
+        table: of the core; of the package's asynchronous interface if `public`.
+    """
+
+    def __init__(self, table: Any, *, public: bool) -> None:
+        self._table, self._public = table, public
+
+    def checkout(self, version: int) -> None:
+        """Stay at that version. Raises ValueError if there is none."""
+        try:
+            _run(lambda: self._table.checkout(version))
+        except RuntimeError as error:
+            if "not found" not in str(error).lower():
+                raise
+            raise ValueError(f"Version {version} no longer exists.") from error
+
+    def indexed_columns(self) -> set[str]:
+        """Return the columns that have an index of any kind."""
+        indices = _run(lambda: self._table.list_indices())
+        return {column for index in indices for column in index.columns}
+
+    def read(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        limit: int | None = None,
+    ) -> "pa.Table":
+        """Return the rows that pass a DataFusion condition, in no order; all columns if None."""
+        return self._rows(lambda query: query, limit, columns, where)
+
+    def nearest(
+        self,
+        vector: "NDArray[np.float32]",
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        nprobes: int | None = None,
+        ef: int | None = None,
+        refine: int | None = None,
+    ) -> "pa.Table":
+        """Return the rows with the smallest cosine distance, nearest first, with `_distance`.
+
+        Args:
+            vector: shape (dimensions,).
+            where: applied before the search.
+            nprobes: partitions that are visited.
+            ef: candidates that are kept in a graph.
+            refine: how many times `limit` rows are scored again exactly.
+        """
+        import pyarrow as pa
+
+        def build(query: Any) -> Any:
+            query = query.nearest_to(vector if self._public else pa.array(vector))
+            query.column("vector")
+            query.distance_type("cosine")
+            for option, value in (("nprobes", nprobes), ("ef", ef), ("refine_factor", refine)):
+                if value:
+                    getattr(query, option)(value)
+            return query
+
+        return self._rows(build, limit, [*columns, "_distance"], where)
+
+    def matching(
+        self,
+        words: str,
+        limit: int,
+        columns: Sequence[str],
+        *,
+        where: str | None = None,
+        prefilter: bool = True,
+    ) -> "pa.Table":
+        """Return the rows whose `tokens` have any of the words, best BM25 first, with `_score`.
+
+        Args:
+            words: separated by blanks.
+        """
+
+        def build(query: Any) -> Any:
+            if self._public:
+                query = query.nearest_to_text(words, columns="tokens")
+            else:
+                query = query.nearest_to_text({"query": words, "columns": ["tokens"]})
+            if not prefilter:
+                query.postfilter()
+            return query
+
+        return self._rows(build, limit, [*columns, "_score"], where)
+
+    def _rows(
+        self,
+        build: Callable[[Any], Any],
+        limit: int | None,
+        columns: Sequence[str] | None,
+        where: str | None,
+    ) -> "pa.Table":
+        import pyarrow as pa
+
+        async def rows() -> "pa.Table":
+            query = build(self._table.query())
+            if columns:
+                (query.select if self._public else query.select_columns)(list(columns))
+            if where:
+                query.where(where)
+            if limit:
+                query.limit(limit)
+            if self._public:
+                return await query.to_arrow()
+            stream = await query.execute()
+            return pa.Table.from_batches([batch async for batch in stream], stream.schema)
+
+        return _run(rows)
+
+
+@cache
+def core() -> Any:
+    """Return the module of LanceDB's compiled core, or None for a version that was not tested."""
+    from importlib import _bootstrap, util  # pyright: ignore[reportAttributeAccessIssue]
+
+    package = util.find_spec("lancedb")
+    if package is None or package.origin is None:
+        return None
+    folder = Path(package.origin).parent
+    library = next(folder.glob("_lancedb*.so"), None)
+    if library is None or not any(folder.parent.glob(TESTED)):
+        return None
+    # The import system's own lock: loaded by two threads at once, the library aborts one of them.
+    with vars(_bootstrap)["_ModuleLockManager"](MODULE):
+        if MODULE not in sys.modules:
+            spec: Any = util.spec_from_file_location(MODULE, library)
+            module = util.module_from_spec(spec)
+            spec.loader.exec_module(module)
+            sys.modules[MODULE] = module
+        return sys.modules[MODULE]
+
+
+async def _connect_core(address: str, options: dict[str, str] | None) -> Any:
+    # 0.0 is the interval after which a handle looks for newer versions.
+    return await core().connect(address, None, None, None, None, 0.0, None, options)
+
+
+async def _connect_public(address: str, options: dict[str, str] | None) -> Any:
+    import lancedb
+
+    newest = timedelta(0)
+    return await lancedb.connect_async(
+        address, read_consistency_interval=newest, storage_options=options
+    )
+
+
+def _run(call: Callable[[], Awaitable[Any]]) -> Any:
+    """Return what a call of the core answers, awaited in a thread that the core has to itself."""
+    import asyncio
+
+    async def work() -> Any:
+        return await call()
+
+    if _loops and os.getpid() not in _loops:
+        raise StoreError(
+            "This process was forked from one that had read a board, and LanceDB does not survive "
+            "that: in tests, two of five children hung or crashed. Open the board in each process, "
+            "and none in the one that forks, or start processes by 'spawn' or 'forkserver'."
+        )
+    with _lock:
+        if not _loops:
+            loop = _loops[os.getpid()] = asyncio.new_event_loop()
+            Thread(target=loop.run_forever, name="pegboard-lance", daemon=True).start()
+    future = asyncio.run_coroutine_threadsafe(work(), _loops[os.getpid()])
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
