@@ -1,7 +1,7 @@
 """The run: list the sources, and publish what they list as one release that the channel moves to.
 
 snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (unchanged? stop) -> embed -> stage
--> (calibrate) -> (gate) -> publish -> (prune) -> (report)
+-> (gate) -> publish -> (prune) -> (report)
 
 A release that fails its gate is recorded, but no channel moves, and the outcome is `held`. Every
 step finds in the lake what an earlier run finished, so a killed run resumes where it stopped.
@@ -21,7 +21,6 @@ from pegboard.encoders import runs_here
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
 from tasks import progress, workers
-from tasks.calibrate import calibrate_release
 from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, for_worker, shards_of
@@ -225,17 +224,13 @@ class _Run:
         )
 
     def publish(self, plan: Plan, spec: ReleaseSpec) -> Release:
-        """Stage, calibrate, gate and publish."""
+        """Stage, gate and publish."""
         configuration, summary, call = self._configuration, self._summary, self._runner.call
         with summary.phase("stage"):
             pins = call(stage_tables, self._uri, spec)
             snapshots = summary.revised.digests if summary.revised else {}
             summary.suspicious = call(find_suspicious, configuration, plan, snapshots)
-        if configuration.golden is not None:
-            with summary.phase("calibrate"):
-                summary.calibrated = call(calibrate_release, configuration, spec, pins)
-        calibrations = dict(summary.calibrated.indexes)
-        staged = (configuration, plan, summary.snapshots, spec, pins, calibrations)
+        staged = (configuration, plan, summary.snapshots, spec, pins)
         if has_gate(configuration):
             with summary.phase("gate"):
                 summary.gated = call(gate_release, *staged, summary.suspicious)

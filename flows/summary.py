@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Literal
 
 from pegboard.errors import PegboardError
-from tasks.calibrate import CalibrationResult
 from tasks.edges import Edges
 from tasks.embed import EmbedResult
 from tasks.enrich import Enriched
@@ -44,7 +43,6 @@ class RunSummary:
         self.edges: Edges | None = None
         self.advice: tuple[str, ...] = ()
         self.encoded = EmbedResult()
-        self.calibrated = CalibrationResult()
         self.suspicious: Suspicious = {}
         self.gated: GateDecision | None = None
         self.pruned: PruneResult | None = None
@@ -114,7 +112,6 @@ class RunSummary:
                 )
             ],
             "edges": self.edges.to_dict() if self.edges else None,
-            "golden": self.calibrated.to_dict(),
             "gate": self.gate,
             "overridden": list(self.revised.applied),
             "held_out": self.revised.held_out,

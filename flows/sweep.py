@@ -61,7 +61,6 @@ def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
         settings.configuration,
         settings.uri,
         settings.settings.indexes,
-        calibrated=any(strategy.needs_calibration() for strategy in settings.strategies),
     )
     outcome = reindex(configuration, runner=runner)
     catalogs = outcome["catalogs"].values()
@@ -70,23 +69,21 @@ def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
 
 
 def sweep_configuration(
-    configuration: Configuration, uri: str, indexes: Sequence[str] = (), *, calibrated: bool = False
+    configuration: Configuration, uri: str, indexes: Sequence[str] = ()
 ) -> Configuration:
-    """Return the configuration of the board at `uri`, without report, gate and default strategy.
+    """Return the configuration of the board at `uri`, without report, golden queries, gate and
+    default strategy.
 
     Args:
         indexes: those that the board has; all if empty.
-        calibrated: keep the golden queries, for strategies that return probabilities. Otherwise
-            they do not change the board.
     """
     storage = configuration.board.storage if "://" in uri else {}
     changes: dict[str, Any] = {
         "board": BoardSettings(uri=uri, channel=CHANNEL, report=False, storage=storage),
         "find": FindSettings(),
+        "golden": None,
         "gate": None,
     }
-    if not calibrated:
-        changes["golden"] = None
     if indexes:
         changes["indexes"] = tuple(one for one in configuration.indexes if one.name in indexes)
         changes["default_index"] = None

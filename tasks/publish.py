@@ -31,7 +31,6 @@ def publish_release(
     snapshots: list[Snapshot],
     spec: ReleaseSpec,
     pins: Mapping[str, Pin],
-    calibrations: Mapping[str, Any] = MappingProxyType({}),
     gated: GateDecision | None = None,
     suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
@@ -42,7 +41,6 @@ def publish_release(
     the channel to the same release meanwhile, that is the result.
 
     Args:
-        calibrations: the calibration of each index that has one.
         gated: the result of its gate, which replaces an earlier one in the manifest.
         suspicious: the result of `find_suspicious`.
 
@@ -58,9 +56,7 @@ def publish_release(
     gate = gated.manifest() if gated is not None else {}
     if release is None or not is_whole(store, release):
         _check_pins(store, spec, pins)
-        release = staged_release(
-            configuration, plan, snapshots, spec, pins, calibrations, suspicious
-        )
+        release = staged_release(configuration, plan, snapshots, spec, pins, suspicious)
         release = replace(release, manifest={**release.manifest, **gate})
         protect(store, release)
         _check_pins(store, spec, pins)

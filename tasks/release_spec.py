@@ -19,7 +19,6 @@ from pegboard.encoders import Encoder
 from pegboard.languages import IndexLanguages
 from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
-from pegboard.retrieval.calibration import CALIBRATION_VERSION
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
 from pegboard.store.releases import Pin, Release
 from tasks.compose import Documents
@@ -27,7 +26,6 @@ from tasks.edges import Edges
 from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import read_gate
-from tasks.golden.reading import read_golden
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
@@ -177,9 +175,7 @@ def make_release_spec(
         for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
-    golden = read_golden(configuration)
-    calibration = [CALIBRATION_VERSION, golden.digest] if golden else None
-    retrieval = [default_strategy(configuration.find.strategy), calibration]
+    retrieval: list[Any] = [default_strategy(configuration.find.strategy)]
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
         retrieval.append(gate.release_digest)
@@ -217,13 +213,11 @@ def staged_release(
     snapshots: list[Snapshot],
     spec: ReleaseSpec,
     pins: Mapping[str, Pin],
-    calibrations: Mapping[str, Any] = MappingProxyType({}),
     suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
     """Return the release of the staged tables, before it is recorded.
 
     Args:
-        calibrations: the calibration of each index that has one.
         suspicious: the result of `find_suspicious`.
     """
     strategy = default_strategy(configuration.find.strategy)
@@ -236,7 +230,6 @@ def staged_release(
         "indexes": {
             index.name: _index_entry(
                 index,
-                calibrations.get(index.name),
                 spec.understood[index.name],
                 spec.rankers[index.name],
             )
@@ -293,9 +286,7 @@ def table_digest(rows: "pl.DataFrame") -> str:
     return hashed.hexdigest()
 
 
-def _index_entry(
-    index: IndexSettings, calibration: Any, understood: float, ranker: Ranker
-) -> dict[str, Any]:
+def _index_entry(index: IndexSettings, understood: float, ranker: Ranker) -> dict[str, Any]:
     encoder = encoder_for(index)
     return {
         "encoder": index.encoder,
@@ -308,7 +299,6 @@ def _index_entry(
         "language": index.language,
         "understood": understood,
         "ranker": ranker.to_dict(),
-        **({"calibration": calibration} if calibration is not None else {}),
     }
 
 

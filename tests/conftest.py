@@ -58,7 +58,7 @@ STOPS = {
     "plan": {"enrich_tools", "compose_index"},
     "compose": {"embed_shard", "stage_tables"},
     "embed": {"stage_tables"},
-    "stage": {"calibrate_release", "gate_release", "publish_release"},
+    "stage": {"gate_release", "publish_release"},
     "publish": {"prune_board", "report_release"},
 }
 

@@ -5,16 +5,14 @@
 prints one JSON line for each board and what decides, then the means over the boards of the papers'
 benchmarks and over the real catalogs; with --write the means go into docs/results.md, too.
 
-Every board is asked by the default strategy, once as it is built and once with golden queries: half
-of its requests, by a hash of their text; the other half is measured, then the halves change places.
+Every board is asked by the default strategy.
 
 A board's own requests have an answer. For a paper's board those of the other benchmarks count as
 having none; for a real catalog the requests that were written to fit nothing, and those of the
 other catalogs. That is not always so: a board with a weather tool answers a question for the
 weather, whoever asks it, so a false accept of these is not always false.
 
-    decides             `score`: the score of the best hit; `probability`: that of the result, of a
-                        release without golden queries; `golden`: the same with them
+    decides             `score`: the score of the best hit; `probability`: that of the result
     auroc               how often an answerable request is above one without an answer
     false_accept        share of those without an answer that is let through where 95 % of the
                         answerable ones are
@@ -27,7 +25,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 import numpy as np
 
@@ -66,7 +63,6 @@ PAPERS = {
     "acebench-en": "tools",
 }
 """The benchmarks, each with the board that is asked."""
-GOLDEN = "golden.jsonl"
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
 MEASURES: "Mapping[str, Callable[[Scores, Scores], float]]"
 
@@ -172,35 +168,17 @@ def real_cases(folder: Path, limit: int) -> list[Case]:
 
 
 def decisions(case: Case, folder: Path, encoder: "Encoder") -> list[Decision]:
-    """What each decider says on one board: without golden queries, and with either half of them."""
+    """What each decider says on one board."""
     plain = _open(case, case.board, folder, encoder)
     queries = [query.query for query in case.queries]
     right, wrong = _said(plain, queries), _said(plain, case.others)
     made = [("score", right["score"], wrong["score"])]
     if not np.isnan(right["probability"]).any():
         made.append(("probability", right["probability"], wrong["probability"]))
-    made += _with_halves(case, folder, encoder)
     return [
         Decision(case.group, case.board.name if case.group == "real" else case.benchmark.name, *one)
         for one in made
     ]
-
-
-def _with_halves(
-    case: Case, folder: Path, encoder: "Encoder"
-) -> "list[tuple[str, Scores, Scores]]":
-    """What golden queries of one half say of the other; nothing where they are too few."""
-    answered: list[Scores] = []
-    refused: list[Scores] = []
-    for at in (0, 1):
-        golden = [query for query in case.queries if _half(query.query) == at]
-        board = _open(case, _with_golden(case.board, golden), folder, encoder)
-        others = [query.query for query in case.queries if _half(query.query) != at]
-        answered.append(_said(board, others)["probability"])
-        refused.append(_said(board, [q for q in case.others if _half(q) != at])["probability"])
-    if any(np.isnan(one).any() for one in (*answered, *refused)):
-        return []
-    return [("golden", np.concatenate(answered), np.concatenate(refused))]
 
 
 def means(made: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -263,12 +241,6 @@ def _open(case: Case, board: BenchmarkBoard, folder: Path, encoder: "Encoder") -
     return open_boards(one, folder / case.benchmark.name, encoder)[board.name]
 
 
-def _with_golden(board: BenchmarkBoard, golden: Sequence[GoldenQuery]) -> BenchmarkBoard:
-    lines = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in golden)
-    settings = f'\n[golden]\nqueries = "{GOLDEN}"\nmin_queries = 10\n'
-    return replace(board, indexes=board.indexes + settings, files={**board.files, GOLDEN: lines})
-
-
 def _board(benchmark: Benchmark, name: str) -> BenchmarkBoard:
     return next(board for board in benchmark.boards if board.name == name)
 
@@ -276,10 +248,6 @@ def _board(benchmark: Benchmark, name: str) -> BenchmarkBoard:
 def _drawn(queries: Sequence[str], limit: int) -> tuple[str, ...]:
     distinct = list(dict.fromkeys(queries))
     return tuple(random.Random(SEED).sample(distinct, min(limit, len(distinct))))
-
-
-def _half(query: str) -> int:
-    return crc32(query.encode()) % 2
 
 
 def main() -> None:

@@ -40,8 +40,7 @@ warnings.
 
 examples:
   pegboard golden check golden.jsonl
-  pegboard golden check golden.jsonl -c pegboard.toml --strict
-  pegboard golden check chat.jsonl --unanswerable --board ./board --json"""
+  pegboard golden check golden.jsonl -c pegboard.toml --strict"""
 HOLD_OUT = """\
 Held-out queries are marked "origin": "examples". As long as [golden] or [gate] names the file,
 builds leave them out of their tools' examples, so that the index does not contain the queries that
@@ -92,9 +91,6 @@ def _register_check(commands: Subparsers) -> None:
     )
     add_channel_option(check, "the channel to check on")
     check.add_argument("--release", help="a release instead of a channel, by id or a prefix of it")
-    check.add_argument(
-        "--unanswerable", action="store_true", help="the file has requests that no tool answers"
-    )
     check.add_argument(
         "--words-only",
         action="store_true",
@@ -147,12 +143,11 @@ def _check(options: argparse.Namespace) -> int:
     checked = check_golden(
         Path(options.golden),
         _find_board(uri, options) if uri else None,
-        answerable=not options.unanswerable,
         held_out=_is_configured(configuration, Path(options.golden)) if configuration else None,
         **limits,
     )
     failed = checked.failed(strict=options.strict)
-    margins = [] if options.unanswerable else _margin_lines(configuration, checked, options.golden)
+    margins = _margin_lines(configuration, checked, options.golden)
     if options.json:
         print_json(
             {"file": options.golden, "ok": not failed, "margins": margins} | checked.to_dict()

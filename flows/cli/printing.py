@@ -48,7 +48,9 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
         lines.append(measured_line(outcome["gate"]))
     if outcome["truncated"]:
         lines.append(f"{outcome['truncated']} texts were truncated to the encoder's input length.")
-    lines += _golden_lines(outcome["golden"])
+    if outcome["gate"]:
+        unknown = outcome["gate"]["unknown"]
+        lines += _listed([f"golden queries name an unknown tool: {name}" for name in unknown])
     if pruned := outcome["pruned"]:
         lines.append(f"Pruned: {len(pruned['removed'])} releases, {pruned['bytes'] / 1e6:.1f} MB.")
     phases = [f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()]
@@ -194,19 +196,6 @@ def _edge_lines(origins: dict[str, int]) -> list[str]:
         return []
     total = count_text(sum(origins.values()), "dependency", "dependencies")
     return [f"{total} between tools: {_counts(origins)}"]
-
-
-def _golden_lines(golden: dict[str, Any]) -> list[str]:
-    if not golden["queries"] and not golden["unknown"]:
-        return []
-    calibrated = "are too few to calibrate an index"
-    if golden["indexes"]:
-        calibrated = f"calibrate {', '.join(golden['indexes'])}"
-    leaked = f", {golden['seen']} left out that stand in the index" if golden["seen"] else ""
-    return [
-        f"{golden['queries']} golden queries {calibrated}{leaked}.",
-        *_listed([f"golden queries name an unknown tool: {name}" for name in golden["unknown"]]),
-    ]
 
 
 def _named(texts: list[str]) -> list[str]:

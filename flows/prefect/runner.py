@@ -35,7 +35,6 @@ from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
-from tasks.calibrate import calibrate_release
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import embed_shard
@@ -77,7 +76,6 @@ STEPS: dict[Callable[..., Any], tuple[str, str]] = {
     embed_shard: ("embed", "embed {shard.table} {shard.number}"),
     stage_tables: ("stage", "stage {spec.release}"),
     find_suspicious: ("suspicious tools", "look for suspicious tools"),
-    calibrate_release: ("calibrate", "calibrate {spec.release}"),
     gate_release: ("gate", "gate {spec.release}"),
     publish_release: ("publish", "publish {spec.release}"),
     prune_board: ("prune", "prune"),

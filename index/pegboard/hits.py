@@ -24,9 +24,9 @@ class Hit:
             matched: `{"vector": {"rank": 2, "score": 0.61, "part": "document"}, "text": {...}}`.
             With `explain=True` that of `ranker` has `adds`: what each feature adds to the score.
         release: the id of the release that answered: the same for all hits of one search.
-        probability: how likely the tool fits: of a hybrid search, and where the index is
-            calibrated. Where a request has several steps, a hit may be less probable than one
-            behind it, since the order gives each step its tools.
+        probability: how likely the tool fits; None but in a hybrid search. Where a request has
+            several steps, a hit may be less probable than one behind it, since the order gives
+            each step its tools.
     """
 
     tool: Tool

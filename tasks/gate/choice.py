@@ -4,10 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pegboard.errors import PegboardError, PublishError
+from pegboard.errors import PegboardError
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.measures import Measure
-from pegboard.retrieval.calibration import Calibration
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.ranking import searched_as
@@ -16,7 +15,7 @@ from tasks.gate.spec import GateSpec, configured_strategy
 from tasks.settings.configuration import Configuration
 
 THRESHOLD = "accept_95"
-"""The threshold of a calibration in a manifest: it accepts 95 % of the answerable requests."""
+"""The threshold of the ranker that accepts 95 % of the requests with an answer."""
 TOLERANCE = 1e-9
 """Means that differ by less are equal: sums in another order."""
 
@@ -37,13 +36,6 @@ class SystemSpec:
     def indexes(self) -> tuple[str, ...]:
         """The indexes that are searched."""
         return (self.index,) if self.index else self.strategy.indexes
-
-    def uncalibrated(self, release: Release) -> list[str]:
-        """Return the indexes without the calibration that the strategy needs."""
-        if not self.strategy.needs_calibration():
-            return []
-        indexes = release.manifest["indexes"]
-        return [name for name in self.indexes if "calibration" not in indexes[name]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +64,8 @@ def default_if_known(release: Release | None) -> list[SystemSpec]:
         return []
 
 
-def list_systems(
-    configuration: Configuration, gate: GateSpec, staged: Release
-) -> tuple[list[SystemSpec], list[str]]:
-    """Return every strategy in every index, the configured default first.
-
-    Returns:
-        The systems that can be measured; for the others, why not.
-
-    Raises:
-        PublishError: none can be measured, so no reader could search the release either.
-    """
+def list_systems(configuration: Configuration, gate: GateSpec) -> list[SystemSpec]:
+    """Return every strategy in every index, the configured default first."""
     configured = SystemSpec.of(configured_strategy(configuration), configuration.default)
     everywhere = [strategy for strategy in gate.strategies if not strategy.indexes]
     systems = [
@@ -92,29 +75,8 @@ def list_systems(
     ]
     systems += [SystemSpec(strategy, None) for strategy in gate.strategies if strategy.indexes]
     if gate.choose is None or configured in systems:
-        others = [system for system in systems if system != configured]
-        systems = [configured, *others]
-    usable = [system for system in systems if not system.uncalibrated(staged)]
-    unusable = [
-        _uncalibrated_message(system, missing)
-        for system in systems
-        if (missing := system.uncalibrated(staged))
-    ]
-    if not usable or (gate.choose is None and usable[0] != configured):
-        reasons = unusable if gate.choose else unusable[:1]
-        raise PublishError(
-            f"Nothing was published: no reader could search this release: {'; '.join(reasons)}. "
-            f"Add requests to [golden] until there are enough for a calibration, or other "
-            f"strategies to [gate] or [find]."
-        )
-    return usable, unusable
-
-
-def _uncalibrated_message(system: SystemSpec, missing: Sequence[str]) -> str:
-    return (
-        f"strategy '{system.strategy.name}' returns probabilities, and index "
-        f"{', '.join(missing)} is not calibrated"
-    )
+        return [configured, *(system for system in systems if system != configured)]
+    return systems
 
 
 def choose_best(
@@ -149,16 +111,10 @@ def manifest_default(chosen: SystemSpec, configuration: Configuration) -> dict[s
 
 
 def accept_threshold(system: SystemSpec, staged: Release) -> dict[str, Any] | None:
-    """Return the probability from which on a request has an answer, in the first index searched.
-
-    None if that index is not calibrated for the strategy's modes.
+    """Return the probability from which on a request has an answer, in the first index searched;
+    None for a search that is not hybrid.
     """
-    calibration = staged.manifest["indexes"][system.indexes[0]].get("calibration")
-    mode = searched_as(system.strategy.modes)
-    if calibration is None or mode not in (curves := Calibration.from_dict(calibration).curves):
+    if searched_as(system.strategy.modes) != "hybrid":
         return None
-    threshold = curves[mode].thresholds.get(THRESHOLD)
-    if threshold is None:
-        return None
-    shares = {"answerable": threshold.answerable, "unanswerable": threshold.unanswerable}
-    return {"name": THRESHOLD, "mode": mode, "probability": threshold.probability, **shares}
+    thresholds = staged.manifest["indexes"][system.indexes[0]]["ranker"]["thresholds"]
+    return {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}

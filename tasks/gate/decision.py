@@ -78,7 +78,6 @@ def gate_release(
     snapshots: list[Snapshot],
     spec: ReleaseSpec,
     pins: dict[str, Pin],
-    calibrations: dict[str, Any],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> GateDecision | None:
     """Return the decision of a configuration's gate on what was staged; None without a gate.
@@ -88,7 +87,6 @@ def gate_release(
 
     Raises:
         ConfigurationError: the gate is invalid, or its queries are not those of `spec`.
-        PublishError: no strategy can search the release.
     """
     gate = read_gate(configuration)
     if gate is None:
@@ -97,7 +95,7 @@ def gate_release(
         raise ConfigurationError(
             f"The golden queries of {configuration.file} changed while the build ran. Build again."
         )
-    staged = staged_release(configuration, plan, snapshots, spec, pins, calibrations)
+    staged = staged_release(configuration, plan, snapshots, spec, pins)
     measurements = _measure(configuration, gate, plan, staged, suspicious)
     values = _details(configuration, gate, plan, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
@@ -152,7 +150,6 @@ class _Measurements:
     staged: Searcher
     live: Searcher | None
     systems: Sequence[MeasuredSystem]
-    unusable: Sequence[str]
     chosen: MeasuredSystem
     live_results: LiveResults
     canaries: MeasuredSystem | None
@@ -180,7 +177,7 @@ def _measure(
     """Evaluate every system in the staged release, and the live release by its own default."""
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live) if plan.live else None
-    systems, unusable = list_systems(configuration, gate, staged)
+    systems = list_systems(configuration, gate)
     recorded = next((release for release in store.all() if release.id == staged.id), None)
     measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
     runs = len(gate.queries) * (len(systems) + rounds - 1) + len(gate.canaries) * rounds
@@ -205,7 +202,6 @@ def _measure(
         staged=measurer.searcher(staged),
         live=measurer.searcher(live) if live else None,
         systems=measured,
-        unusable=unusable,
         chosen=chosen,
         live_results=live_results,
         canaries=canaries,
@@ -280,7 +276,6 @@ def _details(
         "live": live.release,
         "live_trouble": live.trouble,
         "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
-        "not_measured": list(measurements.unusable),
         "k": gate.k,
         "canary_k": gate.canary_k,
         "measures": [row for system in measurements.systems for row in system.evaluation.rows()],

@@ -58,7 +58,6 @@ def held_lines(details: Details, channel: str) -> list[str]:
         *_lost_lines(details),
         *_query_lines(details["lost"], details["k"]),
         *_change_lines(details),
-        *(f"  not measured: {reason}" for reason in details["not_measured"]),
         _next_step(details, channel),
     ]
     return [plain(line) for line in lines]

@@ -11,7 +11,7 @@ from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from tasks.gate.rules import FORMS, Rule, margin_advice, parse_rule
 from tasks.golden.reading import read_golden
-from tasks.settings.configuration import Configuration
+from tasks.settings.configuration import LACKS_PROBABILITY, Configuration
 from tasks.settings.release import GateSettings, default_strategy
 
 MAIN_MEASURE = Measure("Recall", 5)
@@ -90,9 +90,9 @@ def read_gate(configuration: Configuration) -> GateSpec | None:
         if golden is None:
             return None
         measures = tuple(dict.fromkeys((MAIN_MEASURE, *map(parse_measure, STANDARD))))
-        return GateSpec(golden.queries, (configured_strategy(configuration),), measures=measures)
+        return GateSpec(golden, (configured_strategy(configuration),), measures=measures)
     problems: list[str] = []
-    queries = golden.queries if golden else ()
+    queries = golden or ()
     if settings.queries is not None:
         queries = _read_queries(configuration, "queries", settings.queries, problems)
     elif not queries:
@@ -177,10 +177,8 @@ def _strategies(
             continue
         if strategy.name in [other.name for other in strategies]:
             problems.append(f"strategies: two are named '{strategy.name}'; rename one")
-        if strategy.needs_calibration() and configuration.golden is None:
-            problems.append(
-                f"strategies: '{strategy.name}' returns probabilities, which need [golden] queries"
-            )
+        if strategy.lacks_probability():
+            problems.append(f"strategies: '{strategy.name}' {LACKS_PROBABILITY}")
         problems += [
             f"strategies: '{strategy.name}' searches index '{name}'; expected one of "
             f"{', '.join(indexes)}"

@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
-from pegboard.retrieval.calibration import MIN_REQUESTS
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
 from tasks.golden.reading import as_words
 from tasks.near_names import nearest_names
+from tasks.settings.release import MIN_QUERIES
 
 MAX_CHARACTERS = 1_000
 """Characters: an encoder of 256 tokens reads about 1,100."""
@@ -126,20 +126,18 @@ def check_golden(
     file: Path,
     board: OnBoard | None = None,
     *,
-    answerable: bool = True,
     held_out: bool | None = None,
-    min_queries: int = MIN_REQUESTS,
+    min_queries: int = MIN_QUERIES,
 ) -> Checked:
     """Check a file of golden queries.
 
     Args:
         board: without it, the file is checked by itself.
-        answerable: false for a file of requests that no tool answers.
         held_out: whether a configured build holds the file's examples out; None without a
             configuration.
         min_queries: usable queries below which it is an error.
     """
-    queries, problems = read_problems(file, answerable=answerable)
+    queries, problems = read_problems(file)
     check = _Check(queries)
     for problem in problems:
         check.error("format", problem)
@@ -283,7 +281,7 @@ class _Check:
             elif own:
                 self.unusable.add(query.id)
                 self.warn("leak", f"{text}, which it has to find; it does not count", query)
-            elif leak.how != "as a phrase" or not query.tools:
+            elif leak.how != "as a phrase":
                 self.warn("elsewhere", f"{text}, which is not among its tools", query)
 
 

@@ -36,11 +36,6 @@ def learned_examples(
         golden, wrong = read_problems(file)
         problems += wrong
         texts += [query.query for query in golden]
-    if configuration.golden and configuration.golden.unanswerable:
-        file = configuration.base / configuration.golden.unanswerable
-        golden, wrong = read_problems(file, answerable=False)
-        problems += wrong
-        texts += [query.query for query in golden]
     if problems:
         place = f"[examples] of {configuration.file}"
         raise ConfigurationError(golden_problems(place, problems))

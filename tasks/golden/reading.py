@@ -1,17 +1,14 @@
 """The golden queries that a configuration names, and which examples they hold out of the index.
 
-`[golden] queries` have known relevant tools; no tool answers those of `unanswerable`.
-
 A query that stands in the index finds itself, and says nothing about those to come. So queries of
 origin `examples` in the configured files are held out: they are removed from the examples of their
 tools before anything is composed, filtered or shown to an LLM. Queries are equal if they have the
 same words."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
-from pegboard.canonical import digest
+from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import (
     GoldenQuery,
@@ -21,7 +18,6 @@ from pegboard.evaluation.golden import (
     read_queries,
 )
 from pegboard.records import Tool
-from pegboard.retrieval.calibration import MIN_REQUESTS
 from pegboard.search.text import singular_words
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -31,39 +27,8 @@ HeldOut = Mapping[str, Mapping[str, frozenset[str]]]
 """The queries that are held out, as their words, by catalog and tool id."""
 
 
-@dataclass(frozen=True, slots=True)
-class Golden:
-    """The golden queries of `[golden]`."""
-
-    queries: tuple[GoldenQuery, ...]
-    unanswerable: tuple[str, ...] = ()
-    min_queries: int = MIN_REQUESTS
-
-    @property
-    def digest(self) -> str:
-        """A digest that is equal for equal queries in the same order."""
-        return digest([query.to_dict() for query in self.queries], self.unanswerable)
-
-    def relevant_tools(
-        self, names: ToolNames
-    ) -> tuple[list[tuple[str, frozenset[str]]], list[str]]:
-        """Return (query, ids of its relevant tools) for each query, and the unknown names.
-
-        A name that several tools have means each of them; a query none of whose tools is known is
-        left out.
-        """
-        resolved: list[tuple[str, frozenset[str]]] = []
-        unknown: set[str] = set()
-        for query in self.queries:
-            needed = names.resolve(query.tools)
-            unknown |= set(needed.unknown)
-            if relevant := frozenset[str]().union(*needed.tools.values()):
-                resolved.append((query.query, relevant))
-        return resolved, sorted(unknown)
-
-
-def read_golden(configuration: Configuration) -> Golden | None:
-    """Return the golden queries of a configuration; None if it names none.
+def read_golden(configuration: Configuration) -> tuple[GoldenQuery, ...] | None:
+    """Return the golden queries of `[golden]`; None if it names none.
 
     Raises:
         ConfigurationError: lists every invalid line.
@@ -71,24 +36,17 @@ def read_golden(configuration: Configuration) -> Golden | None:
     settings = configuration.golden
     if settings is None:
         return None
-    queries, problems = read_problems(configuration.base / settings.queries)
-    unanswerable: list[GoldenQuery] = []
-    if settings.unanswerable is not None:
-        file = configuration.base / settings.unanswerable
-        unanswerable, more = read_problems(file, answerable=False)
-        problems += more
-    if not problems:
-        counts = {settings.queries: len(queries), settings.unanswerable: len(unanswerable)}
-        problems += [
-            f"{configuration.base / name} has {count} requests; expected {settings.min_queries} or "
-            "more, since what fewer say about scores is chance. Add some, or lower min_queries"
-            for name, count in counts.items()
-            if name is not None and count < settings.min_queries
-        ]
+    file = configuration.base / settings.queries
+    queries, problems = read_problems(file)
+    if not problems and len(queries) < settings.min_queries:
+        problems.append(
+            f"{file} has {count_text(len(queries), 'query', 'queries')}; expected "
+            f"{settings.min_queries} or more, since a mean of fewer is chance. Add some, or lower "
+            f"min_queries"
+        )
     if problems:
         raise ConfigurationError(golden_problems(f"[golden] of {configuration.file}", problems))
-    requests = tuple(query.query for query in unanswerable)
-    return Golden(tuple(queries), requests, settings.min_queries)
+    return tuple(queries)
 
 
 def configured_files(configuration: Configuration) -> list[Path]:

@@ -196,7 +196,6 @@ def _index_data(release: Release) -> list[dict[str, Any]]:
             "name": name,
             "default": name == release.manifest.get("default_index"),
             "parts": list(index.get("parts", ())),
-            "calibrated": "calibration" in index,
             **{key: index.get(key) for key in INDEX_KEYS},
         }
         for name, index in release.manifest.get("indexes", {}).items()

@@ -24,11 +24,9 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
     """
     if not outcome or outcome.get("release") != release.id:
         return None
-    golden: Mapping[str, Any] = outcome.get("golden") or {}
     rejected = [_rejected_row(row) for row in outcome.get("rejected") or ()]
     return {
         **{name: outcome.get(name) for name in RUN_KEYS},
-        "golden": {name: golden.get(name) for name in ("queries", "seen", "unknown")},
         "rejected": first_rows(rejected, MAX_REJECTED),
         "overridden": first_rows(outcome.get("overridden") or (), MAX_NAMED),
         "problems": first_rows(

@@ -33,6 +33,12 @@ from tasks.settings.release import (
 )
 from tasks.settings.run import RunSettings
 
+LACKS_PROBABILITY = (
+    "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
+    "and named thresholds those of the ranker"
+)
+"""Of a strategy."""
+
 
 class KeepSettings(Settings):
     """`[board.keep]`: which releases stay when a board is pruned.
@@ -301,11 +307,8 @@ def _index_problems(configuration: Configuration) -> list[str]:
         for place, name in references
         if name not in names
     ]
-    if Strategy.from_dict(strategy).needs_calibration() and configuration.golden is None:
-        problems.append(
-            f"find.strategy: '{strategy['name']}' returns probabilities, which need [golden] "
-            f"queries; add them, or choose another strategy"
-        )
+    if strategy and Strategy.from_dict(strategy).lacks_probability():
+        problems.append(f"find.strategy: '{strategy['name']}' {LACKS_PROBABILITY}")
     return problems
 
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.calibration import MIN_REQUESTS
 from pegboard.toml_settings import Settings
 
 
@@ -52,18 +51,20 @@ class ExamplesSettings(Settings):
     queries: str
 
 
+MIN_QUERIES = 30
+"""Golden queries of which a mean says something."""
+
+
 class GoldenSettings(Settings):
-    """`[golden]`: the golden queries by which scores are calibrated; see `tasks/golden/reading.py`.
+    """`[golden]`: the golden queries that measure each release; see `tasks/golden/reading.py`.
 
     Attributes:
         queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
-        unanswerable: JSON lines with a `query` that no tool of the board answers.
-        min_queries: of either file; what fewer say about scores is chance.
+        min_queries: the least number of them; a mean of fewer is chance.
     """
 
     queries: str
-    unanswerable: str | None = None
-    min_queries: int = Field(default=MIN_REQUESTS, ge=10)
+    min_queries: int = Field(default=MIN_QUERIES, ge=10)
 
 
 class GateSettings(Settings):

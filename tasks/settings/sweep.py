@@ -18,7 +18,7 @@ from pegboard.evaluation.measures import KINDS
 from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
-from tasks.settings.configuration import Configuration, check_configuration
+from tasks.settings.configuration import LACKS_PROBABILITY, Configuration, check_configuration
 
 MAX_K = 128
 """The most tools that LLM providers accept in one request."""
@@ -218,6 +218,11 @@ def _strategies(
         for name in duplicates([strategy.name for strategy in strategies])
     ]
     problems += [
+        f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
+        for strategy in strategies
+        if strategy.lacks_probability()
+    ]
+    problems += [
         f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
         f"sweep searches every index"
         for strategy in strategies
@@ -275,12 +280,6 @@ def _check(
         f"indexes: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
         for name in settings.indexes
         if name not in names
-    ]
-    problems += [
-        f"strategies: '{strategy.name}' returns probabilities, which need [golden] queries in "
-        f"{configuration.file}"
-        for strategy in strategies
-        if strategy.needs_calibration() and configuration.golden is None
     ]
 
 

@@ -137,13 +137,6 @@ def _problems(
         for name in settings.indexes
         if name not in published
     ]
-    problems += [
-        f"strategies: '{strategy.name}' returns probabilities, and index '{index}' is not "
-        f"calibrated; add [golden] queries and build"
-        for strategy in sweep.strategies
-        for index in indexes
-        if strategy.needs_calibration() and not searcher.loaded.calibration(index)
-    ]
     if unknown := sorted({name for tools in needed for name in tools.unknown}):
         count = sum(bool(tools.unknown) for tools in needed)
         problems.append(

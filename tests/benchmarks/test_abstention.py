@@ -52,7 +52,7 @@ def test_a_calibration_error_weighs_the_classes_alike():
     assert calibration_error(np.full(10, 0.5), np.full(1000, 0.5)) == pytest.approx(0.0)
 
 
-def test_a_board_is_asked_without_and_with_golden_queries_of_the_other_half(tmp_path):
+def test_a_board_is_asked_by_score_and_by_probability(tmp_path):
     rows = "".join(
         f'{{"name": "feed_{one}", "description": "Feeds the {one}."}}\n' for one in ANIMALS
     )
@@ -73,11 +73,11 @@ def test_a_board_is_asked_without_and_with_golden_queries_of_the_other_half(tmp_
     made = decisions(case, tmp_path, load_encoder("hashing/64"))
 
     by_name = {one.decides: one for one in made}
-    assert {"score", "golden"} <= by_name.keys() <= {"score", "probability", "golden"}
-    golden = by_name["golden"]
-    assert (golden.board, len(golden.right), len(golden.wrong)) == ("farm", 24, 20)
-    assert golden.row()["auroc"] == 1.0
+    assert by_name.keys() == {"score", "probability"}
+    likely = by_name["probability"]
+    assert (likely.board, len(likely.right), len(likely.wrong)) == ("farm", 24, 20)
+    assert likely.row()["auroc"] == 1.0
     assert "calibration_error" not in by_name["score"].row()
     rows = means(made)
     assert all(row["auroc"]["low"] <= row["auroc"]["value"] for row in rows)
-    assert "| real (1) | golden | 1.000 [1.000, 1.000] |" in table(rows)
+    assert "| real (1) | probability | 1.000 [1.000, 1.000] |" in table(rows)

@@ -174,7 +174,7 @@ def golden_problems(what: str, problems: Sequence[str]) -> str:
         + "\n".join(f"  - {problem}" for problem in problems[:SHOWN])
         + f'{more}\nExpected lines such as {{"query": "what are 30 dollars in yen?", "tools": '
         f'["convert_currency"]}}; '
-        "those of `unanswerable` have a query only."
+        "those that nothing answers have a query only."
     )
 
 

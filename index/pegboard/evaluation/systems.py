@@ -24,7 +24,7 @@ NOT_RETRIEVED = 10**6
 
 @dataclass(frozen=True, slots=True)
 class RetrievedTool:
-    """A retrieved tool: its id, its score and, where calibrated, its probability to fit."""
+    """A retrieved tool: its id, its score and, of a hybrid search, its probability to fit."""
 
     id: str
     score: float
@@ -81,7 +81,7 @@ class QueryResult:
         return {label: places.get(label) for label in (*self.needed.tools, *self.needed.unknown)}
 
     def ranking(self) -> list[tuple[str, float]]:
-        """The retrieved labels (see `Needed`) with probabilities if calibrated, else scores."""
+        """The retrieved labels (see `Needed`) with probabilities if there are any, else scores."""
         scored = [
             (tool.id, tool.score if tool.probability is None else tool.probability)
             for tool in self.retrieved

@@ -183,7 +183,7 @@ class RequestContext:
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """How likely each tool found so far fits; None where the index is not calibrated.
+        """How likely each tool found so far fits; None of a search that gives no probability.
 
         If the whole request was searched, a tool found for a step has the mean of both scores: what
         fits a step alone may not fit the request.

@@ -91,10 +91,9 @@ class Context(Protocol):
         has_llm: whether there is an LLM to ask.
         cosines: the highest cosine of each tool found to any query searched so far; None if vectors
             were not searched.
-        probabilities: for each tool found so far, how likely it fits; None where the index is not
-            calibrated.
-        thresholds: the probability of every threshold of the index's calibration, by name; None
-            where there is none.
+        probabilities: for each tool found so far, how likely it fits; None but in a hybrid search.
+        thresholds: the probability of every threshold of the ranker, by name; None but in a hybrid
+            search.
     """
 
     @property

@@ -115,8 +115,7 @@ class FindResult(Sequence[Hit]):
         trace: which parts ran, what each cost and, with `explain=True`, the rank of every tool
             after each.
         steps: the steps into which the request was decomposed; empty if it was not.
-        probability: the probability that at least one hit fits: of a hybrid search, and where the
-            index is calibrated.
+        probability: the probability that at least one hit fits; None but in a hybrid search.
         release: the id of the release that answered.
         nothing_fits: whether that is so low that the request is taken to have no answer here.
     """

@@ -119,9 +119,9 @@ class Strategy:
         """Whether all parts are the library's own, which wait for nothing but their context."""
         return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
 
-    def needs_calibration(self) -> bool:
-        """Whether it asks for a probability that an index has only if it is calibrated: of another
-        search than a hybrid one, or a threshold that the ranker does not have.
+    def lacks_probability(self) -> bool:
+        """Whether it asks for a probability that no search gives it: of another search than a
+        hybrid one, or a threshold that the ranker does not have.
         """
         asked = [
             probability

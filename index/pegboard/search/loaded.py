@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.retrieval.calibration import Calibration
 
 IN_MEMORY_ROWS = LOADED_ROWS
 """Larger boards are searched through Lance's indices; in memory takes 0.5 ms at 10,000 rows."""
@@ -55,7 +54,6 @@ class LoadedRelease:
         self._in_memory_rows = in_memory_rows
         self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
         self._agent_indexes: dict[str, MemoryIndex] = {}
-        self._calibrations: dict[str, Calibration | None] = {}
         self._rankers: dict[str, Ranker] = {}
         self._lock = Lock()
 
@@ -188,17 +186,6 @@ class LoadedRelease:
         """The rows of the dependencies, those of a tool in their order."""
         return self._read(EDGES).sort_by([("source", "ascending"), ("place", "ascending")])
 
-    def calibration(self, index: str) -> "Calibration | None":
-        """What the scores of an index mean as probabilities; None where the release does not
-        say.
-        """
-        if index not in self._calibrations:
-            from pegboard.retrieval.calibration import Calibration
-
-            values = self.index_manifest(index).get("calibration")
-            self._calibrations[index] = Calibration.from_dict(values) if values else None
-        return self._calibrations[index]
-
     def ranker(self, index: str) -> Ranker:
         """The ranker that the release records for an index."""
         if index not in self._rankers:
@@ -208,22 +195,16 @@ class LoadedRelease:
     def probabilities(
         self, index: str, query: str, rankings: Mapping[str, Sequence[ScoredTool]]
     ) -> dict[str, float] | None:
-        """The probability of each tool that one query found: by the calibration of the index, or
-        by the ranker of a hybrid search; None for other searches of an index without calibration.
+        """The probability of each tool that one query found, by the ranker of a hybrid search; None
+        for a search by vectors or by words alone.
         """
-        calibration = self.calibration(index)
-        if calibration is not None and calibration.knows(rankings):
-            return calibration.probabilities(query, rankings, self.language(index))
         if "ranker" not in rankings:
             return None
         ranker = self.ranker(index)
         return {row.tool: ranker.probability(row.score) for row in rankings["ranker"]}
 
     def thresholds(self, index: str, modes: Collection[str]) -> dict[str, float] | None:
-        """The probabilities that matter in those modes, by name; None where there are none."""
-        calibration = self.calibration(index)
-        if calibration is not None and calibration.knows(modes):
-            return calibration.thresholds(modes)
+        """The probabilities that matter in those modes, by name; None but in a hybrid search."""
         return dict(self.ranker(index).thresholds) if searched_as(modes) == "hybrid" else None
 
     def agent_index(self, name: str) -> MemoryIndex:

@@ -82,7 +82,7 @@ def convex_combination(
 
 
 def searched_as(modes: Collection[str]) -> str:
-    """Return how a search in those modes, or with rankings of those names, is calibrated: `hybrid`,
-    `vector` or `text`.
+    """Return what a search in those modes, or with rankings of those names, is: `hybrid`, `vector`
+    or `text`.
     """
     return next(iter(modes)) if len(modes) == 1 else "hybrid"

@@ -229,12 +229,12 @@ def test_several_modes_and_indexes_are_fused(board):
 
 def test_a_strategy_that_fails_for_one_request_leaves_nothing_half_begun(board):
     by_vector = {"modes": ["vector"]}
-    calibrated = {**by_vector, "refine": [{"part": "at-least", "probability": 0.5}]}
+    likely = {**by_vector, "refine": [{"part": "at-least", "probability": 0.5}]}
     with warnings.catch_warnings(action="ignore"):
         gc.collect()  # what other tests left
 
-    with pytest.raises(QueryError, match="calibrat"):
-        board.find_many(["one", "two", "three"], strategy=calibrated)
+    with pytest.raises(QueryError, match="which only a hybrid search gives"):
+        board.find_many(["one", "two", "three"], strategy=likely)
     gc.collect()  # a coroutine that nobody awaits is reported here
     assert board.find("convert dollars", strategy=by_vector).probability is None
 

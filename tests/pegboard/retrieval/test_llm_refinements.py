@@ -145,16 +145,16 @@ def test_a_grader_sees_at_least_k_tools():
     assert len(shown_names(scripted.completer.requests[0])) == 4
 
 
-def test_without_an_llm_a_grader_goes_by_calibrated_probability():
+def test_without_an_llm_a_grader_goes_by_probability():
     probabilities = dict(zip(SEA, (0.01, 0.5, 0.04), strict=True))
-    calibrated = context(REQUEST, probabilities=probabilities)
-    strict, uncalibrated = context(REQUEST, probabilities=probabilities), context(REQUEST)
+    hybrid = context(REQUEST, probabilities=probabilities)
+    strict, by_words = context(REQUEST, probabilities=probabilities), context(REQUEST)
 
-    assert refined(Grade(), ONE, calibrated) == SEA[:2]
-    assert calibrated.trace.note == "2 of 3 tools have a probability of 0.05 or more"
+    assert refined(Grade(), ONE, hybrid) == SEA[:2]
+    assert hybrid.trace.note == "2 of 3 tools have a probability of 0.05 or more"
     assert refined(Grade(least=0.6), ONE, strict) == SEA[:1]
-    assert refined(Grade(), ONE, uncalibrated) == SEA
-    assert uncalibrated.trace.note == "nothing is dropped: the index is not calibrated"
+    assert refined(Grade(), ONE, by_words) == SEA
+    assert by_words.trace.note == "nothing is dropped: only a hybrid search gives probabilities"
 
 
 def test_the_selected_tools_keep_the_order_of_the_ranking():

@@ -38,7 +38,7 @@ def test_tools_that_reach_the_threshold_stay_in_their_order(part, measures, expe
         (
             AtLeast(probability=0.5),
             COSINES,
-            r"not calibrated\. Search in mode .hybrid., build the release with golden",
+            "which only a hybrid search gives. Search in both modes",
         ),
         (
             AtLeast(probability="accept_50"),

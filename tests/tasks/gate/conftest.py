@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from pegboard.store.releases import Release
-from tasks.calibrate import calibrate_release
 from tasks.gate.decision import GateDecision, gate_release
 from tasks.gate.details import read_details
 from tasks.publish import publish_release
@@ -83,8 +82,7 @@ class Shop:
         run = self.workshop.run(configuration, until="stage")
         if run.pins is None:
             return Built(None, None, {})
-        calibrations = calibrate_release(configuration, run.spec, run.pins).indexes
-        staging = (configuration, run.plan, run.snapshots, run.spec, run.pins, calibrations)
+        staging = (configuration, run.plan, run.snapshots, run.spec, run.pins)
         gated = gate_release(*staging)
         if not publish:
             return Built(gated, None, {})

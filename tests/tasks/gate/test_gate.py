@@ -5,7 +5,7 @@ import json
 import pytest
 
 import pegboard
-from pegboard.errors import PublishError
+from pegboard.errors import ConfigurationError
 from pegboard.store.diff import diff_releases
 from tasks.gate.messages import held_headline, held_lines, measured_line
 
@@ -236,9 +236,8 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     assert "strategy" not in second.release.manifest
     chosen = second.gated.gate["chosen"]
     assert chosen["value"] < first.gated.gate["chosen"]["value"]
-    calibration = second.release.manifest["indexes"]["full"]["calibration"]
-    threshold = calibration["curves"]["hybrid"]["thresholds"]["accept_95"]
-    assert chosen["threshold"] == {"name": "accept_95", "mode": "hybrid", **threshold}
+    thresholds = second.release.manifest["indexes"]["full"]["ranker"]["thresholds"]
+    assert chosen["threshold"] == {"name": "accept_95", "probability": thresholds["accept_95"]}
     assert len(second.details["lost"]) == 4
 
 
@@ -266,19 +265,12 @@ def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
     assert other.tables == first.tables
 
 
-def test_a_strategy_without_its_calibration_is_not_measured_and_an_error_if_there_is_no_other(shop):
-    shop.lines("gone.jsonl", [{"query": f"how is life {n}", "tools": ["gone"]} for n in range(30)])
-    golden = '[golden]\nqueries = "gone.jsonl"\n'
-    reason = "strategy 'likely' returns probabilities"
+def test_a_strategy_that_asks_for_a_probability_that_no_search_gives_is_refused(shop):
     refine = '[{part = "at-least", probability = 0.5}]'
     likely = f'{{name = "likely", modes = ["vector"], refine = {refine}}}'
-    shop.configure(f'{QUERIES}strategies = [{likely}, "search"]\n', golden)
-    built = shop.build()
-    shop.configure(f"{QUERIES}strategies = [{likely}]\n", golden)
+    shop.configure(f"{QUERIES}strategies = [{likely}]\n")
 
-    assert built.release.manifest["strategy"] == {"name": "search"}
-    assert built.details["not_measured"] == [f"{reason}, and index full is not calibrated"]
-    with pytest.raises(PublishError, match=f"no reader could search this release: {reason}"):
+    with pytest.raises(ConfigurationError, match="'likely' asks for a probability"):
         shop.build()
 
 

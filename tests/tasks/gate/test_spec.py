@@ -77,7 +77,7 @@ def test_all_problems_of_a_gate_are_in_one_message_with_examples_of_rules(shop):
         "none.jsonl cannot be read",
         "strategies: two are named 'search'; rename one",
         "strategies: Unknown strategy 'nosuch'",
-        "strategies: 'likely' returns probabilities, which need [golden] queries",
+        "strategies: 'likely' asks for a probability that no search gives it",
         "choose: There is no measure 'Recal@5'",
         "measures: There is no measure 'nDGC'",
         "rules: Invalid rule 'Recall@5 > 0.9'",

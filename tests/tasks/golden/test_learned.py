@@ -75,7 +75,6 @@ def test_golden_queries_and_near_copies_of_them_are_never_learned(workshop, tmp_
         for text in (
             "Empty, the kettle is!",
             "please fill all of the big red kettles that stand in our kitchen",
-            "who won the world cup",
             "more water",
         )
     ]
@@ -86,13 +85,10 @@ def test_golden_queries_and_near_copies_of_them_are_never_learned(workshop, tmp_
         {"query": "fill all of the big red kettles that stand in our kitchen", "tools": [TOOL]},
         *({"query": f"{number} cups", "tools": [TOOL]} for number in range(30)),
     ]
-    unanswerable = [{"query": "who won the world cup?"}, *({"query": f"x{n}"} for n in range(30))]
-    for name, rows in (("golden.jsonl", golden), ("none.jsonl", unanswerable)):
-        (tmp_path / name).write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    rows = "".join(json.dumps(row) + "\n" for row in golden)
+    (tmp_path / "golden.jsonl").write_text(rows, "utf-8")
 
-    workshop.run(
-        configured(workshop, '[golden]\nqueries = "golden.jsonl"\nunanswerable = "none.jsonl"\n')
-    )
+    workshop.run(configured(workshop, '[golden]\nqueries = "golden.jsonl"\n'))
 
     assert pegboard.open(workshop.uri).tool(TOOL).examples == ("more water",)
 

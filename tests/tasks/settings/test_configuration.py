@@ -283,7 +283,7 @@ def test_tables_that_are_left_out_have_defaults(load):
         MINIMAL
         + "[graph]\ninfer = false\nmin_confidence = 0.7\n"
         + '[find]\nstrategy = "search"\n'
-        + '[golden]\nqueries = "golden.jsonl"\nunanswerable = "chat.jsonl"\n'
+        + '[golden]\nqueries = "golden.jsonl"\nmin_queries = 12\n'
     )
 
     keep = plain.board.keep
@@ -294,7 +294,7 @@ def test_tables_that_are_left_out_have_defaults(load):
     assert (plain.find.strategy, plain.golden) == (None, None)
     assert (full.graph.infer, full.graph.min_confidence) == (False, 0.7)
     assert (full.find.strategy, full.golden.queries) == ("search", "golden.jsonl")
-    assert full.golden.unanswerable == "chat.jsonl"
+    assert full.golden.min_queries == 12
 
 
 @pytest.mark.parametrize(

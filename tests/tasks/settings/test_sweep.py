@@ -94,7 +94,7 @@ def test_all_problems_are_reported_together(config):
         "nosuch",
         "two are named 'search'",
         "'own' names its indexes",
-        "'likely' returns probabilities",
+        "'likely' asks for a probability that no search gives it",
         "none.jsonl cannot be read",
         "no index 'other'; expected one of full, fine",
         "max_ms: latency is not measured with timed = 0",
@@ -115,11 +115,9 @@ def test_the_board_of_a_sweep_has_its_own_channel_and_what_its_strategies_need(c
     configuration = read_sweep(config, {}).configuration
 
     own = sweep_configuration(configuration, "/elsewhere", ["fine"])
-    calibrated = sweep_configuration(configuration, "/elsewhere", calibrated=True)
 
     assert (own.uri, own.board.channel, own.board.report) == ("/elsewhere", "sweep", False)
     assert [index.name for index in own.indexes] == ["fine"]
     assert (own.find.strategy, own.golden, own.gate) == (None, None, None)
     assert own.catalogs == configuration.catalogs
     assert own.base == config.parent  # relative paths of catalogs count from there
-    assert (calibrated.indexes, calibrated.golden) == (configuration.indexes, configuration.golden)

@@ -75,8 +75,8 @@ class Grade(LlmPart):
     """An LLM says which tools are relevant, and the others are dropped; the order stays.
 
     What it did not see is dropped, too: it would otherwise take the places of better tools. Without
-    an LLM, a tool stays whose calibrated probability reaches `least`; where the index is not
-    calibrated, the ranking stays as it is.
+    an LLM, a tool stays whose probability reaches `least`; where the search gives none, the ranking
+    stays as it is.
 
     Attributes:
         depth: the tools that are graded; k if that is more.
@@ -112,7 +112,7 @@ class Grade(LlmPart):
     def _by_probability(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         probabilities = context.probabilities
         if probabilities is None:
-            context.trace.note = "nothing is dropped: the index is not calibrated"
+            context.trace.note = "nothing is dropped: only a hybrid search gives probabilities"
             return list(candidates.ranking)
         # A tool that a part added without a search has no probability, and was added for a reason.
         remaining = [

@@ -17,11 +17,11 @@ class AtLeast:
 
     A tool that no search found has neither a probability nor a cosine and is left out, so this part
     stands before an expansion. A cosine that is good for one encoder and catalog is not for
-    another; a probability means the same on every calibrated index.
+    another; a probability, which only a hybrid search gives, means the same on every index.
 
     Attributes:
-        probability: the least probability: a number, or the name of a threshold of the index's
-            calibration, such as `accept_95`.
+        probability: the least probability: a number, or the name of a threshold of the ranker, such
+            as `accept_95`.
         score: the least cosine, if `probability` is None; .5 if both are (Armory, "Tool RAG").
     """
 
@@ -49,8 +49,8 @@ class AtLeast:
         """The tools that reach the threshold.
 
         Raises:
-            QueryError: the index is not calibrated, or has no such threshold; or vectors were not
-                searched.
+            QueryError: the search gives no probability, or there is no such threshold; or vectors
+                were not searched.
         """
         ranking = candidates.ranking
         if not ranking:
@@ -77,9 +77,8 @@ class AtLeast:
         probabilities = context.probabilities
         if probabilities is None:
             raise QueryError(
-                f"The part '{self.part}' asks for a probability, but the index is not calibrated. "
-                f"Search in mode 'hybrid', build the release with "
-                "golden queries, or give `score`, a least cosine."
+                f"The part '{self.part}' asks for a probability, which only a hybrid search gives. "
+                "Search in both modes, or give `score`, a least cosine."
             )
         return probabilities
 
