@@ -23,7 +23,7 @@ from tasks.enrichment.products import (
     value_of,
 )
 from tasks.enrichment.reply_items import accept_items, accept_notes, accept_verdicts, check_text
-from tasks.enrichment.text_checks import is_refusal, language_of, normalised, same_language
+from tasks.enrichment.text_checks import is_refusal, normalised, wrong_language
 from tasks.enrichment.verdict import (
     EMPTY,
     FILTERED,
@@ -104,8 +104,6 @@ def _validated(product: Product, fields: dict[str, Any], finish_reason: str) -> 
     try:
         return REPLIES[product].model_validate(_visible(fields))
     except ValidationError as error:
-        if any(is_refusal(text) for text in _strings(fields)):
-            raise Rejection(REFUSAL) from error
         if finish_reason == "length":
             raise Rejection(TRUNCATED) from error
         raise Rejection(SCHEMA, _differences(error)) from error
@@ -186,13 +184,10 @@ def _reject_language(value: Any, subject: Subject) -> None:
     texts = list(value.values()) if isinstance(value, dict) else value
     if subject.product == "dependencies":
         texts = [verdict["reason"] for verdict in value]
-    language = language_of(" ".join(_strings(texts)))
-    expected = subject.language or language_of(subject.description)
-    if language is None or expected is None or same_language(language, expected):
-        return
-    code = f"with the code '{subject.language}'"
-    which = code if subject.language else "of the data's own description"
-    raise Rejection(LANGUAGE, f"Write it in the language {which}.")
+    if wrong_language(" ".join(_strings(texts)), subject.language, subject.description):
+        code = f"with the code '{subject.language}'"
+        which = code if subject.language else "of the data's own description"
+        raise Rejection(LANGUAGE, f"Write it in the language {which}.")
 
 
 def _differences(error: ValidationError) -> str:

@@ -12,7 +12,6 @@ from tasks.enrichment.near_duplicates import near_duplicate, word_set
 from tasks.enrichment.products import ArgumentNote, CandidateVerdict
 from tasks.enrichment.text_checks import (
     copies_prompt,
-    is_echo,
     is_identifier,
     is_refusal,
     normalised,
@@ -155,7 +154,7 @@ def check_text(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str 
     """
     if is_refusal(text):
         return REFUSAL
-    if is_echo(text) or copies_prompt(text, subject.instructions, subject.description):
+    if copies_prompt(text, subject.description):
         return PROMPT_COPY
     if redact_credentials(text) != text:
         return CREDENTIAL

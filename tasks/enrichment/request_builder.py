@@ -224,7 +224,6 @@ class _Builder:
             name=name,
             description=description,
             tool_names=self.tool_names,
-            instructions=self.prompts[product].prompt.instructions,
             language=self.settings.language,
             count=self.counts.get(product, 0),
             **fields,

@@ -1,31 +1,4 @@
-"""What a reply is judged by, what the judgement is, and the reasons there are.
-
-| reason           | why a reply is rejected                                                  |
-|------------------|--------------------------------------------------------------------------|
-| truncated        | it reached the token limit before its JSON was complete                  |
-| filtered         | the provider withheld it                                                 |
-| empty            | there is nothing in it                                                   |
-| not-json         | there is no JSON object in it                                            |
-| schema           | the object does not follow the schema                                    |
-| refusal          | it declines or apologises instead of answering                           |
-| language         | it is in another language than requested, or than the catalog's own text |
-| prompt-copy      | it repeats the prompt, its marks or its placeholders                     |
-| unchanged        | the description is the catalog's own                                     |
-| other-tool       | it names a tool that it may not name, or one that was not shown          |
-| unknown-argument | it notes an argument that the tool does not have                         |
-| credential       | a value in it looks like a credential                                    |
-| instructions     | it addresses a model or hides characters: an injection came through      |
-| too-short, too-long |                                                                       |
-
-List items are dropped for refusal, prompt-copy, other-tool, credential, too-short, too-long, and:
-
-| reason           | why an item is dropped                                                   |
-|------------------|--------------------------------------------------------------------------|
-| duplicate        | the same request or topic twice, or nearly                               |
-| repeats-example  | it is one of the catalog's own examples                                  |
-| names-itself     | a request with the tool's identifier in it                               |
-| surplus          | more items than requested                                                |
-"""
+"""What a reply is judged by, the verdict, and the reasons for a rejection."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -99,7 +72,6 @@ class Subject:
         neighbours: the names of the siblings in the prompt.
         candidates: the tool and the parameter ("" for none) of each candidate in the prompt.
         tool_names: the names of all tools; None checks for no names.
-        instructions: the prompt's constant text.
         language: the ISO 639-1 code that was requested; None expects that of `description`.
         count: how many items were requested; 0 keeps any number.
     """
@@ -112,7 +84,6 @@ class Subject:
     neighbours: tuple[str, ...] = ()
     candidates: tuple[tuple[str, str], ...] = ()
     tool_names: ToolNameMatcher | None = None
-    instructions: str = ""
     language: str | None = None
     count: int = 0
 

@@ -238,9 +238,8 @@ class _Generation:
         except CompletionError:
             self.failed += 1
             return None
-        instructions, language = self.prompt.instructions, self.settings.language
         request, reason = check_request(
-            reply.text, reply.finish_reason, tools, self.names, instructions, language
+            reply.text, reply.finish_reason, tools, self.names, self.settings.language
         )
         stored = stored_reply(
             reply,
@@ -291,7 +290,6 @@ def check_request(
     finish_reason: str,
     tools: Sequence[Tool],
     names: ToolNameMatcher,
-    instructions: str,
     language: str | None = None,
 ) -> tuple[str | None, str]:
     """Return the request of a reply and "", or None and the reason why it cannot be used.
@@ -299,7 +297,6 @@ def check_request(
     Args:
         tools: that the request is to need.
         names: of all tools.
-        instructions: the prompt's text, to detect replies that repeat it.
         language: the code that was requested; None expects the language of the descriptions.
     """
     examples = [
@@ -313,7 +310,6 @@ def check_request(
         description=" ".join(tool.description for tool in tools),
         examples=tuple(examples),
         tool_names=names,
-        instructions=instructions,
         language=language,
         count=1,
     )

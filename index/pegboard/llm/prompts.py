@@ -33,7 +33,7 @@ from typing import Any, cast
 
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.llm import ChatRequest, Message
-from pegboard.llm.templates import names_and_text, render
+from pegboard.llm.templates import names_in, render
 
 COMMON_VALUES = ("context", "examples")
 """Values that every prompt has: what its front matter says of the domain, and its examples."""
@@ -89,7 +89,6 @@ class Prompt:
         sections: the templates by section name, in the order of the format.
         context: the domain, as the file states it.
         examples: the few-shot examples, as (input, output).
-        instructions: the constant text of templates and examples, to detect replies that copy it.
     """
 
     name: str
@@ -100,7 +99,6 @@ class Prompt:
     sections: tuple[tuple[str, str], ...]
     context: str = ""
     examples: tuple[tuple[str, str], ...] = ()
-    instructions: str = ""
 
     def messages(self, **values: Any) -> tuple[Message, ...]:
         """Render every section as one message; values that are not given are empty.
@@ -242,9 +240,8 @@ def _read_file(
     own: Problems = []
     front, body = _front_matter(lines, own)
     sections = _sections(expected.sections, lines, body, own) if body is not None else {}
-    constant = [
-        text for line, source in sections.values() for text in _check(expected, source, line, own)
-    ]
+    for line, source in sections.values():
+        _check(expected, source, line, own)
     if not own:
         _check_required(expected, sections, own)
     if own:
@@ -260,7 +257,6 @@ def _read_file(
         sections=tuple((name, sections[name][1]) for name in expected.sections),
         context=" ".join(front.get("context", "").split()),
         examples=examples,
-        instructions="\n".join([*constant, *(text for shot in examples for text in shot)]),
     )
 
 
@@ -335,14 +331,14 @@ def _sections(
     return sections
 
 
-def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> list[str]:
-    """Return the constant texts of a template; its problems are added to the list."""
+def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
+    """Add the problems of a template to the list."""
     try:
-        names, constant = names_and_text(source)
+        names = names_in(source)
     except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
         at = getattr(error, "lineno", None) or 1
         problems.append((line + at - 1, f"invalid template: {error}"))
-        return []
+        return
     unknown = names.keys() - set(expected.names)
     for name in sorted(unknown):
         choices = ", ".join(expected.names)
@@ -351,7 +347,6 @@ def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -
         problems.append((line + names[name] - 1, problem))
     if not unknown:
         _try(expected, source, line, problems)
-    return constant
 
 
 def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
@@ -370,7 +365,7 @@ def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> 
 def _check_required(
     expected: PromptFormat, sections: Mapping[str, tuple[int, str]], problems: Problems
 ) -> None:
-    used = {name for _, source in sections.values() for name in names_and_text(source)[0]}
+    used = {name for _, source in sections.values() for name in names_in(source)}
     if expected.required and not used & set(expected.required):
         shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
         problems.append((None, f"expected the template to show {shown}"))

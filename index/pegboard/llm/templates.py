@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 _PLAIN_VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
-def names_and_text(source: str) -> tuple[dict[str, int], list[str]]:
-    """Return the names that a template uses, each with its first line, and its constant texts.
+def names_in(source: str) -> dict[str, int]:
+    """Return the names that a template uses, each with its first line.
 
     Raises:
         Exception: Jinja2 cannot parse it; `lineno` of the error is the line.
@@ -24,7 +24,7 @@ def names_and_text(source: str) -> tuple[dict[str, int], list[str]]:
         names: dict[str, int] = {}
         for match in _PLAIN_VALUE.finditer(source):
             names.setdefault(match[1], source.count("\n", 0, match.start()) + 1)
-        return names, _PLAIN_VALUE.split(source)[::2]
+        return names
     environment = _environment()
     from jinja2 import meta, nodes
 
@@ -32,8 +32,7 @@ def names_and_text(source: str) -> tuple[dict[str, int], list[str]]:
     environment.from_string(source)
     lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
     undeclared = meta.find_undeclared_variables(tree)
-    constant = [data.data for data in tree.find_all(nodes.TemplateData)]
-    return {name: lines.get(name, 1) for name in undeclared}, constant
+    return {name: lines.get(name, 1) for name in undeclared}
 
 
 def render(source: str, values: Mapping[str, Any]) -> str:

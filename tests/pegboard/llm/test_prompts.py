@@ -38,7 +38,6 @@ def test_the_front_matter_gives_context_and_examples(tmp_path):
     read = prompt(tmp_path, text)
 
     assert read.messages(request="R", context="Bank.")[0].content == "Bank. Ours. a -> b"
-    assert "->" in read.instructions
 
 
 def test_a_value_is_never_a_template_and_an_empty_one_leaves_no_gap(tmp_path):

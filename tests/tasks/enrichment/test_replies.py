@@ -7,13 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.replies import judge
 from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import DROPPED, REASONS, Subject, Verdict
 from tasks.settings.enrichment import PRODUCTS
 
-PROMPTS = load_enrichment_prompts(None, PRODUCTS)
 NAMES = ToolNameMatcher(
     [
         "list_tides", "get_forecast", "list_moon_phases", "getBerths", "resolve-berth-id",
@@ -39,7 +37,6 @@ def subject(product: Any = "description", **fields: Any) -> Subject:
         "arguments": ("hb", "dt", "tide_type"),
         "neighbours": ("get_forecast", "search"),
         "tool_names": NAMES,
-        "instructions": PROMPTS[product].instructions,
         "count": 10,
     } | fields
     return Subject(product=product, **fields)
@@ -150,7 +147,6 @@ def test_json_is_found_in_fences_and_amid_prose(text: str) -> None:
         ('{"topics": ["Tides", 5]}', "stop", "schema"),
         ('{"topics": ["Tides"], "why": "because"}', "stop", "schema"),
         ("I'm sorry, but I can't help with that.", "stop", "refusal"),
-        ('{"error": "I cannot assist with this request."}', "stop", "refusal"),
     ],
 )
 def test_unusable_replies_are_rejected(text: str, finish_reason: str, reason: str) -> None:
@@ -174,13 +170,7 @@ REFUSALS = (
     "As an AI language model, I do not have access to the tool.",
     "Unfortunately I am unable to describe this tool.",
     "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht helfen.",
-    "Je suis désolé, mais je ne peux pas répondre à cette demande.",
-    "Lo siento, no puedo ayudar con esta solicitud.",
-    "Desculpe, não posso ajudar com isso.",
-    "Mi dispiace, ma non posso aiutare con questa richiesta.",
     "抱歉，我无法完成这个请求。",
-    "申し訳ありませんが、その依頼にはお答えできません。",
-    "Извините, я не могу помочь с этим.",
 )
 LONG_APOLOGY = (
     "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in a "
@@ -190,8 +180,6 @@ DANISH = (
     "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i ugen, målt "
     "i meter."
 )
-PROMPT_SENTENCE = "Name the objects it works on in the words people use, and their usual synonyms."
-FEW_SHOT = json.loads(PROMPTS["description"].examples[0][1])["does"]
 HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day")
 
 
@@ -208,19 +196,17 @@ HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on 
         ("", FRENCH, {"use_when": FRENCH, "language": "fr"}),
         ("", FRENCH, {"use_when": FRENCH, "description": "tides"}),
         ("", DANISH, {"use_when": DANISH, "language": "no"}),
-        # Copies of the prompt; a tool that resembles a few-shot example is none.
-        ("prompt-copy", PROMPT_SENTENCE, {}),
+        # Marks of the prompt and descriptions of its fields.
         ("prompt-copy", "what the tool does, to what, and what comes back", {}),
-        ("prompt-copy", "...", {}),
-        ("prompt-copy", "<what the tool does>", {}),
         ("prompt-copy", "Shows the tides of {{ tool }} at once.", {}),
         ("prompt-copy", 'Shows <data label="tool"> to the user.', {}),
         ("prompt-copy", "Logs in with [credential] and lists the tides.", {}),
-        ("prompt-copy", "string", {}),
-        ("prompt-copy", FEW_SHOT, {"description": "Berths."}),
-        ("", FEW_SHOT, {"description": f"{FEW_SHOT} In metres."}),
-        ("", "Names the objects that people use, in their usual words and with synonyms.", {}),
-        ("", "Replaces {{name}} in a template by the name of a customer.", {}),
+        ("too-short", "...", {"use_when": "..."}),
+        (
+            "",
+            "Replaces {{name}} in a template by the name of a customer.",
+            {"description": "Replaces {{name}} in a template."},
+        ),
         # The catalog's own description.
         ("unchanged", OWN, {"use_when": OWN}),
         ("unchanged", HALVES[0], {"use_when": HALVES[1]}),
