@@ -10,7 +10,9 @@ sibling with the same parameter."""
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 
 from pegboard.records import Edge, Tool
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
@@ -19,7 +21,7 @@ from tasks.dependencies.parameters import ParameterMatcher, SharedParameters
 from tasks.dependencies.profiles import ToolProfile, profile_of
 from tasks.dependencies.states import state_evidence
 
-INFERENCE_VERSION = 4
+INFERENCE_VERSION = 5
 MIN_EVIDENCE = 0.3
 """Confidence below which an edge is not even worth being judged."""
 MAX_EDGES = 8
@@ -39,24 +41,25 @@ _INSTEAD = re.compile(
 )
 
 
-def infer_edges(tools: Sequence[Tool]) -> list[Edge]:
+def infer_edges(tools: Iterable[Tool]) -> list[Edge]:
     """Infer the edges of these tools, sorted by source, target, type and parameter."""
-    return edges_from(evidence_of(tools), {tool.id: tool.name for tool in tools})
+    tools = sorted(tools, key=attrgetter("agent", "id"))
+    evidence = [
+        finding for _, own in groupby(tools, attrgetter("agent")) for finding in evidence_of([*own])
+    ]
+    return edges_from(evidence, {tool.id: tool.name for tool in tools})
 
 
-def evidence_of(tools: Sequence[Tool], sources: Collection[str] | None = None) -> list[Evidence]:
-    """Find the strongest evidence for each parameter of a pair of tools.
+def evidence_of(tools: Sequence[Tool]) -> list[Evidence]:
+    """Find the strongest evidence for each parameter of a pair of an agent's tools.
 
     Args:
-        sources: the agents whose tools' needs are looked for; by default all. With those of some
-            agents, the tools need only be all of theirs, and all that provide what `asks_of` has.
+        tools: all of the agent, in the order of their ids.
     """
-    profiles = [profile_of(tool) for tool in sorted(tools, key=_position)]
-    sources = {tool.agent for tool in tools} if sources is None else sources
+    profiles = [profile_of(tool) for tool in tools]
     shared = SharedParameters(profiles)
-    parameters = ParameterMatcher(profiles, shared).evidence(sources)
-    mentions = _mentions(profiles, shared, sources)
-    return _strongest((*parameters, *mentions, *state_evidence(profiles, shared, sources)))
+    parameters = ParameterMatcher(profiles, shared).evidence()
+    return _strongest((*parameters, *_mentions(profiles, shared), *state_evidence(profiles)))
 
 
 def edges_from(evidence: Sequence[Evidence], names: Mapping[str, str]) -> list[Edge]:
@@ -81,28 +84,17 @@ def edges_from(evidence: Sequence[Evidence], names: Mapping[str, str]) -> list[E
     )
 
 
-def _position(tool: Tool) -> tuple[str, str, str]:
-    return f"{tool.catalog}/", f"{tool.agent}/", tool.id
-
-
-def _mentions(
-    profiles: Sequence[ToolProfile], shared: SharedParameters, sources: Collection[str]
-) -> Iterator[Evidence]:
+def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
     """Yield where descriptions of tools or parameters name a tool that has to be called before.
 
-    A name has to be an identifier of two words or more, because `search` is also a word, and one of
-    the same agent's tools.
+    A name has to be an identifier of two words or more, because `search` is also a word.
     """
-    names: dict[str, dict[str, str]] = defaultdict(dict)
+    tools = [profile.tool for profile in profiles]
+    siblings = {tool.name: tool.id for tool in tools if len(words_of(tool.name)) > 1}
     for profile in profiles:
-        if len(words_of(profile.tool.name)) > 1:
-            names[profile.tool.agent][profile.tool.name] = profile.tool.id
-    for profile in profiles:
-        tool, siblings = profile.tool, names[profile.tool.agent]
-        if tool.agent not in sources:
-            continue
+        tool = profile.tool
         for parameter in profile.parameters:
-            if shared.holds(tool.agent, parameter) or not parameter.takes_values:
+            if parameter in shared or not parameter.takes_values:
                 continue
             type_ = dependency_type(parameter.name, parameter.required)
             for target, sentence in _named_tools(parameter.description, siblings, tool.id):

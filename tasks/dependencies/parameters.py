@@ -2,16 +2,15 @@
 
 What most tools of an agent take (the repository, the account) is known before any of them is
 called: it makes no edge. The tool at the path before a parameter provides it: `/orders` the id in
-`/orders/{id}`. Otherwise tools of the same agent are tried first, then those of the same catalog,
-then all; of several, one that can be called with what the caller has and that stands near in the
-paths. What many tools provide equally well points to none of them."""
+`/orders/{id}`. Otherwise the agent's tools are compared: of several that fit, one that can be
+called with what the caller has and that stands near in the paths. What many tools provide equally
+well points to none of them."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from pegboard.records import Tool
 from tasks.dependencies.evidence import Evidence, Kind, dependency_type
 from tasks.dependencies.language import (
     CALENDAR,
@@ -26,7 +25,7 @@ from tasks.dependencies.language import (
     WORLD,
     parameter_phrase,
 )
-from tasks.dependencies.profiles import Provided, ToolProfile, is_personal, phrases_of
+from tasks.dependencies.profiles import Origin, Provided, ToolProfile, is_personal, phrases_of
 from tasks.dependencies.providers import MAX_RIVALS, Fit, Need, ProviderIndex, word_rarity
 from tasks.dependencies.schemas import Address, Parameter
 
@@ -40,17 +39,14 @@ TIE = 0.5
 """Scores that differ by less are equal."""
 
 _FIT_SCORES: dict[Fit, float] = {"exact": 8.0, "here": 6.0, "narrow": 4.0, "wide": 2.0}
-_ORIGIN_SCORES = {
-    **{"listed": 2.0, "named": 0.6, "schema": 0.6},
-    **{"found": 0.4, "created": 0.0, "contained": 0.0, "told": 0.0},
-}
+_ORIGIN_SCORES: dict[Origin, float] = {
+    "listed": 2.0, "named": 0.6, "schema": 0.6, "found": 0.4, "created": 0.0, "contained": 0.0,
+}  # fmt: skip
 _UNKNOWN_ARGUMENT = 0.6
 """What a provider loses for each argument, up to two, that the asking tool's caller lacks."""
 _SAME_PATH = 2.0
 """What a provider gains whose path is the beginning of the asking tool's."""
-_ASIDE: frozenset[Kind] = frozenset(
-    {"named", "named-partly", "id-named", "result", "id-result", "id-created", "told"}
-)
+_ASIDE: frozenset[Kind] = frozenset({"named", "id-named", "id-result", "id-created"})
 """What a tool of an HTTP API provides only to tools that stand below it in the paths."""
 _PLUMBING_PHRASES = {(word,) for word in PLUMBING}
 _MAX_DESCRIPTION = 500
@@ -60,20 +56,15 @@ class SharedParameters:
     """The parameters that a large part of an agent's tools take."""
 
     def __init__(self, profiles: Sequence[ToolProfile]) -> None:
-        tools = Counter(profile.tool.agent for profile in profiles)
-        counts: Counter[tuple[str, frozenset[str]]] = Counter()
+        counts: Counter[frozenset[str]] = Counter()
         for profile in profiles:
-            cores = {_subject(parameter) for parameter in profile.parameters}
-            counts.update((profile.tool.agent, core) for core in cores if core)
-        self._shared = {
-            (agent, core)
-            for (agent, core), count in counts.items()
-            if count >= max(MIN_SHARING, SHARED * tools[agent])
-        }
+            counts.update({_subject(parameter) for parameter in profile.parameters} - {frozenset()})
+        least = max(MIN_SHARING, SHARED * len(profiles))
+        self._shared = {subject for subject, count in counts.items() if count >= least}
 
-    def holds(self, agent: str, parameter: Parameter) -> bool:
+    def __contains__(self, parameter: Parameter) -> bool:
         """Whether this is one of them; `id` alone is another thing in each tool."""
-        return (agent, _subject(parameter)) in self._shared
+        return _subject(parameter) in self._shared
 
 
 def _subject(parameter: Parameter) -> frozenset[str]:
@@ -94,10 +85,10 @@ class _Match:
 
 
 class ParameterMatcher:
-    """Matches the parameters of tools with the tools that provide what they need.
+    """Matches the parameters of an agent's tools with the tools that provide what they need.
 
     Args:
-        profiles: sorted so that the tools of a catalog, and of an agent in it, stand together.
+        profiles: of all tools of the agent.
         shared: the parameters that make no edge.
 
     Attributes:
@@ -109,19 +100,15 @@ class ParameterMatcher:
         self.compared = 0
         self._profiles = profiles
         self._shared = shared
-        self._rarity: dict[str, Mapping[str, float]] = {}
+        self._rarity = word_rarity(profiles)
         self._index = ProviderIndex(profiles)
-        self._spans = _spans((profile.tool.catalog, profile.tool.agent) for profile in profiles)
-        self._spans |= _spans((profile.tool.catalog,) for profile in profiles)
         self._collections = _collections(profiles)
 
-    def evidence(self, sources: Collection[str]) -> Iterator[Evidence]:
-        """Yield the evidence that parameters of the tools of some agents are provided by others."""
+    def evidence(self) -> Iterator[Evidence]:
+        """Yield the evidence that parameters of a tool are provided by others."""
         for position, profile in enumerate(self._profiles):
-            if profile.tool.agent not in sources:
-                continue
             for parameter in profile.parameters:
-                if self._shared.holds(profile.tool.agent, parameter):
+                if parameter in self._shared:
                     continue
                 collection = self._collection(position, parameter)
                 if collection is not None and collection.kind == "collection":
@@ -135,17 +122,16 @@ class ParameterMatcher:
                     yield from self._evidence(position, parameter, matches)
 
     def _matches_of(self, position: int, parameter: Parameter) -> Sequence[_Match]:
-        needs = list(needs_of(self._profiles[position], parameter))
-        for need in needs:
-            if matches := self._best(position, need, last=need is needs[-1]):
-                return matches
+        for need in needs_of(self._profiles[position], parameter):
+            if matches := self._matches(position, need):
+                return self._winners(matches)
         return []
 
     def _collection(self, position: int, parameter: Parameter) -> Evidence | None:
         """Return the evidence that the tool at the path before this parameter provides it."""
         profile = self._profiles[position]
         prefix = profile.address.prefix_of(parameter.name)
-        target = self._collections.get((profile.tool.agent, prefix)) if prefix else None
+        target = self._collections.get(prefix) if prefix else None
         if target is None or target == position or profile.address.puts(parameter.name):
             return None
         words = parameter_phrase(parameter.name)
@@ -181,7 +167,7 @@ class ParameterMatcher:
             # What creates a thing returns its id as well, but a request about a thing that exists
             # does not need it.
             creates = self._profiles[match.tool].verb in CREATING
-            direct = parameter.required and not creates and not match.kind.startswith("here")
+            direct = parameter.required and not creates and match.kind != "here"
             yield Evidence(
                 self._profiles[position].tool.id,
                 self._profiles[match.tool].tool.id,
@@ -192,36 +178,16 @@ class ParameterMatcher:
                 1.1 - len(matches) / 10,
             )
 
-    def _best(self, position: int, need: Need, *, last: bool) -> Sequence[_Match]:
-        """Return the tools that provide best what is needed; none where too many do."""
-        tool = self._profiles[position].tool
-        near = self._spans[tool.catalog, tool.agent]
-        if matches := self._matches(position, need, near, near=True):
-            return self._winners(matches)
-        # What other agents provide is weak evidence; it may only keep the next phrase of the
-        # parameter from being tried.
-        if last and not self._is_clear(need):
-            return []
-        for tools in (self._spans[tool.catalog,], range(len(self._profiles))):
-            if len(tools) > len(near) and (
-                matches := self._matches(position, need, tools, near=False)
-            ):
-                return self._winners(matches)
-            near = tools
-        return []
-
-    def _matches(self, position: int, need: Need, tools: range, *, near: bool) -> list[_Match]:
+    def _matches(self, position: int, need: Need) -> list[_Match]:
         profile = self._profiles[position]
-        name, rarity = profile.name_words, self._rarity_of(profile.tool)
+        name, rarity = profile.name_words, self._rarity
         best: dict[int, _Match] = {}
-        fits = partial(self._fit, position, need, near)
-        for other, provided, fit in self._index.candidates(need, name, rarity, tools, fits):
+        fits = partial(self._fit, position, need)
+        for other, provided, fit in self._index.candidates(need, name, rarity, fits):
             provider = self._profiles[other]
             unknown = self._unknown_arguments(profile, provider)
-            kind = _kind(fit, need, provided, provider, near=near)
+            kind = _kind(fit, need, provided, provider)
             if kind is None or (kind in _ASIDE and not _is_at_hand(profile, provider, unknown)):
-                continue
-            if kind == "named-partly" and provider.address.segments:
                 continue
             shared = (name & provider.name_words) - need.core
             rarest = max((rarity.get(word, 0.0) for word in shared), default=0.0)
@@ -232,12 +198,6 @@ class ParameterMatcher:
                 best[other] = _Match(other, kind, score, provided)
         return list(best.values())
 
-    def _rarity_of(self, tool: Tool) -> Mapping[str, float]:
-        if tool.agent not in self._rarity:
-            span = self._spans[tool.catalog, tool.agent]
-            self._rarity[tool.agent] = word_rarity(self._profiles[span.start : span.stop])
-        return self._rarity[tool.agent]
-
     def _unknown_arguments(self, profile: ToolProfile, provider: ToolProfile) -> int:
         own = {frozenset(parameter_phrase(parameter.name)) for parameter in profile.parameters}
         unknown = 0
@@ -246,12 +206,8 @@ class ParameterMatcher:
             unknown += parameter.required and words not in own and not words & SEARCHED
         return min(2, unknown)
 
-    def _fit(
-        self, position: int, need: Need, near: bool, other: int | None, provided: Provided
-    ) -> Fit | None:
+    def _fit(self, position: int, need: Need, other: int, provided: Provided) -> Fit | None:
         self.compared += 1
-        if other is None:
-            return need.fit(provided, near, None)
         provider = self._profiles[other]
         if other == position or need.core in provider.requires:
             return None
@@ -262,7 +218,7 @@ class ParameterMatcher:
         sets = provided.origin == "named" and profile.verb in CHANGING
         if same or (sets and set(provided.words) <= set(profile.parsed.phrase)):
             return None
-        return need.fit(provided, near, provider.text_words)
+        return need.fit(provided, provider.text_words)
 
     def _winners(self, matches: Sequence[_Match]) -> Sequence[_Match]:
         top = max(match.score for match in matches)
@@ -270,11 +226,6 @@ class ParameterMatcher:
         if len(first) > MAX_RIVALS:
             return []
         return sorted(first, key=lambda match: (-match.score, self._profiles[match.tool].tool.id))
-
-    def _is_clear(self, need: Need) -> bool:
-        """Whether a tool of another agent may be meant: by a specific id, a date and its like."""
-        specific = is_specific_id(need) and self._index.provides(need.core)
-        return need.words[-1] in WORLD or specific
 
 
 def needs_of(profile: ToolProfile, parameter: Parameter) -> Iterator[Need]:
@@ -297,16 +248,15 @@ def needs_of(profile: ToolProfile, parameter: Parameter) -> Iterator[Need]:
             yield Need(phrase, core, profile.text_words, description, parameter.has_choices)
 
 
-def _collections(profiles: Sequence[ToolProfile]) -> Mapping[tuple[str, tuple[str, ...]], int]:
-    """Return which tool lists, or else creates, what is at each path of an agent."""
-    collections: dict[tuple[str, tuple[str, ...]], int] = {}
+def _collections(profiles: Sequence[ToolProfile]) -> Mapping[tuple[str, ...], int]:
+    """Return which tool lists, or else creates, what is at each path."""
+    collections: dict[tuple[str, ...], int] = {}
     for lists in (True, False):
         for position, profile in enumerate(profiles):
             if profile.address.segments[-1:] not in {(), ("{}",)} and (
                 profile.lists if lists else profile.verb in CREATING
             ):
-                key = profile.tool.agent, profile.address.segments
-                collections.setdefault(key, position)
+                collections.setdefault(profile.address.segments, position)
     return collections
 
 
@@ -331,29 +281,12 @@ def _nearness(asking: Address, providing: Address, rarest: float) -> float:
     return _SAME_PATH * common / len(providing.segments) + min(rarest, 0.5)
 
 
-def _spans(keys: Iterable[tuple[str, ...]]) -> dict[tuple[str, ...], range]:
-    """Return the positions of each key among keys of which equal ones stand together."""
-    spans: dict[tuple[str, ...], range] = {}
-    for position, key in enumerate(keys):
-        start = spans[key].start if key in spans else position
-        spans[key] = range(start, position + 1)
-    return spans
-
-
-def is_specific_id(need: Need) -> bool:
-    return need.words[-1] in ID_NOUNS and len(need.core - GENERIC) > 1
-
-
-def _kind(
-    fit: Fit, need: Need, provided: Provided, provider: ToolProfile, *, near: bool
-) -> Kind | None:
-    """Return which kind of evidence a fit is, see `evidence`; None for none worth judging."""
+def _kind(fit: Fit, need: Need, provided: Provided, provider: ToolProfile) -> Kind | None:
+    """Return which kind of evidence a fit is, see `evidence`; None for none worth an edge."""
     head = need.words[-1]
     is_id = head in ID_NOUNS
     if fit == "here":
-        return "here" if near else "here-far"
-    if not near:
-        return "id-far" if fit == "exact" and is_specific_id(need) else None
+        return "here"
     if provided.origin in {"listed", "found"}:
         return "id-found"
     if provided.origin == "created":
@@ -361,13 +294,6 @@ def _kind(
     if provided.origin == "contained":
         return "id-result"
     if provided.origin == "named":
-        return "id-named" if is_id else "named" if fit == "exact" else "named-partly"
+        return "id-named" if is_id else "named" if fit == "exact" else None
     # An incidental result of a tool about something else is not what a caller would fetch there.
-    subject = need.core - {head} if is_id else need.core - GENERIC
-    if not subject & provider.name_words:
-        return None
-    if is_id:
-        return "told" if provided.origin == "told" else "id-result"
-    if len(need.core - GENERIC) == 1:
-        return None
-    return "told" if provided.origin == "told" else "result"
+    return "id-result" if is_id and (need.core - {head}) & provider.name_words else None

@@ -36,7 +36,6 @@ from tasks.dependencies.language import (
     noun_phrase,
     parameter_phrase,
     parse_name,
-    returned_phrases,
     words_of,
 )
 from tasks.dependencies.schemas import (
@@ -53,7 +52,7 @@ MAX_DESCRIPTION = 2_000
 
 _PERSONAL = {("username",), ("login",), ("nickname",), ("email",)}
 
-Origin = Literal["listed", "created", "found", "named", "contained", "schema", "told"]
+Origin = Literal["listed", "created", "found", "named", "contained", "schema"]
 Phrase = tuple[str, ...]
 
 
@@ -66,8 +65,7 @@ class Provided:
         core: its words without `ROLES`.
         origin: `listed`, the ids of what it lists or finds; `created`, the id of what it creates;
             `found`, the id of what it reads; `named`, the tool's name; `contained`, the ids of a
-            list in what it reads; `schema`, a property of the output schema; `told`, the
-            description.
+            list in what it reads; `schema`, a property of the output schema.
         contextual: it needs no argument and is the caller's own: the current date.
     """
 
@@ -126,7 +124,7 @@ def profile_of(tool: Tool) -> ToolProfile:
             in_context = bool(CONTEXT & (name_words | set(words)))
             if address.method:  # `/user/email` is one of many e-mail addresses
                 in_context &= words[-1] in WORLD
-            contextual = free and origin in {"named", "told"} and in_context
+            contextual = free and origin == "named" and in_context
             provides[words] = _interned(words, core, origin, contextual)
     text = f"{' '.join(address.segments)} {tool.description[:MAX_DESCRIPTION]}"
     return ToolProfile(
@@ -237,8 +235,6 @@ def _provided(
             yield (*phrase, "id"), origin
     for result in results:
         yield from _provided_by_result(result, lists)
-    for phrase in returned_phrases(tool.description):
-        yield phrase, "told"
 
 
 def _origin_of_id(

@@ -3,8 +3,7 @@
 - login: `cancel_uber_ride` needs `login_to_uber`; a `session_id` comes from the login of the same
   service.
 - check: an `email` can be validated by the tool that validates emails.
-- state: `set_wifi_status` changes what `get_wifi_status` tells; `update_order` what `get_order`
-  reads.
+- state: `set_wifi_status` switches what `get_wifi_status` tells.
 - connection: where an agent can read and switch the connection of the device it works on, its tools
   that reach out need that.
 
@@ -13,7 +12,7 @@ text of a tool says so, but that it reaches out and that its agent controls the 
 tools of one agent are compared."""
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pegboard.records import DependencyType
@@ -22,7 +21,6 @@ from tasks.dependencies.language import (
     CHANGING,
     CHECKING,
     CONNECTION,
-    DELETING,
     GENERIC,
     MAKING,
     READING,
@@ -33,9 +31,7 @@ from tasks.dependencies.language import (
     verb_forms,
     words_of,
 )
-from tasks.dependencies.parameters import SharedParameters
 from tasks.dependencies.profiles import ToolProfile
-from tasks.dependencies.providers import SubsetIndex
 from tasks.dependencies.schemas import Parameter
 
 COMMON = 0.05
@@ -49,20 +45,13 @@ _PRIVATE = frozenset({"password", "pin", "secret"})
 """What is checked by the tool that takes it."""
 
 
-def state_evidence(
-    profiles: Sequence[ToolProfile], shared: SharedParameters, sources: Collection[str]
-) -> Iterator[Evidence]:
-    """Yield the evidence that tools of these agents need each other as a whole, agent by agent."""
-    agents: dict[str, list[int]] = defaultdict(list)
-    for position, profile in enumerate(profiles):
-        if profile.tool.agent in sources:
-            agents[profile.tool.agent].append(position)
-    for positions in agents.values():
-        agent = _Agent(profiles, positions, shared)
-        yield from agent.logins()
-        yield from agent.checks()
-        yield from agent.state_changes()
-        yield from agent.connections()
+def state_evidence(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
+    """Yield the evidence that tools of an agent need each other as a whole."""
+    agent = _Agent(profiles)
+    yield from agent.logins()
+    yield from agent.checks()
+    yield from agent.state_changes()
+    yield from agent.connections()
 
 
 _StateKey = tuple[frozenset[str], frozenset[str], tuple[str, ...]]
@@ -83,14 +72,11 @@ class _State:
 class _Agent:
     """The tools of one agent, as positions in `profiles`."""
 
-    def __init__(
-        self, profiles: Sequence[ToolProfile], positions: Sequence[int], shared: SharedParameters
-    ) -> None:
+    def __init__(self, profiles: Sequence[ToolProfile]) -> None:
         self.profiles = profiles
-        self.shared = shared
-        self.positions = positions
-        counts = Counter(word for at in positions for word in profiles[at].name_words)
-        limit = max(2, COMMON * len(positions))
+        self.positions = range(len(profiles))
+        counts = Counter(word for profile in profiles for word in profile.name_words)
+        limit = max(2, COMMON * len(profiles))
         self.common = frozenset(word for word, count in counts.items() if count > limit)
         self.states = list(self._states())
 
@@ -116,17 +102,23 @@ class _Agent:
         if not services:
             return
         direct = dependency_type(None, True)
-        index = SubsetIndex((service, login) for login, service in services.items() if service)
         only = list(services) if len(services) == 1 else []
         for at in self.positions:
             if at in services:
                 continue
             profile = self.profiles[at]
-            subsets = index.subsets_of(profile.name_words)
-            named = sorted(login for login in subsets if services[login] - self.common)
+            named = [
+                login
+                for login, service in services.items()
+                if service <= profile.name_words and service - self.common
+            ]
             secret = _secret_parameter(profile)
             if secret is not None:
-                by_text = [] if named else sorted(index.subsets_of(profile.text_words))
+                by_text = [
+                    login
+                    for login, service in services.items()
+                    if service and service <= profile.text_words
+                ]
                 for login in (named or by_text or only)[:1]:
                     what = " ".join(words_of(secret.name))
                     type_ = dependency_type(secret.name, secret.required)
@@ -162,37 +154,20 @@ class _Agent:
         switches: dict[frozenset[str], _State] = {}
         for state in self.states:
             reader, changer, what = state.reader, state.changer, state.what
-            if (kind := self._before(reader, changer)) is not None:
-                yield self._evidence(changer, reader, indirect, None, kind, what)
             if state.switch:
                 yield self._evidence(reader, changer, indirect, None, "state-switch", what)
                 if words := state.words - STATE_ENDINGS:
                     switches[words] = state
-        index = SubsetIndex((words, words) for words in switches)
         for at in self.positions if switches else ():
             profile = self.profiles[at]
             name, phrase = profile.name_words, frozenset(profile.parsed.phrase)
-            for words in sorted(index.subsets_of(name | phrase), key=sorted):
-                state = switches[words]
+            for words, state in sorted(switches.items(), key=lambda item: sorted(item[0])):
+                if not words <= name | phrase:
+                    continue
                 named = words <= phrase or (words <= name and words - self.common)
                 if named and at not in (state.reader, state.changer):
                     type_ = dependency_type(None, True)
                     yield self._evidence(at, state.reader, type_, None, "state-needed", state.what)
-
-    def _before(self, reader: int, changer: int) -> Kind | None:
-        """Return what it is to read before changing: a state, or a thing that arguments identify.
-
-        What is deleted need not be read before.
-        """
-        if self.profiles[changer].parsed.verb in DELETING:
-            return None
-        profile = self.profiles[reader]
-        identified = any(
-            parameter.required and not self.shared.holds(profile.tool.agent, parameter)
-            for parameter in profile.parameters
-        )
-        by_key = profile.address.segments[-1:] == ("{}",)
-        return "thing-before" if identified or by_key else "state-before"
 
     def connections(self) -> Iterator[Evidence]:
         """Yield the tools that reach out, where the agent controls the device's connection."""

@@ -18,32 +18,29 @@ from tests.tasks.dependencies.test_work import make_board
 
 
 class Nights:
-    """Builds of a board whose tools change."""
+    """Builds of a board whose tools change; `agents` counts those looked at in each."""
 
     def __init__(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
         self._lake, self._number = lake, 0
         self.agents = list[int]()
-        self.tools = list[int]()
 
-        def counted(tools, agents):
-            self.agents.append(len(agents))
-            self.tools.append(len(tools))
-            return evidence_of(tools, agents)
+        def counted(tools):
+            self.agents[-1] += 1
+            return evidence_of(tools)
 
         monkeypatch.setattr(stored, "evidence_of", counted)
 
     def evidence(self, tools: Sequence[Tool]):
         """What this build has, in order."""
-        tools = [replace(tool, catalog="kit") for tool in tools]
+        tools = sorted((replace(tool, catalog="kit") for tool in tools), key=lambda tool: tool.id)
         self._number += 1
+        self.agents.append(0)
         agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
         frames = agent_frame(agents), tool_frame(Listing(agents=agents, tools=tuple(tools)))
         store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
         parts = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
         found = [one for part in parts for one in part]
-        groups = [tools]
-        if len(tools) > stored.WIDE:
-            groups = [[tool for tool in tools if tool.agent == agent.id] for agent in agents]
+        groups = [[tool for tool in tools if tool.agent == agent.id] for agent in agents]
         expected = [one for group in groups for one in evidence_of(group)]
         assert sorted(found, key=repr) == sorted(expected, key=repr)
         return found
@@ -55,7 +52,9 @@ def nights(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed):
+def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatch):
+    monkeypatch.setattr(stored, "TOOLS_AT_ONCE", 50)
+    monkeypatch.setattr(stored, "FINDINGS_AT_ONCE", 3)
     dice, size = random.Random(seed), 240
     spares = make_board(2 * size, 40)
     tools = spares[:size]
@@ -69,32 +68,16 @@ def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed):
             elif kind == "new":
                 tools.append(spares[size + len(found) * 20 + dice.randrange(20)])
             else:
-                tools[place] = replace(tools[place], description="Returns the draft order id.")
+                tools[place] = replace(tools[place], name="list_draft_orders")
         tools = list({tool.id: tool for tool in tools}.values())
         found.append(nights.evidence(tools))
 
     assert all(found)
-    assert len({len(evidence) for evidence in found}) > 1
-    assert min(nights.agents[1:]) < nights.agents[0]
+    assert len({repr(sorted(evidence, key=repr)) for evidence in found}) > 1
+    assert max(nights.agents[1:]) <= 3 < nights.agents[0]
 
 
-def test_of_many_tools_each_agents_are_looked_at_by_themselves(nights, monkeypatch):
-    tools = make_board(240, 40)
-    everywhere = nights.evidence(tools)
-    monkeypatch.setattr(stored, "WIDE", 100)
-    monkeypatch.setattr(stored, "AT_ONCE", 3)
-
-    found = [nights.evidence(tools)]
-    tools[6] = replace(tools[6], description="Another text.", input_schema={})
-    found.append(nights.evidence(tools))
-    found.append(nights.evidence(tools[:200]))
-
-    assert len(everywhere) > len(found[0]) > 0
-    assert nights.agents[-2:] != nights.agents[:2]
-    assert max(nights.tools[1:]) < 240
-
-
-def test_only_agents_that_a_change_can_touch_are_looked_at_again(nights):
+def test_only_agents_whose_tools_changed_are_looked_at_again(nights):
     tools = [
         tool
         for n in range(50)
@@ -103,19 +86,19 @@ def test_only_agents_that_a_change_can_touch_are_looked_at_again(nights):
             make_tool(f"cancel_order_{n}", "order_id", agent=f"kit/agent{n}"),
         )
     ]
+    tools.append(make_tool("sum", "number", agent="kit/agent-without-dependencies"))
     nights.evidence(tools)
     tools[6] = replace(tools[6], description="Another text.")
     nights.evidence(tools)
     nights.evidence(tools)
 
-    assert nights.agents == [50, 1]
-    assert nights.tools == [100, 3]  # its own two, and one that provides an order's id
+    assert nights.agents == [51, 1, 0]
 
 
-def test_a_provider_of_another_agent_that_comes_and_goes_is_noticed(nights):
+def test_a_provider_that_comes_and_goes_is_noticed(nights):
     asking = make_tool("refund", "draft_order_id", agent="kit/shop")
     others = [make_tool(f"sum_{n}", "number", agent=f"kit/sums{n}") for n in range(5)]
-    provider = make_tool("list_draft_orders", agent="kit/stock")
+    provider = make_tool("list_draft_orders", agent="kit/shop")
 
     without = nights.evidence([asking, *others])
     provided = nights.evidence([asking, *others, provider])
@@ -123,4 +106,4 @@ def test_a_provider_of_another_agent_that_comes_and_goes_is_noticed(nights):
 
     assert without == gone == []
     assert [(one.source, one.target) for one in provided] == [(asking.id, provider.id)]
-    assert nights.agents == [6, 2]  # those of the last build are in the lake
+    assert nights.agents == [6, 1, 0]  # those of the last build are in the lake
