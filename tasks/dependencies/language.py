@@ -20,7 +20,7 @@ MAX_DESCRIPTION = 2_000
 """Characters of a description that are read; what a tool returns is said at the beginning."""
 
 
-_WORDS = tomllib.loads(files(__package__).joinpath("words.toml").read_text("utf-8"))
+_WORDS = tomllib.loads(files("tasks.dependencies").joinpath("words.toml").read_text("utf-8"))
 
 
 def _word_class(name: str) -> frozenset[str]:
