@@ -12,7 +12,6 @@
                                                                and after the filter
     lake/filtered/<digest>.parquet                             generated questions with their rank
     lake/maps/<digest>.json                                    the landmarks of reports' maps
-    lake/collisions/{tools,pairs}-<digest>.json                tools that lie close together
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.{json,parquet}                 the answers to golden queries
 

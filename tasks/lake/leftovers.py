@@ -28,7 +28,6 @@ LAKE_FOLDERS = (
     "filtered",
     "gates",
     "maps",
-    "collisions",
 )
 """Folders of the lake that can be made again. The ledger and the vectors are not among them."""
 DIGEST = re.compile(r"[0-9a-f]{64}")

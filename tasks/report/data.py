@@ -12,13 +12,11 @@ from typing import Any
 
 from pegboard.errors import PegboardError
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
-from pegboard.store.contract import embedding_table
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
-from tasks.report.close_pairs import close_pairs
 from tasks.report.excerpts import excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, history_data
 from tasks.report.map import map_data
@@ -33,12 +31,6 @@ FORMAT = 1
 """Of the JSON; grows when a key gets another meaning."""
 MAX_ROWS = 200
 """Rows of a list that are shown; all are counted."""
-MAX_PAIRS = 100
-PAIR_DESCRIPTION = 400
-"""Characters of a description that is shown beside another."""
-LEAST_COSINE = 0.9
-MAX_VECTORS = 25_000
-"""Vectors of an index among which collisions are looked for: all their pairs take about 5 s."""
 INDEX_KEYS = (
     *("encoder", "dimensions", "shape", "questions", "language", "understood", "fingerprint"),
 )
@@ -83,7 +75,6 @@ def report_data(
         "history": history_data(releases, channels, subject),
         "changes": changes,
         **measurements,
-        "collisions": _try("collisions", lambda: collisions_data(loaded, Lake(uri), store=keep)),
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
         "dependencies": _try("dependencies", lambda: dependencies_data(loaded)),
@@ -107,44 +98,6 @@ def _try(part: str, make: Callable[[], Any]) -> Any:
     except PegboardError as error:
         logger.warning("The report is made without %s: %s", part, error)
         return {"missing": str(error)}
-
-
-def collisions_data(
-    loaded: LoadedRelease, lake: Lake, max_vectors: int = MAX_VECTORS, *, store: bool = True
-) -> dict[str, Any]:
-    """Return the pairs of tools that the default index can hardly tell apart, closest first.
-
-    Args:
-        lake: has the pairs of the report before.
-        max_vectors: for an index with more vectors, pairs are not compared.
-        store: keep the pairs for the next report.
-    """
-    index = loaded.index_name(None)
-    vectors = loaded.release.tables[embedding_table(index)].rows
-    if vectors > max_vectors:
-        return {
-            "missing": f"Index {index} has {vectors:,} vectors, and each pair would have to be "
-            f"compared; a report looks for collisions among {max_vectors:,} at most. `pegboard "
-            f"stress GOLDEN --collisions 0.9` takes the time."
-        }
-    result = close_pairs(lake, loaded, index, least=LEAST_COSINE, shown=MAX_PAIRS, store=store)
-    tools = loaded.tools(
-        sorted({tool for pair in result.pairs for tool in (pair.first, pair.second)})
-    )
-
-    def tool_data(tool: str) -> dict[str, str]:
-        description = excerpt(tools[tool].description, PAIR_DESCRIPTION)
-        return {"id": tool, "name": tools[tool].name, "description": description}
-
-    pairs = [
-        {
-            "cosine": pair.cosine,
-            "first": tool_data(pair.first),
-            "second": tool_data(pair.second),
-        }
-        for pair in result.pairs
-    ]
-    return {**result.to_dict(), "index": index, "pairs": pairs}
 
 
 def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:

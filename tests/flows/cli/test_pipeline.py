@@ -101,7 +101,7 @@ def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command,
     short, full = command("plan", *removing)[1], command("plan", *removing, "--texts")[1]
 
     assert kept.startswith("0 new, 0 changed, 0 removed, 14 unchanged tools\n")
-    assert problem.startswith("pegboard plan: 13 of the 14 tools of kit are no longer listed")
+    assert "13 of the 14 tools of kit are no longer listed" in problem
     again = command("plan", "--quiet")[1]  # a plan allows no later build anything
     assert again.startswith("0 new, 0 changed, 0 removed, 14 unchanged tools\n")
     assert short.startswith("1 new, 1 changed, 13 removed, 0 unchanged tools\n  + kit/git/fresh\n")

@@ -9,12 +9,10 @@ import pyarrow as pa
 import pytest
 
 from pegboard.records import Edge
-from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.ledger import LakeLedger, StoredReply
-from tasks.lake.files import Lake
 from tasks.report.checks import verdict_data
-from tasks.report.data import collisions_data, report_data
+from tasks.report.data import report_data
 from tasks.report.storage import Reports, make_report
 from tasks.report.tools import MAX_DEPENDENTS, dependencies_data
 
@@ -39,7 +37,7 @@ def test_a_board_without_tools_has_a_report(plain):
 
     report, data, _ = make_report(workshop.uri, release.id)
 
-    assert (report.problem, data["collisions"]["pairs"]) == ("", [])
+    assert (report.problem, data["twins"]["total"]) == ("", 0)
     assert data["changes"]["counts"]["removed"] == 1
 
 
@@ -181,21 +179,6 @@ def test_tools_that_others_need_are_listed_with_their_dependents():
     assert len(data["shown"][0]["shown"]) == MAX_DEPENDENTS
     assert data["shown"][0]["shown"][0]["parameter"] == "user"
     assert len(data["shown"][1]["shown"][0]["reason"]) < 200
-
-
-def test_tools_with_similar_texts_collide(board, held_data):
-    collisions = held_data["collisions"]
-    pairs = collisions["pairs"]
-
-    assert collisions["total"] >= len(pairs) > 0
-    assert pairs == sorted(pairs, key=lambda pair: -pair["cosine"])
-    closest = {pairs[0][side]["id"] for side in ("first", "second")}
-    assert closest == {"kit/fence/sell_fence", "kit/fence/sell_fences"}
-    assert pairs[0]["first"]["description"] == "Sells the fence of a customer."
-
-    loaded = LoadedRelease(ReleaseStore(board.uri), board.held, IN_MEMORY_ROWS)
-    (missing,) = collisions_data(loaded, Lake(board.uri), max_vectors=21).values()
-    assert "Index full has 22 vectors" in missing
 
 
 def test_flagged_texts_and_rejected_rows_are_shown(held_data):

@@ -123,7 +123,7 @@ def test_the_checks_and_the_changed_words_are_at_the_top(held_data, text):
 
 
 def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
-    parts = ("changes", "map", "collisions", "twins", "tools", "dependencies", "llm", "flagged")
+    parts = ("changes", "map", "twins", "tools", "dependencies", "llm", "flagged")
     gone = {part: {"missing": f"no {part} because <it> is gone"} for part in (*parts, "sources")}
     gone["rejected"] = {"missing": "no records"}
     first = ReleaseStore(board_uri).channel().release
@@ -132,8 +132,7 @@ def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
     new = report_page(report_data(board_uri, first))
 
     for part in (*parts, "sources"):
-        if part != "collisions":  # only in the JSON
-            assert f"no {part} because &lt;it&gt; is gone" in poor
+        assert f"no {part} because &lt;it&gt; is gone" in poor
     assert "no records" in poor
     for section in ("changes", "queries", "safety", "collisions", "cost"):
         assert f'id="{section}"' not in new
