@@ -171,7 +171,6 @@ def actual_figures(
         "completion_tokens": budget.completion_tokens,
         "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),
         "seconds": round(seconds, 3),
-        "lowest_concurrency": client.lowest_concurrency,
     }
 
 

@@ -20,6 +20,7 @@ there is one. A client belongs to one event loop."""
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Self, TypeVar
@@ -27,7 +28,7 @@ from typing import Any, Self, TypeVar
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.budget import Budget, Price, reservation_for
-from pegboard.llm.pacing import AdaptiveConcurrency, Pacing, TokenBucket
+from pegboard.llm.pacing import Pacing, TokenBucket
 from pegboard.llm.retry import asynchronous
 
 logger = logging.getLogger(__name__)
@@ -137,11 +138,6 @@ class Client:
         for model in self._models:
             await close_completer(model.completer)
 
-    @property
-    def lowest_concurrency(self) -> int:
-        """The lowest limit of concurrency to which refusals brought the first model."""
-        return int(self._models[0].concurrency.lowest) if self._models else 0
-
     async def _ask(self, model: "_Model", request: ChatRequest) -> ChatReply:
         reservation = reservation_for(request, model.price)
         await self.budget.reserve(reservation)
@@ -167,7 +163,7 @@ async def close_completer(completer: Completer) -> None:
 
 
 class _Model:
-    """One model: its rate limits, its concurrency, and why it is of no use any more, if so."""
+    """One model: its rate limits, its concurrency, and why it is unusable, if it is."""
 
     def __init__(
         self,
@@ -179,7 +175,8 @@ class _Model:
     ) -> None:
         self.completer, self.price = completer, price
         self.unusable: CompletionError | None = None
-        self.concurrency = AdaptiveConcurrency(pacing.concurrency, sleep=sleep)
+        self._slots = asyncio.Semaphore(pacing.concurrency)
+        self._resume_at = 0.0
         self._attempts, self._sleep = pacing.attempts, sleep
         self._requests = TokenBucket(pacing.requests_per_minute, sleep=sleep)
         self._tokens = TokenBucket(pacing.tokens_per_minute, sleep=sleep)
@@ -202,7 +199,9 @@ class _Model:
         expected = reservation_for(request, None).tokens
         await self._requests.take(1)
         await self._tokens.take(expected)
-        async with self.concurrency.slot():
+        async with self._slots:
+            if (wait := self._resume_at - time.monotonic()) > 0:  # for which the server asked
+                await self._sleep(wait)
             self._raise_if_unusable()
             try:
                 reply = await self.completer.complete(request)
@@ -211,7 +210,6 @@ class _Model:
                 raise
         self._outcomes[self.completer.name, "answered"] += 1
         self._tokens.correct(expected, reply.prompt_tokens + reply.completion_tokens)
-        self.concurrency.succeeded()
         return reply
 
     def _raise_if_unusable(self) -> None:
@@ -221,8 +219,8 @@ class _Model:
     def _count_refusal(self, error: CompletionError) -> None:
         outcome = f"{error.status} {error.kind}" if error.status else error.kind
         self._outcomes[self.completer.name, outcome] += 1
-        if _is_overload(error):
-            self.concurrency.refused(error.retry_after)
+        if error.retry_after:
+            self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after)
         logger.info("%s: %s", self.completer.name, error)
 
     def _count_failure(self, error: CompletionError) -> None:
@@ -233,10 +231,3 @@ class _Model:
             self.unusable = CompletionError(
                 f"{self._failures} requests in a row failed. Last error: {error}", kind="away"
             )
-
-
-def _is_overload(error: CompletionError) -> bool:
-    """Return whether calling less may help: 429, 529 (overloaded), a time to wait, no reply in
-    time.
-    """
-    return error.kind in ("rate", "timeout") or error.status == 529 or error.retry_after is not None

@@ -106,7 +106,7 @@ def test_a_fallback_is_asked_after_the_last_attempt():
 
 def test_a_model_without_a_valid_key_is_asked_once():
     first = Scripted("m/a", *[error("key", 401)] * 9)
-    asking = client(first, Scripted("m/b"), concurrency=2)
+    asking = client(first, Scripted("m/b"), concurrency=1)
 
     assert [reply.model for reply in ask(asking, 6)] == ["m/b"] * 6
     assert (first.calls, asking.stopped) == (1, None)
@@ -138,13 +138,23 @@ def test_a_server_that_has_answered_may_fail_longer():
     assert asking.stopped is None
 
 
-@pytest.mark.parametrize(("kind", "lowest"), [("rate", 16), ("request", 32)])
-def test_only_refusals_for_the_rate_lower_the_concurrency(kind, lowest):
-    asking = client(Scripted("m/a", *[error(kind)] * 45), concurrency=32)
+def test_no_more_calls_run_at_once_than_the_limit_and_a_failed_one_frees_its_slot():
+    running, most = 0, 0
 
-    ask(asking, 40)
+    class Watched(Scripted):
+        async def complete(self, request):
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            try:
+                return await super().complete(request)
+            finally:
+                running -= 1
 
-    assert asking.lowest_concurrency == lowest
+    replies = ask(client(Watched("m/a", *[error("request")] * 5), concurrency=3), 30)
+
+    assert (most, running) == (3, 0)
+    assert sum(isinstance(one, ChatReply) for one in replies) == 25
 
 
 def test_the_budget_holds_however_many_calls_run_at_once():
