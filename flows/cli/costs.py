@@ -5,7 +5,7 @@ from typing import Any
 
 from flows.cli.options import add_command, add_config_option
 from pegboard.cli.output import Subparsers, add_json_option, print_json
-from pegboard.cli.tables import print_table
+from pegboard.cli.tables import count_text, print_table
 
 GROUPS = {"models": "answered_by", "products": "product", "runs": "run"}
 
@@ -53,6 +53,6 @@ _HEADER = ("replies", "accepted", "prompt tokens", "reply tokens", "USD")
 def _row(name: str, sums: dict[str, Any]) -> list[str]:
     usd = f"{sums['cost_usd']:.4f}"
     if sums["unpriced"]:
-        usd += f" and {sums['unpriced']} replies of unknown price"
+        usd += f" and {count_text(sums['unpriced'], 'reply', 'replies')} of unknown price"
     counts = ("replies", "accepted", "prompt_tokens", "completion_tokens")
     return [name, sums["first"][:16].replace("T", " "), *(f"{sums[key]:,}" for key in counts), usd]

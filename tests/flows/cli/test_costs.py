@@ -48,4 +48,4 @@ def test_costs_are_summed_by_model_product_and_run(command, workshop):
         "20",
         "0.2500",
     ]
-    assert lines[-1].endswith("0.2500 and 1 replies of unknown price")
+    assert lines[-1].endswith("0.2500 and 1 reply of unknown price")
