@@ -191,4 +191,4 @@ class AsyncBoard:
         from pegboard.retrieval.find import FindArguments
 
         arguments = FindArguments(requests, k, strategy, index, where, history, explain)
-        return await self._board.find_many_async(arguments, llm)
+        return await self._board._find_many_async(arguments, llm)  # pyright: ignore[reportPrivateUsage]

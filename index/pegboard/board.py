@@ -342,8 +342,8 @@ class Board:
         caller = self._caller if llm else None
         return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors, caller))
 
-    async def find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
-        """Return the results of `AsyncBoard.find_many`, which callers use."""
+    async def _find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
+        """The results of `AsyncBoard.find_many`."""
         from pegboard.retrieval.find import find_async
 
         caller = self._caller if llm else None

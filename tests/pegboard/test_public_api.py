@@ -62,7 +62,7 @@ def parameters(function):
 def test_an_async_board_has_the_methods_of_a_board_as_coroutines():
     board, beside = pegboard.Board, pegboard.AsyncBoard
 
-    assert public(board) - public(beside) == {"from_tools", "find_many_async"}
+    assert public(board) - public(beside) == {"from_tools"}
     assert public(beside) - public(board) == {"board"}
     for name in sorted(public(board) & public(beside)):
         method, twin = getattr(board, name), getattr(beside, name)

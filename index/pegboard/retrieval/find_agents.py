@@ -19,7 +19,6 @@ its clauses by rules (`clauses`) where not.
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import QueryError
@@ -96,6 +95,10 @@ class AgentEvidence:
     tool: str | None = None
 
 
+Found = tuple[str, AgentEvidence]
+"""A tool or an agent that a step found, or the agent that it stands for."""
+
+
 @dataclass(frozen=True, slots=True)
 class RankedAgent:
     """An agent's id, its best score, and its evidence of each step that found it, best first."""
@@ -132,9 +135,10 @@ def find_agents(
     if not steps:
         return AgentResult((), (), trace, release=release)
     rankings = search_entities(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
-    ranked = rank_agents(rankings, _owner, k)
+    found = [list(_evidence(step)) for step in rankings]
+    ranked = _ranked(found, _owner, k)
     hits = [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
-    entities = _entities(loaded, rankings, k, steps)
+    entities = _entities(loaded, found, k, steps)
     own = () if steps == [arguments.request] else tuple(steps)
     return AgentResult(tuple(hits), tuple(entities), trace, own, release)
 
@@ -161,12 +165,12 @@ def _decomposed(
 
 
 def _entities(
-    loaded: LoadedRelease, rankings: Sequence[EntityRankings], k: int, steps: Sequence[str]
+    loaded: LoadedRelease, found: Sequence[Sequence[Found]], k: int, steps: Sequence[str]
 ) -> list[Hit | AgentHit]:
     """The `k` best tools and agents: by their best rank in any step, then by score."""
     best: dict[str, AgentEvidence] = {}
-    for step in rankings:
-        for entity, evidence in islice(_evidence(step), k):
+    for step in found:
+        for entity, evidence in step[:k]:
             earlier = best.setdefault(entity, evidence)
             best[entity] = min(earlier, evidence, key=lambda own: (own.rank, -own.score))
     order = sorted(best, key=lambda entity: (best[entity].rank, -best[entity].score, entity))[:k]
@@ -211,9 +215,15 @@ def rank_agents(
     """
     if k < 1:
         raise QueryError(f"k is {k}; expected the number of agents, 1 or more.")
+    return _ranked([list(_evidence(step)) for step in rankings], owner_of, k)
+
+
+def _ranked(
+    found: Sequence[Sequence[Found]], owner_of: Callable[[str], str | None], k: int
+) -> list[RankedAgent]:
     places: dict[str, int] = {}
     why: dict[str, list[AgentEvidence]] = {}
-    for step in rankings:
+    for step in found:
         for place, (agent, evidence) in enumerate(_owners(step, owner_of), start=1):
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
@@ -292,19 +302,17 @@ def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> Ag
     return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)
 
 
-def _owners(
-    rankings: EntityRankings, owner_of: Callable[[str], str | None]
-) -> Iterator[tuple[str, AgentEvidence]]:
+def _owners(found: Sequence[Found], owner_of: Callable[[str], str | None]) -> Iterator[Found]:
     """Each agent once, with the first entity that names it."""
     seen: set[str] = set()
-    for entity, evidence in _evidence(rankings):
+    for entity, evidence in found:
         agent = entity if evidence.tool is None else owner_of(evidence.tool)
         if agent is not None and agent not in seen:
             seen.add(agent)
             yield agent, evidence
 
 
-def _evidence(rankings: EntityRankings) -> Iterator[tuple[str, AgentEvidence]]:
+def _evidence(rankings: EntityRankings) -> Iterator[Found]:
     """Each tool and agent that a step found, best first."""
     agents = {row.tool for rows in rankings.agents.values() for row in rows}
     for rank, row in enumerate(ranked_entities(rankings), start=1):
