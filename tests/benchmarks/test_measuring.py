@@ -270,7 +270,7 @@ def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
     assert text.startswith("# Results\n\n<!-- bench ultratool -->\n### ultratool\n")
     assert text.endswith("<!-- /bench ultratool -->\n\nThe end.\n")
     assert "| hybrid | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] |" in text
-    assert "| *RAG only, end to end* |  |  |  | Recall 0.340, F1 0.362 |" in text
+    assert "| *RAG only* |  |  |  | Recall 0.340, F1 0.362 |" in text
     assert "old" not in text
     assert missing_marks(file, ["ultratool"]) == ""
     assert "no place for metatool. Expected the lines <!-- bench metatool -->" in missing_marks(
