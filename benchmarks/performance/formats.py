@@ -29,8 +29,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cells(uri: str) -> list[str]:
-    from litellm import token_counter
+    from pegboard.llm.hosted import HostedCompleter
 
+    count = HostedCompleter("openai/gpt-4").count_tokens
     with pegboard.open(uri) as board:
         tools = board.list_tools()
         agents = {agent.id: agent for agent in board.list_agents()}
@@ -38,9 +39,7 @@ def _cells(uri: str) -> list[str]:
     definitions = json.dumps(
         pegboard.as_openai_tools(hits), ensure_ascii=False, separators=(",", ":")
     )
-    as_json, as_toon = (
-        token_counter(model="gpt-4", text=text) for text in (definitions, pegboard.as_toon(hits))
-    )
+    as_json, as_toon = map(count, (definitions, pegboard.as_toon(hits)))
     shown = as_toon * SHOWN / len(hits)
     return [
         uri,

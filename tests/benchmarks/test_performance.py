@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import subprocess
 import sys
 
 import pytest
@@ -14,7 +15,6 @@ from tasks.maintain import IndexSizes
 SHARED = {"service_app", "gateway_upstream", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
-    "formats": "{board}",
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "incremental": "--tools 200 --change 0.1",
@@ -53,17 +53,26 @@ def call(monkeypatch, capsys):
 def test_every_benchmark_is_called_here():
     modules = {module.name for module in pkgutil.iter_modules(performance.__path__)}
 
-    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA}
+    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA, "formats"}
+
+
+def test_tokens_of_definitions_are_counted_for_a_board(board_uri):
+    # In a process of its own: the benchmark of LLM calls has to load LiteLLM itself.
+    command = [sys.executable, "-m", "benchmarks.performance.formats", board_uri]
+
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+    assert [line.split(" | ")[1] for line in printed.splitlines()[2:]] == ["14"]
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
-def test_a_benchmark_runs_to_its_end(name, call, board_uri, monkeypatch):
+def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
     monkeypatch.setattr(llm, "CALLS", 3)
     monkeypatch.setattr(start, "TEXTS", 10)
     # Few rows, and indices as for many.
     monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
 
-    assert call(name, TINY[name].format(board=board_uri)).strip()
+    assert call(name, TINY[name]).strip()
 
 
 @pytest.mark.slow
