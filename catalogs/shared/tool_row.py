@@ -11,14 +11,12 @@ from dataclasses import asdict
 from typing import Any, TypeVar, overload
 
 from pegboard.canonical import canonical_json
-from pegboard.records import Dependency, Tool
+from pegboard.records import Tool
+from pegboard.store.contract import CATALOG_TOOL, tool_fields
 
 T = TypeVar("T")
 _TEXT = json.JSONEncoder(ensure_ascii=False)
-_COLUMNS = (
-    *("id", "catalog", "agent", "name", "description", "input_schema", "output_schema"),
-    *("annotations", "dependencies", "examples", "tags", "digest"),
-)
+_COLUMNS = (*(column.name for column in CATALOG_TOOL if column.name != "kind"), "digest")
 
 
 class Packed(Sequence[T]):
@@ -118,15 +116,7 @@ def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, 
 
 def tool_of(row: Mapping[str, Any]) -> Tool:
     """The tool of a row, also of one with more columns."""
-    return Tool(
-        **{name: row[name] for name in ("id", "catalog", "agent", "name", "description")},
-        input_schema=json.loads(row["input_schema"]),
-        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
-        annotations=json.loads(row["annotations"]),
-        examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**one) for one in json.loads(row["dependencies"])),
-        tags=tuple(row["tags"]),
-    )
+    return Tool(**tool_fields(row))
 
 
 def _json(value: Any) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.ranker.model import Ranker
-from pegboard.records import Agent, Dependency, Edge, Enrichment, Tool
+from pegboard.records import Agent, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
@@ -23,6 +23,7 @@ from pegboard.store.contract import (
     column_checksums,
     embedding_table,
     row_checksums,
+    tool_fields,
 )
 from pegboard.store.database import public_uri, sql_literals, store_errors
 from pegboard.store.reading import BoardTable
@@ -314,21 +315,7 @@ def agent_from_row(row: Mapping[str, Any]) -> Agent:
 
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
     """The tool of a row of the `tools` table."""
-    return Tool(
-        id=row["id"],
-        catalog=row["catalog"],
-        agent=row["agent"],
-        name=row["name"],
-        description=row["description"],
-        input_schema=json.loads(row["input_schema"]),
-        output_schema=json.loads(row["output_schema"]) if row["output_schema"] else None,
-        annotations=json.loads(row["annotations"]),
-        examples=tuple(row["examples"]),
-        dependencies=tuple(Dependency(**fields) for fields in json.loads(row["dependencies"])),
-        tags=tuple(row["tags"]),
-        enrichment=_enrichment(row),
-        flags=tuple(row["flags"]),
-    )
+    return Tool(**tool_fields(row), enrichment=_enrichment(row), flags=tuple(row["flags"]))
 
 
 def edge_from_row(row: Mapping[str, Any]) -> Edge:

@@ -9,10 +9,11 @@ can prove that a release is as it was published. `column_checksums` are of whole
 enough to be compared whenever a table is loaded.
 """
 
+import json
 import re
 import struct
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import isfinite
@@ -20,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, ContractMismatch
+from pegboard.records import Dependency
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,7 +55,7 @@ VECTOR_OPTIONS = ("dimensions", "max_tokens", "query_prefix", "document_prefix")
 Addresses and names of keys are each reader's own: a manifest that could set them could send a
 reader's key anywhere."""
 
-Kind = Literal["text", "texts", "int32", "int64", "float64", "time", "vector"]
+Kind = Literal["text", "json", "texts", "int32", "int64", "float64", "time", "vector"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,17 +68,24 @@ class Column:
 
 
 CATALOG_TOOL = (
-    *map(Column, ("id", "catalog", "agent", "kind", "name", "description", "input_schema")),
-    Column("output_schema", nullable=True),
-    Column("annotations"),
+    *map(Column, ("id", "catalog", "agent", "kind", "name", "description")),
+    Column("input_schema", "json"),
+    Column("output_schema", "json", nullable=True),
+    Column("annotations", "json"),
     Column("examples", "texts"),
-    Column("dependencies"),
+    Column("dependencies", "json"),
     Column("tags", "texts"),
 )
-"""A tool in its catalog. Schemas, annotations and dependencies are JSON text."""
+"""A tool in its catalog: the fields of `Tool` that a source fills, and its agent's kind. The lake's
+rows, the table `tools` and `tool_fields` follow from this list."""
 CATALOG_AGENT = tuple(map(Column, ("id", "catalog", "name", "description", "kind", "source")))
 """An agent in its catalog."""
 
+_FIELDS: dict[str, Callable[[Any], Any]] = {
+    "text": lambda value: value,
+    "json": lambda text: json.loads(text) if text else None,
+    "texts": tuple,
+}
 _DIGESTS = (Column("digest"), Column(CHECKSUM))
 _AGENT_DOCUMENT = ("key", "part", "catalog", "agent", "kind", "text", "tokens")
 _COLUMNS = {
@@ -178,6 +187,7 @@ def table_schema(table: str, dimensions: int = 0) -> "pa.Schema":
 
     types: dict[Kind, pa.DataType] = {
         "text": pa.string(),
+        "json": pa.string(),
         "texts": pa.list_(pa.string()),
         "int32": pa.int32(),
         "int64": pa.int64(),
@@ -190,6 +200,17 @@ def table_schema(table: str, dimensions: int = 0) -> "pa.Schema":
         for column in _columns(table)
     ]
     return pa.schema([fields[0].with_metadata(PRIMARY_KEY), *fields[1:]])
+
+
+def tool_fields(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `Tool` that its catalog fills, from a row with their columns."""
+    fields = {
+        column.name: _FIELDS[column.kind](row[column.name])
+        for column in CATALOG_TOOL
+        if column.name != "kind"  # of its agent
+    }
+    dependencies = (Dependency(**one) for one in fields["dependencies"])
+    return {**fields, "dependencies": tuple(dependencies)}
 
 
 def table_metadata(table: str, encoder: str = "", fingerprint: str = "") -> dict[str, str]:

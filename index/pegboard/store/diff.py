@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease, tool_from_row
-from pegboard.store.contract import EDGES, check_contract, embedding_table, key_column
+from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table, key_column
 from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
@@ -173,15 +173,13 @@ def _values(tool: Tool, kind: str) -> dict[str, Any]:
         "questions": [],
         "topics": [],
     }
+    fields: dict[str, Any] = {}
+    for column in CATALOG_TOOL:
+        if column.name not in ("id", "catalog", "agent"):
+            value = getattr(tool, column.name, kind)  # the kind is of its agent
+            fields[column.name] = list(value) if column.kind == "texts" else value
     return {
-        "name": tool.name,
-        "kind": kind,
-        "description": tool.description,
-        "input_schema": tool.input_schema,
-        "output_schema": tool.output_schema,
-        "annotations": tool.annotations,
-        "tags": list(tool.tags),
-        "examples": list(tool.examples),
+        **fields,
         "dependencies": [asdict(dependency) for dependency in tool.dependencies],
         "flags": list(tool.flags),
         **{f"enrichment.{name}": enrichment.get(name, value) for name, value in empty.items()},

@@ -146,7 +146,7 @@ def test_the_command_compares_the_channels_releases_by_default(run, two):
     assert lines[2] == "- kit/git/close_issue"
     assert lines[3].startswith("~ kit/git/create_issue: description, input_schema; neighbours +")
     assert lines[4].startswith("~ kit/git/list_commits: enrichment.questions (+1 -1)")
-    assert lines[5] == "index full: rows; 1 rows added, 1 removed, 2 changed"
+    assert lines[5] == "index full: rows; 1 row added, 1 removed, 2 changed"
     diff = diff_releases(two.store, two.first, two.second).to_dict()
     assert json.loads(run("--json")[1]) == json.loads(json.dumps(diff))
 

@@ -155,5 +155,5 @@ def test_a_record_that_contradicts_itself_or_its_tables_is_named(store):
 
     search = {"vector": "ivf_flat", "text": "fts", "filters": ["tool", "tags"]}
     assert problems(store, pinned(store, "emb_full", search=search)) == [
-        "emb_full: lacks indices that the release records, of: tags, tokens, tool, vector",
+        "emb_full: lacks indices that the release records, of: tags, tool, vector",
     ]
