@@ -6,7 +6,7 @@ where it can matter (`tasks/dependencies/stored.py`). Only rows that differ are 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Dependency, Edge, Enrichment, Tool
 from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
 from tasks.dependencies.edges import EDGES_VERSION, merged_edges
+from tasks.dependencies.evidence import dependency_type
 from tasks.dependencies.infer import edges_from
 from tasks.dependencies.stored import evidence_between
 from tasks.enrichment.enrichment_sets import read_tool_enrichments
@@ -23,6 +24,7 @@ from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, write_frame
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
+from tasks.settings.enrichment import DependencyOverride
 from tasks.settings.release import GraphSettings
 
 if TYPE_CHECKING:
@@ -67,25 +69,72 @@ def compose_edges(
 
     lake, settings = Lake(configuration.uri), configuration.graph
     verdicts = _verdicts(lake, enrichments) if enrichments and settings.infer else {}
-    path = _path(lake, settings, snapshots, verdicts)
+    overrides = {
+        tool: override.dependencies
+        for tool, override in sorted(configuration.overrides.items())
+        if override.dependencies
+    }
+    path = _path(lake, settings, snapshots, verdicts, overrides)
     if (known := _known(lake, path)) is not None:
         return known
     written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
     tools = _tools(lake, snapshots, written)
     declared, unresolved = declared_edges(tools)
-    frames = [_frame(_rows(declared, declared))]
-    if settings.infer:
-        sources = {edge.source for edge in declared}
-        for inferred in _inferred(lake, snapshots):
-            undeclared = (edge for edge in inferred if edge.source not in sources)
-            found = merged_edges((), undeclared, tools, settings.min_confidence)
-            frames.append(_frame(_rows(found, ())))
-    rows = pl.concat(frames)
     reasons = [f"{one.tool}: {one.why}" for one in unresolved]
+    sources = {edge.source for edge in declared}
+    frames: list[pl.DataFrame] = []
+    overridden: list[Edge] = []
+    for inferred in _inferred(lake, snapshots) if settings.infer else ():
+        undeclared = (edge for edge in inferred if edge.source not in sources)
+        found = merged_edges((), undeclared, tools, settings.min_confidence)
+        overridden += [edge for edge in found if edge.source in overrides]
+        frames.append(_frame(_rows((edge for edge in found if edge.source not in overrides), ())))
+    if overrides:
+        ids = snapshot_rows(lake, snapshots, "tools", ["id"]).get_column("id")
+        chosen, declared, overridden = _overridden(
+            overrides, frozenset(ids), declared, overridden, reasons
+        )
+        declared = [*chosen, *declared]
+    rows = pl.concat([_frame(_rows([*declared, *overridden], declared)), *frames])
     lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
     point_to(lake, POINTER, done.path)
     return Edges(path, done.rows, _origins(rows), tuple(reasons))
+
+
+def _overridden(
+    overrides: Mapping[str, Sequence[DependencyOverride]],
+    ids: Collection[str],
+    declared: Sequence[Edge],
+    inferred: Sequence[Edge],
+    problems: list[str],
+) -> tuple[list[Edge], list[Edge], list[Edge]]:
+    """Apply `[overrides]`; returns the edges that they set, and the others that they leave."""
+    edges: list[Edge] = []
+    replaced: set[tuple[str, str, str | None]] = set()
+    forbidden: set[tuple[str, str]] = set()
+    for source, several in overrides.items():
+        for one in several if source in ids else ():
+            sibling = f"{source.rpartition('/')[0]}/{one.tool}"
+            target = one.tool if one.tool in ids else sibling
+            if target not in ids or target == source:
+                problems.append(
+                    f"{source}: its override names the tool '{one.tool}', which is not on the "
+                    f"board, or itself; give another tool's id, or its name at the same agent"
+                )
+            elif one.forbid and one.parameter is None:
+                forbidden.add((source, target))
+            else:
+                replaced.add((source, target, one.parameter))
+                if not one.forbid:
+                    type_ = one.type or dependency_type(one.parameter, True)
+                    edges.append(Edge(source, target, type_, one.parameter, one.reason))
+
+    def stays(edge: Edge) -> bool:
+        pair = edge.source, edge.target
+        return pair not in forbidden and (*pair, edge.parameter) not in replaced
+
+    return edges, [*filter(stays, declared)], [*filter(stays, inferred)]
 
 
 def _tools(
@@ -154,12 +203,16 @@ def _key(edge: Edge) -> str:
 
 
 def _path(
-    lake: Lake, settings: GraphSettings, snapshots: Mapping[str, str], verdicts: Mapping[str, str]
+    lake: Lake,
+    settings: GraphSettings,
+    snapshots: Mapping[str, str],
+    verdicts: Mapping[str, str],
+    overrides: Mapping[str, Sequence[DependencyOverride]],
 ) -> str:
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "digest"]).sort("id").rows()
-    return (
-        f"edges/{digest(EDGES_VERSION, settings.infer, settings.min_confidence, tools, verdicts)}"
-    )
+    edges = {tool: [one.model_dump() for one in several] for tool, several in overrides.items()}
+    inputs = (settings.infer, settings.min_confidence, tools, verdicts, edges)
+    return f"edges/{digest(EDGES_VERSION, *inputs)}"
 
 
 def _verdicts(lake: Lake, enrichments: str) -> dict[str, str]:

@@ -210,7 +210,7 @@ def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
         tool = replace(tool, examples=(), dependencies=needs)
     if (override := rules.overrides.get(tool.id)) is not None:
         changes = _changes(tool, override, log)
-        if override.skip or changes:
+        if override.skip or changes or override.dependencies:
             log.applied.add(tool.id)
         if override.skip:
             return None

@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from pegboard.records import DependencyType
 from pegboard.toml_settings import Settings
 
 Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
@@ -79,6 +80,23 @@ class UntrustedSettings(Settings):
     flagged: Literal["publish", "quarantine"] = "publish"
 
 
+class DependencyOverride(Settings):
+    """One of the `dependencies` of an override: sets, changes or forbids one edge.
+
+    Attributes:
+        tool: the id of the tool that is needed, or its name if it is of the same agent.
+        parameter: of the tool that needs it; None for the tool as a whole, and with `forbid` for
+            every edge to that tool.
+        type: by default direct, for the parameter or for the tool as a whole.
+    """
+
+    tool: str
+    parameter: str | None = None
+    type: DependencyType | None = None
+    reason: str = ""
+    forbid: bool = False
+
+
 class OverrideSettings(Settings):
     """`[overrides."catalog/agent/tool"]`: replaces what the catalog and the LLM say of a tool or
     an agent.
@@ -88,11 +106,14 @@ class OverrideSettings(Settings):
     examples: tuple[str, ...] | None = None
     arguments: dict[str, str] = Field(default_factory=dict[str, str])
     tags: tuple[str, ...] | None = None
+    dependencies: tuple[DependencyOverride, ...] = ()
     skip: bool = False
 
     @model_validator(mode="before")
     @classmethod
     def _says_something(cls, value: Any) -> Any:
         if value == {}:
-            raise ValueError("expected description, examples, arguments, tags or skip")
+            raise ValueError(
+                "expected description, examples, arguments, tags, dependencies or skip"
+            )
         return value

@@ -12,6 +12,7 @@ from pegboard.store.database import open_table
 from pegboard.store.diff import EdgeChanges, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
+from tasks.lake.row_sets import read_rows
 from tasks.maintain import IndexSizes
 from tasks.revise import revise_snapshots
 from tasks.stage import stage_tables
@@ -314,3 +315,53 @@ def test_a_verdict_on_an_inferred_edge_counts_and_other_enrichments_compose_noth
     for needed, origins in ((True, {"judged": 1}), (False, {})):
         judged = Enrichment(dependencies=({**verdict, "needed": needed},))
         assert edges(judged).origins == origins
+
+
+def test_an_override_sets_changes_or_forbids_one_edge(workshop, snapshots):
+    search = workshop.tool("search_orders", "Searches orders.", text="words")
+    workshop.servers(
+        {
+            "shop": [
+                search,
+                workshop.tool("cancel", order_id="which"),
+                workshop.tool("ship", order_id="which"),
+                workshop.tool("pay", order_id="which"),
+            ]
+        }
+    )
+
+    def edges(overrides=""):
+        configuration = workshop.configure(overrides)
+        done = compose_edges(configuration, snapshots(configuration))
+        rows = read_rows(
+            workshop.lake, done.path, ["source", "target", "parameter", "type", "origin"]
+        )
+        short = {
+            (source.rpartition("/")[2], target.rpartition("/")[2], *rest)
+            for source, target, *rest in rows.iter_rows()
+        }
+        return short, done.unresolved
+
+    direct, tool = "parameter-directly-depends-on", "tool-directly-depends-on"
+    inferred = {
+        (name, "search_orders", "order_id", direct, "inferred")
+        for name in ("cancel", "ship", "pay")
+    }
+    assert edges() == (inferred, ())
+
+    overridden, problems = edges(
+        '[overrides."kit/shop/cancel"]\n'
+        'dependencies = [{ tool = "search_orders", forbid = true }]\n'
+        '[overrides."kit/shop/ship"]\n'
+        'dependencies = [{ tool = "kit/shop/pay" }, { tool = "post_office" }]\n'
+        '[overrides."kit/shop/pay"]\n'
+        'dependencies = [{ tool = "search_orders", parameter = "order_id", reason = "So." }]\n'
+    )
+
+    assert overridden == {
+        ("ship", *edge),
+        ("ship", "pay", None, "tool-directly-depends-on", "declared"),
+        ("pay", "search_orders", "order_id", "parameter-directly-depends-on", "declared"),
+    }
+    (problem,) = problems
+    assert problem.startswith("kit/shop/ship: its override names the tool 'post_office'")
