@@ -342,11 +342,8 @@ def test_an_override_sets_changes_or_forbids_one_edge(workshop, snapshots):
         }
         return short, done.unresolved
 
-    direct, tool = "parameter-directly-depends-on", "tool-directly-depends-on"
-    inferred = {
-        (name, "search_orders", "order_id", direct, "inferred")
-        for name in ("cancel", "ship", "pay")
-    }
+    edge = ("search_orders", "order_id", "parameter-indirectly-depends-on", "inferred")
+    inferred = {(name, *edge) for name in ("cancel", "ship", "pay")}
     assert edges() == (inferred, ())
 
     overridden, problems = edges(

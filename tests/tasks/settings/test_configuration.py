@@ -135,7 +135,8 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
         "enrich.api_key_env: expected the name of an environment variable",
         "enrich.language: ",
         "untrusted.flagged: ",
-        "overrides.kit/git/a: expected description, examples, arguments, tags, dependencies or skip",
+        "overrides.kit/git/a: expected description, examples, arguments, tags, dependencies or "
+        "skip",
         "colour: no such setting",
     ):
         assert f"\n  - {line}" in message
