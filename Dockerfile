@@ -1,11 +1,11 @@
-# The pipeline with the engines' extra, for workers of a Docker or Kubernetes work pool and for Dask's own workers:
+# The pipeline with the extra `dask`, for workers of a Docker or Kubernetes work pool and for Dask's own workers:
 #
 #   docker build -t pegboard:0.1.0 .
 #
 # It holds no configuration and no secrets. See docs/how-to/run-elsewhere.md.
 FROM python:3.11-slim
 
-# dask, ray, or both as "dask,ray"; fastembed for its encoders.
+# With fastembed's encoders: "dask,fastembed".
 ARG EXTRAS=dask
 
 WORKDIR /src

@@ -40,7 +40,7 @@ def using(workers: Workers | None) -> Generator[None]:
         _workers.reset(token)
 
 
-def there_are() -> bool:
+def available() -> bool:
     """Return whether calls can be made elsewhere."""
     return _workers.get() is not None
 

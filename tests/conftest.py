@@ -24,7 +24,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from catalogs.shared import isolation, worker
+from catalogs.shared import isolation
 from flows.build import BuildOptions
 from flows.reindex import reindex
 from flows.runner import DirectRunner
@@ -336,7 +336,6 @@ def _listing_processes_serve_several_tests() -> Generator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(isolation, "inherited_state", without_test)
-        patch.setattr(isolation, "IDLE_SECONDS", worker.IDLE_SECONDS / 2)
         yield
 
 

@@ -1,15 +1,13 @@
 """Steps for tests of engines, which workers import."""
 
 import os
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tasks.embed
-from flows.engines.work import THREAD_VARIABLES
+from flows.engines import THREAD_VARIABLES
 from pegboard.errors import SourceError
-from tasks.embed import embed_shard, encoder_for
+from tasks.embed import encoder_for
 from tasks.settings.configuration import IndexSettings
 
 
@@ -53,20 +51,3 @@ def call_and_leave_once(marker: str, when: str, call: Callable[[], Any]) -> Any:
             call()
         os._exit(7)
     return call()
-
-
-def embed_and_leave_once(marker: str, when: str, *arguments: Any) -> Any:
-    """Encode a shard; the first time, its process ends before or after the vectors are stored."""
-    first, store = not Path(marker).exists(), tasks.embed.store_vectors
-    if first:
-        Path(marker).touch()
-
-    def leave_around(*stored: Any) -> None:
-        if when == "after":
-            store(*stored)
-        os._exit(7)
-
-    # The worker may encode other shards in other threads, as some clusters do.
-    with threading.Lock():
-        tasks.embed.store_vectors = leave_around if first else store
-        return embed_shard(*arguments)

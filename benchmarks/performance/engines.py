@@ -88,7 +88,7 @@ def call_seconds(engine: Engine) -> float:
 def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--engines", nargs="+", default=["processes"])
-    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2], help="ray: only one")
+    parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--encoder", default="local/all-MiniLM-L6-v2")

@@ -1,46 +1,49 @@
 """Listing a source in a process of its own, which is ended when it takes too much: whatever a
 source does costs only its catalog.
 
-The process gets requests on its standard input and answers on a pipe of its own; what it writes to
-standard output or error goes nowhere. It only sends plain values, so that nothing of a source is
-run here. A process that parsed files may list the next source; one that ran a source's code, or
-asked a server, is not used again."""
+The process gets requests and answers on a pipe; what it writes to standard output or error goes
+nowhere. What it sends is JSON, so that nothing of a source is run here. A process that read files
+lists the next source; one that ran a source's code, or asked a server, is not used again."""
 
 import atexit
-import io
+import gc
 import json
 import os
-import pickle
+import resource
 import secrets
-import select
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
-from dataclasses import astuple
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict
 from errno import ENOMEM
+from math import ceil
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
-from threading import BoundedSemaphore, Lock
+from queue import SimpleQueue
+from threading import BoundedSemaphore, Lock, Thread, Timer
 from typing import Any
 
 from catalogs.shared.kinds import source_kind
-from catalogs.shared.listing import Failure, Listing, SourceOptions
+from catalogs.shared.listing import Failure, Listing, ListingBuilder, SourceOptions, reason_of
 from catalogs.shared.tool_row import Packed, unpacked_row, unpacked_tool
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
 from pegboard.servers.process import MARK, kill_marked
+from pegboard.servers.references import secrets_in_catalogs, secrets_of
 
-START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.worker import work; work()"
-LENGTH = 8
-"""Bytes that say how long a message is."""
-CHUNK = 1 << 20
+START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.isolation import work; work()"
 ROWS_AT_ONCE = 10_000
 """Tools in one message."""
-NONSENSE = "The process that lists the source answered nonsense. Correct the source."
-IDLE_SECONDS = 5
-"""How long a process may wait for its next source; `worker.IDLE_SECONDS` is longer."""
+MAX_KEPT = 400_000_000
+"""Bytes of memory with which a process may list another source."""
+SPARE_SECONDS = 60
+RARE = 200_000
+"""Objects between two collections of cyclic garbage. A large listing is millions of objects that
+stay, and traversing them again and again was a third of its time."""
+INVALID = "The process that lists the source sent no valid listing. Correct the source."
 
 
 def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
@@ -66,139 +69,100 @@ def _is_files(base: Path, options: SourceOptions) -> bool:
 
 
 def _list(catalog: str, base: Path, options: SourceOptions) -> Listing:
-    request = {
-        "kind": options.type,
-        "catalog": catalog,
-        "base": str(base),
-        # What is not set stays so: it may mean something else than its default.
-        "options": options.model_dump(mode="json", exclude_unset=True),
-    }
-    process = _take()
+    # What is not set stays so: it may mean something else than its default.
+    given = options.model_dump(mode="json", exclude_unset=True)
+    request = {"kind": options.type, "catalog": catalog, "base": str(base), "options": given}
+    runs_code = source_kind(options.type).inputs is None
+    process, reusable = _take(), False
     try:
-        answer = process.ask(request, options)
-        listing = _listing_of(answer)
+        answer, rows = process.ask(request, options)
+        reusable = answer["reusable"] and not runs_code
+        return _listing_of(answer, rows, check=runs_code)
     except SourceError as error:
-        process.end()
         return Listing(failures=(Failure("*", str(error)),))
-    except BaseException:
-        process.end()
-        raise
-    # What follows from files alone leaves nothing behind that the next source would find.
-    if source_kind(options.type).inputs is not None and answer["reusable"]:
-        process.idle_since = time.monotonic()
-        with _lock:
-            _idle.append(process)
-    else:
-        process.end()
-    return listing
+    finally:
+        if reusable:
+            with _lock:
+                _idle.append(process)
+        else:
+            process.end()
 
 
-def plain_values(listing: Listing) -> dict[str, Any]:
-    """Return a listing as values of built-in types, for the process that asked for it; of the tools
-    how many `packed_rows` has.
+def _listing_of(answer: dict[str, Any], rows: Sequence[bytes], *, check: bool) -> Listing:
+    """Return the listing that a process sent.
+
+    Args:
+        check: whether code of the source may have written the rows.
     """
-    return {
-        "agents": [astuple(agent) for agent in listing.agents],
-        "rows": len(listing.rows),
-        "rejected": [astuple(row) for row in listing.rejected],
-        "failures": [astuple(failure) for failure in listing.failures],
-        "unreadable": listing.unreadable,
-        "repeatable": listing.repeatable,
-    }
-
-
-def packed_rows(listing: Listing) -> Iterator[list[bytes]]:
-    """Yield the tools of a listing that was just built, packed, some thousands at a time."""
-    if isinstance(listing.rows, Packed):
-        rows = listing.rows.packed
-        for start in range(0, len(rows), ROWS_AT_ONCE):
-            yield list(rows[start : start + ROWS_AT_ONCE])
-
-
-def _listing_of(answer: Any) -> Listing:
     try:
+        for row in rows if check else ():
+            unpacked_tool(row)
         return Listing(
-            agents=tuple(Agent(*values) for values in answer["agents"]),
-            tools=Packed(answer["rows"], unpacked_tool),
-            rejected=tuple(Rejected(*values) for values in answer["rejected"]),
-            failures=tuple(Failure(*values) for values in answer["failures"]),
-            unreadable=answer["unreadable"],
-            rows=Packed(answer["rows"], unpacked_row),
+            agents=tuple(Agent(**values) for values in answer["agents"]),
+            tools=Packed(rows, unpacked_tool),
+            rejected=tuple(Rejected(**values) for values in answer["rejected"]),
+            failures=tuple(Failure(**values) for values in answer["failures"]),
+            unreadable=tuple(answer["unreadable"]),
+            rows=Packed(rows, unpacked_row),
             repeatable=answer["repeatable"],
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise SourceError(NONSENSE) from error
+        raise SourceError(INVALID) from error
 
 
 class _Process:
     """A process that lists one source after the other."""
 
     def __init__(self) -> None:
-        self.state = inherited_state()
-        self.idle_since = 0.0
+        self._state = inherited_state()
         self._mark = secrets.token_hex(16)
-        self._answers, answers = os.pipe()
+        self._late = False
+        self._pipe, theirs = Pipe()
         # A session of its own: Ctrl-C is for this process, which ends the other.
         self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", START, str(answers), *sys.path],
-            stdin=subprocess.PIPE,
+            [sys.executable, "-c", START, str(theirs.fileno()), *sys.path],
+            stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=[answers],
+            pass_fds=[theirs.fileno()],
             env={**os.environ, MARK: self._mark},
             start_new_session=True,
         )
-        os.close(answers)
-        self._poll = select.poll()
-        self._poll.register(self._answers, select.POLLIN)
+        theirs.close()
         with _lock:
             _running.add(self)
 
     @property
     def usable(self) -> bool:
-        waiting = time.monotonic() - self.idle_since
-        return (
-            self._process.poll() is None
-            and waiting < IDLE_SECONDS
-            and self.state == inherited_state()
-        )
+        return self._process.poll() is None and self._state == inherited_state()
 
-    def ask(self, request: dict[str, Any], options: SourceOptions) -> Any:
-        """Return the answer to a request. Raises SourceError if there is none within the limits."""
-        deadline = time.monotonic() + options.max_seconds
-        message = json.dumps(request).encode()
-        stdin = self._process.stdin
-        assert stdin is not None
-        with suppress(OSError):  # that it has ended shows when its answer is read
-            stdin.write(len(message).to_bytes(LENGTH) + message)
-            stdin.flush()
-        answer, left = self._message(deadline, options, options.max_memory)
+    def ask(self, request: dict[str, Any], options: SourceOptions) -> tuple[Any, list[bytes]]:
+        """Return the answer to a request, and its tools. Raises SourceError if there is none within
+        the limits.
+        """
+        timer = Timer(options.max_seconds, self._time_out)
+        timer.daemon = True
+        timer.start()
         try:
-            count, rows = answer["rows"], list[bytes]()
-            while len(rows) < count:
-                several, left = self._message(deadline, options, left)
-                for row in several:
-                    unpacked_tool(row)
-                if not several:
-                    raise SourceError(NONSENSE)
-                rows += several
-            return {**answer, "rows": rows}
+            self._pipe.send_bytes(json.dumps(request).encode())
+            content = self._pipe.recv_bytes(options.max_memory)
+            answer, left, rows = json.loads(content), options.max_memory - len(content), []
+            while len(rows) < answer["tools"]:
+                content = self._pipe.recv_bytes(left)
+                left -= len(content)
+                rows += content.split(b"\n")
+            return answer, rows
+        except (EOFError, OSError) as error:
+            if str(error) == "bad message length":
+                raise SourceError(
+                    f"The listing has more than {options.max_memory:,} bytes. Split the source, or "
+                    f"raise `max_memory`."
+                ) from None
+            raise SourceError(self._ending(options)) from error
         except (KeyError, TypeError, ValueError) as error:
-            raise SourceError(NONSENSE) from error
-
-    def _message(self, deadline: float, options: SourceOptions, most: int) -> tuple[Any, int]:
-        """Return the next message, and how many bytes the others may have."""
-        length = int.from_bytes(self._read(LENGTH, deadline, options))
-        if length > most:
-            raise SourceError(
-                f"The listing has {options.max_memory - most + length:,} bytes or more, and may "
-                f"have {options.max_memory:,}. Split the source, or raise `max_memory`."
-            )
-        content = self._read(length, deadline, options)
-        try:
-            return _Plain(io.BytesIO(content)).load(), most - length
-        except Exception as error:
-            raise SourceError(NONSENSE) from error
+            raise SourceError(INVALID) from error
+        finally:
+            timer.cancel()
 
     def end(self) -> None:
         """Kill the process, and what it started."""
@@ -206,30 +170,25 @@ class _Process:
             if self not in _running:
                 return
             _running.discard(self)
+        self._kill()
+        self._pipe.close()
+
+    def _time_out(self) -> None:
+        self._late = True
+        self._kill()
+
+    def _kill(self) -> None:
         self._process.kill()
         self._process.wait()
         kill_marked(self._mark)
-        with suppress(OSError):
-            self._process.stdin.close()  # pyright: ignore[reportOptionalMemberAccess]
-        os.close(self._answers)
-
-    def _read(self, length: int, deadline: float, options: SourceOptions) -> bytes:
-        content = bytearray()
-        while len(content) < length:
-            left = deadline - time.monotonic()
-            if left <= 0 or not self._poll.poll(left * 1_000):
-                raise SourceError(
-                    f"It was not listed within {options.max_seconds:g} seconds. Split the source, "
-                    f"or raise `max_seconds`."
-                )
-            chunk = os.read(self._answers, min(CHUNK, length - len(content)))
-            if not chunk:
-                raise SourceError(self._ending(options))
-            content += chunk
-        return bytes(content)
 
     def _ending(self, options: SourceOptions) -> str:
-        """Say how the process ended by itself."""
+        """Say why the process gave no answer."""
+        if self._late:
+            return (
+                f"It was not listed within {options.max_seconds:g} seconds. Split the source, or "
+                f"raise `max_seconds`."
+            )
         status = self._process.wait()
         how = f"exit status {status}"
         if status < 0:
@@ -242,13 +201,6 @@ class _Process:
                 f"`max_memory`."
             )
         return f"The process that lists the source ended without an answer ({how}). {hint}"
-
-
-class _Plain(pickle.Unpickler):
-    """Loads values of built-in types, and nothing that would run code."""
-
-    def find_class(self, module: str, name: str, /) -> Any:
-        raise pickle.UnpicklingError(f"unexpected {module}.{name}")
 
 
 _lock = Lock()
@@ -279,3 +231,87 @@ def _end_all() -> None:
     """End the processes that other threads wait for, and the idle ones."""
     for process in list(_running):
         process.end()
+
+
+def work() -> None:
+    """Answer requests. The process ends at once, with all that it started, when the one that asks
+    has ended.
+    """
+    gc.set_threshold(RARE, *gc.get_threshold()[1:])
+    file = int(sys.argv[1])
+    os.set_inheritable(file, False)
+    pipe, requests = Connection(file), SimpleQueue[dict[str, Any]]()
+    Thread(target=_receive, args=(pipe, requests), daemon=True).start()
+    while True:
+        try:
+            listing = _listed(requests.get())
+            rows = listing.rows.packed if isinstance(listing.rows, Packed) else ()
+            values = {
+                "agents": [asdict(agent) for agent in listing.agents],
+                "tools": len(rows),
+                "rejected": [asdict(row) for row in listing.rejected],
+                "failures": [asdict(failure) for failure in listing.failures],
+                "unreadable": listing.unreadable,
+                "repeatable": listing.repeatable,
+                "reusable": _peak_memory() < MAX_KEPT,
+            }
+            pipe.send_bytes(json.dumps(values).encode())
+            for start in range(0, len(rows), ROWS_AT_ONCE):
+                pipe.send_bytes(b"\n".join(rows[start : start + ROWS_AT_ONCE]))
+        except MemoryError:  # there was none left to say so
+            os._exit(ENOMEM)
+        del listing, rows
+
+
+def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
+    with suppress(EOFError, OSError):
+        while True:
+            requests.put(json.loads(pipe.recv_bytes()))
+    kill_marked(os.environ[MARK])
+    os._exit(0)
+
+
+def _listed(request: dict[str, Any]) -> Listing:
+    """List a source, or return its failure and the records that were rejected until then."""
+    builder = ListingBuilder(request["catalog"], Path(request["base"]))
+    try:
+        kind = source_kind(request["kind"])
+        options = kind.options.model_validate(request["options"])
+        builder.tags = options.tags
+        builder.secrets.add(secrets_in_catalogs(secrets_of(request["options"])))
+        with _limits(options.max_memory, options.max_seconds):
+            kind.read(builder, options)
+            return builder.build()
+    except BaseException as error:
+        failure = Failure("*", builder.text(reason_of(error)))
+        return Listing(rejected=tuple(builder.rejected), failures=(failure,))
+
+
+@contextmanager
+def _limits(memory: int, seconds: float) -> Generator[None]:
+    """Limit the memory that this process may take. Its time is limited by the process that asks;
+    the limit on its processor time ends it when that one was killed, whatever it is doing.
+    """
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    processor = used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1) + SPARE_SECONDS
+    limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: ceil(processor)}
+    before = {kind: resource.getrlimit(kind) for kind in limits}
+    try:
+        for kind, value in limits.items():
+            with suppress(OSError, ValueError):  # a system that does not have it, or a lower one
+                resource.setrlimit(kind, (value, before[kind][1]))
+        yield
+    finally:
+        for kind, value in before.items():
+            with suppress(OSError, ValueError):
+                resource.setrlimit(kind, value)
+
+
+def _peak_memory() -> int:
+    """Return the most bytes that this process had in memory."""
+    # Not `ru_maxrss`, which counts the process that started this one.
+    with suppress(OSError, ValueError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    return 0

@@ -95,7 +95,7 @@ def _made(
 ) -> "Iterator[pl.DataFrame]":
     """Yield the rows of tools batch by batch; with no tools those of none."""
     step = next(part for part in NAME.split(path) if part)
-    size = SPREAD if workers.there_are() else BATCH
+    size = SPREAD if workers.available() else BATCH
     if tools.height <= size:
         yield make(tools)
         return

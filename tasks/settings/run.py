@@ -7,12 +7,9 @@ from pydantic import Field, model_validator
 
 from pegboard.toml_settings import Settings
 
-EngineName = Literal["local", "processes", "dask", "ray"]
-ADDRESSES = {
-    "dask": (re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/:]+:\d+"), "tcp://scheduler:8786"),
-    "ray": (re.compile(r"ray://[^\s/:]+:\d+|[^\s/:]+:\d+|auto"), "ray://head:10001"),
-}
-"""The form of a cluster's address, and an example."""
+EngineName = Literal["local", "processes", "dask"]
+ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[^\s/:]+:\d+")
+"""The form of a Dask scheduler's address."""
 
 
 class RunSettings(Settings):
@@ -21,8 +18,8 @@ class RunSettings(Settings):
 
     Attributes:
         engine: `local` for threads of the build's process, `processes` for others on its machine,
-            or a Dask or Ray cluster.
-        address: the cluster's; without one, Dask or Ray start workers on this machine.
+            or a Dask cluster.
+        address: the scheduler's; without one, Dask starts workers on this machine.
         workers: one for each core that the build may use, or each slot of the cluster, if None.
     """
 
@@ -34,16 +31,15 @@ class RunSettings(Settings):
     def _fits_the_engine(self) -> "RunSettings":
         if self.engine == "local" and self.workers is not None:
             raise ValueError(
-                'workers: engine = "local" has none; set engine to "processes", "dask" or "ray"'
+                'workers: engine = "local" has none; set engine to "processes" or "dask"'
             )
-        if self.address is None:
-            return self
-        if self.engine not in ADDRESSES:
+        if self.address is not None and self.engine != "dask":
             raise ValueError(
-                f'address: engine = "{self.engine}" runs on this machine; set engine to "dask" or '
-                f'"ray", or remove the address'
+                f'address: engine = "{self.engine}" runs on this machine; set engine to "dask", or '
+                f"remove the address"
             )
-        form, example = ADDRESSES[self.engine]
-        if not form.fullmatch(self.address):
-            raise ValueError(f"address: expected the form {example}, got {self.address:.80}")
+        if self.address is not None and not ADDRESS.fullmatch(self.address):
+            raise ValueError(
+                f"address: expected the form tcp://scheduler:8786, got {self.address:.80}"
+            )
         return self

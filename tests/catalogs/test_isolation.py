@@ -45,6 +45,14 @@ def only_failure(listing):
     return failure.why
 
 
+def writes(content):
+    """A module that writes to all files of its process, and then hangs."""
+    return (
+        "import os, time\nfor file in range(3, 1_000):\n"
+        f"  try: os.write(file, {content!r})\n  except OSError: pass\ntime.sleep(600)"
+    )
+
+
 @pytest.mark.parametrize(
     ("text", "options", "why"),
     [
@@ -55,12 +63,9 @@ def only_failure(listing):
         ("raise SystemExit(3)", {}, "hostile cannot be imported: SystemExit: 3"),
         ("while True: pass", {"max_seconds": 1}, "not listed within 1 seconds"),
         ("a = bytearray(10**9)", {"max_memory": 800_000_000}, "raise `max_memory`"),
-        (
-            "import os\nfor file in range(3, 1_000):\n"
-            "  try: os.write(file, bytes(7) + b'\\x05' + b'junk.')\n  except OSError: pass\n",
-            {},
-            "answered nonsense",
-        ),
+        (writes(b"\0\0\0\x05junk."), {}, "sent no valid listing"),
+        (writes(b"\0\0"), {"max_seconds": 5}, "not listed within 5 seconds"),
+        (writes(b"\x7f\xff\xff\xff"), {}, "has more than 2,000,000,000 bytes"),
     ],
 )
 def test_a_source_that_ends_or_exhausts_its_process_fails_alone(

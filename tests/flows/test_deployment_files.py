@@ -55,7 +55,7 @@ def test_a_deployment_starts_a_flow_that_exists_with_parameters_that_it_has(depl
 def test_there_is_a_deployment_for_each_engine_of_other_processes():
     names = [(row["name"], row["parameters"]["run"]["engine"]) for row in ENGINES]
 
-    assert names == [("processes", "processes"), ("dask", "dask"), ("ray", "ray")]
+    assert names == [("processes", "processes"), ("dask", "dask")]
 
 
 @pytest.mark.parametrize("deployment", ENGINES, ids=lambda row: row["name"])

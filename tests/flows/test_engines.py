@@ -16,8 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.engines import open_engine
-from flows.engines.work import Setup, packed, thread_limits, work
+from flows.engines import Setup, open_engine, thread_limits, work
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import load_encoder
@@ -33,14 +32,16 @@ GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
 
-def cluster(engine: str, package: str) -> object:
-    reason = f"{package} is not installed: the extra [{engine}] is"
-    missing = importlib.util.find_spec(package) is None
-    marks = [pytest.mark.slow, pytest.mark.skipif(missing, reason=reason)]
-    return pytest.param(engine, marks=marks)
-
-
-ELSEWHERE = ["processes", cluster("dask", "distributed"), cluster("ray", "ray")]
+DASK = pytest.param(
+    "dask",
+    marks=[
+        pytest.mark.slow,
+        pytest.mark.skipif(
+            importlib.util.find_spec("distributed") is None, reason="the extra [dask] is missing"
+        ),
+    ],
+)
+ELSEWHERE = ["processes", DASK]
 
 
 @pytest.fixture
@@ -96,31 +97,6 @@ def test_every_engine_publishes_the_release_and_stores_the_vectors_of_a_local_ru
     assert reindex(spread)["outcome"] == "unchanged"
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE)
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_worker_that_ends_within_a_shard_loses_and_doubles_nothing(
-    board, encoder, engine, when, tmp_path
-):
-    marker = tmp_path / "left"
-
-    class Leaving(DirectRunner):
-        """Has the worker of the first shard end before or after it stores the vectors."""
-
-        def spread(self, calls, engine, ended):
-            first = partial(engine_steps.embed_and_leave_once, str(marker), when, *calls[0].args)
-            return super().spread([first, *calls[1:]], engine, ended)
-
-    local, spread = board("local", uri="local"), board(engine, uri="spread")
-    expected = reindex(local)["release"]
-
-    outcome = reindex(spread, runner=Leaving())
-
-    assert marker.exists()
-    assert (outcome["outcome"], outcome["release"]) == ("published", expected)
-    assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
-    assert lake_of(spread).walk("shards") == {}
-
-
 CALLS = {
     "_tool_sentences",
     "_tool_documents",
@@ -155,24 +131,27 @@ def change_calls(monkeypatch):
     return change
 
 
-@pytest.mark.parametrize("when", ["before", "after"])
-def test_a_worker_that_ends_once_in_every_step_changes_nothing(
-    board, encoder, when, tmp_path, change_calls
+@pytest.mark.parametrize("engine", ELSEWHERE)
+def test_a_worker_that_ends_once_in_every_step_loses_and_doubles_nothing(
+    board, encoder, engine, tmp_path, change_calls
 ):
-    local, spread = board("local", uri="local"), board(uri="spread")
+    """In some steps before the call, in others after it, when its results are stored."""
+    local, spread = board("local", uri="local"), board(engine, uri="spread")
     expected = reindex(local)["release"]
     left = tmp_path / "left"
     left.mkdir()
 
     def leave_once(run, call):
-        marker = str(left / call.func.__name__)
-        return run(partial(engine_steps.call_and_leave_once, marker, when, call))
+        name = call.func.__name__
+        when = "before" if sorted(CALLS).index(name) % 2 else "after"
+        return run(partial(engine_steps.call_and_leave_once, str(left / name), when, call))
 
     change_calls(leave_once)
 
     assert reindex(spread)["release"] == expected
     assert {marker.name for marker in left.iterdir()} == CALLS
     assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
+    assert lake_of(spread).walk("shards") == {}
 
 
 def test_calls_that_are_made_twice_count_once(board, encoder, change_calls):
@@ -241,7 +220,7 @@ def test_a_step_that_ends_every_worker_is_an_error_that_says_what_to_do(board, e
 def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries(
     board, monkeypatch, engine
 ):
-    monkeypatch.setattr("flows.engines.work.processors", lambda: 6)
+    monkeypatch.setattr("flows.engines.processors", lambda: 6)
     for name in thread_limits(1):
         monkeypatch.delenv(name, raising=False)
     index = IndexSettings(encoder="hashing/64")
@@ -255,9 +234,6 @@ def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries
     assert os.getpid() not in processes
     assert len({(row["pid"], row["encoder"]) for row in seen}) == len(processes) <= 2
     assert [row["limits"] for row in seen] == [{"3"}] * 6
-
-
-MODULES = {"processes": "processes", "dask": "dask_cluster", "ray": "ray_cluster"}
 
 
 def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_how_many():
@@ -274,7 +250,7 @@ def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_ho
 def test_no_worker_is_started_where_nothing_has_to_be_encoded(board, monkeypatch):
     configuration = board()
     reindex(configuration)
-    monkeypatch.setattr("flows.engines.processes.Processes._start", None)
+    monkeypatch.setattr("flows.engines.Engine._start", None)
 
     assert reindex(configuration)["outcome"] == "unchanged"
 
@@ -299,7 +275,7 @@ def test_no_secret_is_sent_to_a_worker(monkeypatch):
     monkeypatch.setenv("MINIO_SECRET", "quiet-harbour-4711")
     storage = {"aws_secret_access_key": "${MINIO_SECRET}"}
 
-    sent = pickle.dumps((Setup("s3://bucket/board", storage), packed(engine_steps.leave)))
+    sent = pickle.dumps((Setup("s3://bucket/board", storage), pickle.dumps(engine_steps.leave)))
 
     assert b"MINIO_SECRET" in sent
     assert b"quiet-harbour-4711" not in sent
@@ -307,7 +283,7 @@ def test_no_secret_is_sent_to_a_worker(monkeypatch):
 
 def test_a_worker_with_another_pegboard_or_without_the_step_says_so():
     with pytest.raises(PegboardError, match=r"has Pegboard .*, the build 0\.0\.1\. Install"):
-        work(Setup("board", version="0.0.1"), packed(partial(engine_steps.add, 1, 2)))
+        work(Setup("board", version="0.0.1"), pickle.dumps(partial(engine_steps.add, 1, 2)))
     with pytest.raises(PegboardError, match=r"cannot load the step: .*no_such_module"):
         work(Setup("board"), b"cno_such_module\nstep\n.")
 
@@ -317,9 +293,8 @@ def test_workers_end_with_a_build_that_is_killed(workshop):
     script = """
 import os, signal, sys
 from functools import partial
-from flows.engines.processes import Processes
-from flows.engines.work import Setup
-engine = Processes(Setup("board"), 1)
+from flows.engines import Engine, Setup
+engine = Engine(Setup("board"), 1)
 print(engine.run(partial(os.getpid)), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -333,22 +308,19 @@ os.kill(os.getpid(), signal.SIGKILL)
     assert not worker.exists()
 
 
-@pytest.mark.parametrize("engine", ["dask", "ray"])
-def test_an_engine_that_is_not_installed_says_what_to_install(board, monkeypatch, engine):
+def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board, monkeypatch):
     monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
 
-    with pytest.raises(ConfigurationError, match=rf"pip install -e '\.\[{engine}\]'"):
-        reindex(board(engine))
+    with pytest.raises(ConfigurationError, match=r"pip install -e '\.\[dask\]'"):
+        reindex(board("dask"))
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE[1:])
-def test_a_cluster_that_does_not_answer_is_an_error_that_says_where_and_what_to_do(board, engine):
-    scheme = {"dask": "tcp", "ray": "ray"}[engine]
-
+@pytest.mark.slow
+def test_a_cluster_that_does_not_answer_is_an_error_that_says_where_and_what_to_do(board):
     with pytest.raises(
-        PegboardError, match=rf"answers at {scheme}://127\.0\.0\.1:9.*Start it .*\[run\] address"
+        PegboardError, match=r"answers at tcp://127\.0\.0\.1:9.*Start it .*\[run\] address"
     ):
-        reindex(board(engine, f'address = "{scheme}://127.0.0.1:9"'))
+        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
 
 
 @pytest.fixture
@@ -401,7 +373,7 @@ def test_a_dask_cluster_at_an_address_publishes_the_same_release(board, dask_clu
 @pytest.mark.slow
 def test_a_dask_cluster_without_workers_is_an_error(board, dask_cluster, monkeypatch):
     _, address = dask_cluster(workers=0)
-    monkeypatch.setattr("flows.engines.dask_cluster.WORKER_SECONDS", 0.5)
+    monkeypatch.setattr("flows.engines.WORKER_SECONDS", 0.5)
 
     with pytest.raises(PegboardError, match=rf"{address} has had no worker.*Start some"):
         reindex(board("dask", f'address = "{address}"'))

@@ -78,12 +78,12 @@ def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, cap
         assert not [p for p, content in objects.items() if secret.encode() in p.encode() + content]
 
 
-@pytest.mark.parametrize("engine", ["processes", "dask", "ray"])
+@pytest.mark.parametrize("engine", ["processes", "dask"])
 def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
     workshop, configured, s3, keys, monkeypatch, engine
 ):
-    package = {"processes": "json", "dask": "distributed", "ray": "ray"}[engine]
-    pytest.importorskip(package, reason=f"the extra [{engine}] is not installed")
+    if engine == "dask":
+        pytest.importorskip("distributed", reason="the extra [dask] is not installed")
     for name, key in zip(("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"), keys, strict=True):
         monkeypatch.setenv(f"OWN_{name}", key)
         monkeypatch.delenv(f"AWS_{name}")

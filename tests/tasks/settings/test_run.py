@@ -15,9 +15,6 @@ from tasks.settings.run import RunSettings
         {"engine": "dask"},
         {"engine": "dask", "address": "tcp://scheduler:8786", "workers": 16},
         {"engine": "dask", "address": "tls://10.0.0.1:8786"},
-        {"engine": "ray", "address": "ray://head:10001"},
-        {"engine": "ray", "address": "auto"},
-        {"engine": "ray", "address": "head:6379"},
     ],
 )
 def test_engines_and_their_addresses(table):
@@ -31,12 +28,12 @@ def test_engines_and_their_addresses(table):
         ({"engin": "dask"}, "did you mean 'engine'?"),
         ({"engine": "processes", "workers": 0}, "greater than or equal to 1"),
         ({"workers": 2}, 'engine = "local" has none; set engine to "processes"'),
-        ({"engine": "processes", "address": "tcp://a:1"}, 'set engine to "dask" or "ray"'),
+        ({"engine": "processes", "address": "tcp://a:1"}, 'set engine to "dask", or'),
         (
             {"engine": "dask", "address": "scheduler"},
             "form tcp://scheduler:8786, got scheduler",
         ),
-        ({"engine": "ray", "address": "tcp://a:1"}, "the form ray://head:10001, got tcp://a:1"),
+        ({"engine": "ray"}, "'local', 'processes' or 'dask'"),
     ],
 )
 def test_problems_say_what_is_expected(table, problem):

@@ -1,0 +1,322 @@
+"""Where a build makes its heavy calls (`[run]` in pegboard.toml): in its own process, in processes
+of its machine (loky), or on a Dask cluster. The last two are executors as in `concurrent.futures`.
+
+A call is a step with names, digests and settings as arguments; it finds its data in the lake, and
+returns a few counts. So what is published does not depend on where it is made. Workers need the
+same Pegboard, the board under the same address, and their own secrets in their environment: none is
+sent.
+"""
+
+import logging
+import os
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Callable, Generator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, field
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Lock, Thread
+from typing import Any, TypeVar
+
+from pegboard import __version__
+from pegboard.encoders.batching import processors
+from pegboard.errors import ConfigurationError, PegboardError
+from pegboard.store.storage import remember_options
+from tasks.settings.configuration import Configuration
+
+T = TypeVar("T")
+ATTEMPTS = 3
+"""A worker that is lost breaks the executor, and with it the calls of the other workers."""
+CONNECT_SECONDS = 10
+WORKER_SECONDS = 60.0
+"""How long a cluster may have no worker: it may be starting some."""
+PARENT_SECONDS = 1.0
+"""How often a worker looks whether its build is still there."""
+THREAD_VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "RAYON_NUM_THREADS",
+    "POLARS_MAX_THREADS",
+    "LANCE_CPU_THREADS",
+)
+"""What the libraries of a worker read when they load."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a worker has to know before it makes a call.
+
+    Attributes:
+        storage: the options of the board's store; secrets only as `${NAME}`, which the worker
+            resolves from its own environment.
+        version: Pegboard's, which has to be the worker's.
+    """
+
+    uri: str
+    storage: Mapping[str, str] = field(default_factory=dict[str, str])
+    version: str = __version__
+
+
+@contextmanager
+def open_engine(configuration: Configuration) -> Generator["Engine | None"]:
+    """Open the engine of a configuration, and close it at the end; None for `local`.
+
+    Raises:
+        ConfigurationError: Dask is not installed.
+    """
+    settings = configuration.run
+    if settings.engine == "local":
+        yield None
+        return
+    setup = Setup(configuration.uri, configuration.board.storage)
+    if settings.engine == "processes":
+        engine = Engine(setup, settings.workers)
+    elif find_spec("distributed") is None:
+        raise ConfigurationError(
+            '[run] engine = "dask" needs the package distributed, which is not installed. Install '
+            "the extra in Pegboard's folder: pip install -e '.[dask]'; or set engine to "
+            '"processes".'
+        )
+    else:
+        engine = DaskEngine(setup, settings.workers, settings.address)
+    with closing(engine):
+        yield engine
+
+
+class Engine:
+    """Makes calls in processes of this machine, which it starts for the first one.
+
+    Args:
+        workers: how many calls at once; None: one for each core that this process may use.
+
+    Attributes:
+        threads: how many threads one call may use; None on machines that are not this one.
+    """
+
+    def __init__(self, setup: Setup, workers: int | None) -> None:
+        self._limit: int | None = workers or processors()
+        self.threads: int | None = max(1, processors() // self._limit)
+        self._setup, self._lock = setup, Lock()
+        self._executor: Executor | None = None
+        self._closed = False
+
+    @property
+    def workers(self) -> int:
+        """How many calls can run at once."""
+        return self._limit or 1
+
+    def run(self, call: partial[T]) -> T:
+        """Make a call and wait for it; several threads may do so at once. An exception of the step
+        is raised as it is.
+
+        Raises:
+            PegboardError: there is no worker, or the call's was lost again and again.
+        """
+        lost: BaseException | None = None
+        for _ in range(ATTEMPTS):
+            executor = self._started()
+            try:
+                return self._result(executor.submit(work, self._setup, pickle.dumps(call)), call)
+            except BrokenExecutor as error:
+                self._discard(executor)
+                lost = error
+        reason = str(lost).strip().splitlines()[-1:]
+        raise PegboardError(
+            f"The worker process of {call.func.__name__} ended without an answer, {ATTEMPTS} times "
+            f"({''.join(reason)}). Finished work is kept. If memory was short, set [run] workers "
+            f'lower than {self.workers}, or engine = "local"; then run again.'
+        ) from lost
+
+    def close(self) -> None:
+        """End the workers that this engine started; calls that are waiting raise."""
+        with self._lock:
+            self._closed, executor, self._executor = True, self._executor, None
+        if executor is not None:
+            self._end(executor)
+
+    def _started(self) -> Executor:
+        with self._lock:
+            if self._closed:
+                raise PegboardError("The build has ended.")
+            if self._executor is None:
+                self._executor = self._start()
+            return self._executor
+
+    def _discard(self, executor: Executor) -> None:
+        with self._lock:
+            if self._executor is executor:
+                self._executor = None
+        self._end(executor)
+
+    def _start(self) -> Executor:
+        from loky import ProcessPoolExecutor
+
+        return ProcessPoolExecutor(
+            self._limit,
+            env=thread_limits(self.threads or 1),
+            initializer=_be_quiet,
+            initargs=(os.getpid(),),
+        )
+
+    def _end(self, executor: Any) -> None:
+        executor.shutdown(wait=True, kill_workers=True)
+
+    def _result(self, future: Future[T], call: partial[T]) -> T:
+        return future.result()
+
+
+class DaskEngine(Engine):
+    """Makes calls on a Dask cluster, which gives that of a lost worker to another, up to three
+    times.
+
+    Args:
+        workers: how many calls at once; None: one for each thread of the cluster's workers.
+        address: the scheduler's; None: a cluster of this machine.
+    """
+
+    def __init__(self, setup: Setup, workers: int | None, address: str | None) -> None:
+        super().__init__(setup, workers)
+        if address:
+            self._limit, self.threads = workers, None
+        self._address, self._place = address, address or "this machine"
+        self._client: Any = None
+        self._cluster: Any = None
+
+    @property
+    def workers(self) -> int:
+        self._started()
+        return self._limit or sum(self._client.nthreads().values())
+
+    def _start(self) -> Executor:
+        distributed: Any = import_module("distributed")
+        if self._address is None:
+            self._cluster = distributed.LocalCluster(
+                n_workers=self._limit,
+                threads_per_worker=1,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",  # None takes a fixed port, which two builds share
+                silence_logs=logging.ERROR,
+                env=thread_limits(self.threads or 1),
+            )
+        try:
+            self._client = distributed.Client(
+                self._cluster or self._address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+        except (OSError, TimeoutError, ValueError) as error:
+            raise PegboardError(
+                f"No Dask scheduler answers at {self._place} within {CONNECT_SECONDS} s: {error}. "
+                f"Start it (`dask scheduler`), correct [run] address, or set engine to "
+                f'"processes". Finished work is kept.'
+            ) from None
+        try:
+            self._client.wait_for_workers(1, WORKER_SECONDS)
+        except TimeoutError:
+            raise self._no_worker() from None
+        return self._client.get_executor(pure=False)
+
+    def _end(self, executor: Any) -> None:
+        # It logs the traceback of an attempt to reconnect that this cancels.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        for part in (self._client, self._cluster):
+            if part is not None:
+                with suppress(Exception):  # what it was given is done or will not be
+                    part.close()
+
+    def _result(self, future: Future[T], call: partial[T]) -> T:
+        distributed: Any = import_module("distributed")
+        try:
+            while True:
+                try:
+                    return future.result(WORKER_SECONDS)
+                except TimeoutError:
+                    if future.done():  # the step's own
+                        raise
+                    if not self._client.nthreads():
+                        raise self._no_worker() from None
+        except distributed.KilledWorker as error:
+            raise PegboardError(
+                f"{call.func.__name__} ended every Dask worker that took it, the last at "
+                f"{error.last_worker.address}. Finished work is kept. If their memory was short, "
+                f"give them more, or run fewer on a machine; then run again."
+            ) from None
+        except CancelledError:
+            raise PegboardError(
+                f"The Dask scheduler at {self._place} was lost. Finished work is kept; start it "
+                f"and run again."
+            ) from None
+
+    def _no_worker(self) -> PegboardError:
+        return PegboardError(
+            f"The Dask cluster at {self._place} has had no worker for {WORKER_SECONDS:.0f} s. "
+            f"Start some (`dask worker ADDRESS`) in an environment with this Pegboard, and run "
+            f"again."
+        )
+
+
+def thread_limits(threads: int) -> dict[str, str]:
+    """Return the environment in which the libraries of a worker use so many threads each; what the
+    environment of this process says stays.
+    """
+    return {name: os.environ.get(name, str(threads)) for name in THREAD_VARIABLES}
+
+
+def _be_quiet(build: int) -> None:
+    """Prepare a worker process: the build reports for it, handles Ctrl-C, and takes it with it."""
+    logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    Thread(target=_end_with, args=(build,), daemon=True).start()
+
+
+def _end_with(build: int) -> None:
+    while os.getppid() == build:
+        time.sleep(PARENT_SECONDS)
+    os._exit(1)
+
+
+def work(setup: Setup, call: bytes) -> Any:
+    """Make a call in a worker, and return its result.
+
+    Args:
+        call: pickled: a worker imports nothing of it before it is set up.
+
+    Raises:
+        PegboardError: the worker has another version of Pegboard, or cannot load the call.
+    """
+    if setup.version != __version__:
+        raise PegboardError(
+            f"This worker has Pegboard {__version__}, the build {setup.version}. Install the same "
+            f"on every machine."
+        )
+    remember_options(setup.uri, setup.storage)
+    try:
+        step: Callable[[], Any] = pickle.loads(call)  # noqa: S301  from the build of this worker
+    except Exception as error:
+        raise PegboardError(
+            f"This worker cannot load the step: {type(error).__name__}: {error}. Install the same "
+            f"Pegboard, extras and plug-ins on every machine."
+        ) from None
+    try:
+        return step()
+    except Exception as error:
+        raise _portable(error) from None
+
+
+def _portable(error: Exception) -> Exception:
+    """Return an error that another process can read: itself, or its words where it cannot travel.
+    One that is not Pegboard's own brings its traceback.
+    """
+    if not isinstance(error, PegboardError):
+        error.add_note("In a worker:\n" + "".join(traceback.format_exception(error)).rstrip())
+    try:
+        copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
+    except Exception:
+        copy = None
+    return error if type(copy) is type(error) else PegboardError(f"{type(error).__name__}: {error}")
