@@ -59,7 +59,9 @@ def parse_yaml(text: str, where: str) -> Any:
 def _loader() -> Any:
     import yaml
 
-    class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+    class Loader(base):
         yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  as PyYAML has it
 
     for kind, (form, first) in PLAIN.items():

@@ -132,11 +132,19 @@ def change_calls(monkeypatch):
 
 
 @pytest.mark.parametrize("engine", ELSEWHERE)
+def test_a_call_whose_worker_ends_is_made_again(board, engine, tmp_path):
+    call = partial(engine_steps.add, 1, 2)
+    leave_once = partial(engine_steps.call_and_leave_once, str(tmp_path / "left"), "after", call)
+
+    with open_engine(board(engine, "workers = 1")) as opened:
+        assert opened.run(leave_once) == 3
+
+
 def test_a_worker_that_ends_once_in_every_step_loses_and_doubles_nothing(
-    board, encoder, engine, tmp_path, change_calls
+    board, encoder, tmp_path, change_calls
 ):
     """In some steps before the call, in others after it, when its results are stored."""
-    local, spread = board("local", uri="local"), board(engine, uri="spread")
+    local, spread = board("local", uri="local"), board(uri="spread")
     expected = reindex(local)["release"]
     left = tmp_path / "left"
     left.mkdir()
