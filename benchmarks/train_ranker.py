@@ -262,7 +262,7 @@ def _example(board: "Searcher", encoder: Encoder, text: str, names: Sequence[str
     vectors = np.asarray(encode_queries(encoder, texts), np.float32)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     words = [loaded.query_words(name, each) for each in texts]
-    found = index.boths(units, words, hybrid_depth(1))
+    found = index.both_many(units, words, hybrid_depth(1))
     tools = list(dict.fromkeys(tool for each in found for tool in each.tools))
     union = [ScoredTool(tool, 0.0) for tool in tools]
     measured = [

@@ -54,7 +54,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatReply:
-    """A reply as it came: nothing in it was checked.
+    """A raw, unchecked reply.
 
     Attributes:
         text: the reply's text; may be empty.

@@ -13,19 +13,19 @@ from pegboard.tokens import token_bound
 _PROMPT_OVERHEAD_TOKENS = 16
 
 Price = tuple[float, float]
-"""USD for a token of prompt and of reply."""
+"""USD per prompt token and per reply token."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The most that a call may cost."""
+    """The maximum cost of a call."""
 
     usd: float
     tokens: int
 
 
 def reservation_for(request: ChatRequest, price: Price | None) -> Reservation:
-    """Return the most that a call may cost: its prompt, and a reply as long as it may be."""
+    """Return the maximum cost of a call: its prompt and a reply of maximum length."""
     texts = prompt_text(request), str(request.schema or "")
     prompt = token_bound(*texts) + _PROMPT_OVERHEAD_TOKENS
     usd = prompt * price[0] + request.max_tokens * price[1] if price else 0.0
@@ -51,7 +51,7 @@ class Budget:
         self._changed = asyncio.Condition()
 
     async def reserve(self, reservation: Reservation) -> None:
-        """Reserve for a call, waiting for calls under way whose reservations are in its way.
+        """Reserve the cost of a call; wait for calls in flight if too little is left.
 
         Raises:
             BudgetExhausted: the call does not fit, and nothing under way can change that.
@@ -66,7 +66,7 @@ class Budget:
             self._pending += 1
 
     async def settle(self, reservation: Reservation, reply: ChatReply | None) -> None:
-        """Replace a reservation by what the call really cost; None for a call without a reply."""
+        """Replace a reservation by the actual cost; None for a call without a reply."""
         async with self._changed:
             self._reserved_usd -= reservation.usd
             self._reserved_tokens -= reservation.tokens
@@ -76,7 +76,7 @@ class Budget:
             self._changed.notify_all()
 
     def count(self, reply: ChatReply) -> None:
-        """Count a reply for which nothing was reserved."""
+        """Count a reply without a reservation."""
         self.replies += 1
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
@@ -90,7 +90,7 @@ class Budget:
 
     @property
     def limited(self) -> bool:
-        """Whether there is any limit."""
+        """Whether any limit is set."""
         return self.usd is not None or self.tokens is not None
 
     def _fits(self, reservation: Reservation) -> bool:

@@ -1,4 +1,4 @@
-"""One LLM client: budget, pacing, retries, fallbacks, and a count of what became of every call.
+"""The LLM client: budget, pacing, retries, fallbacks and outcome counts.
 
 Together with a ledger no reply is paid for twice. `ask` says what to ask when the ledger has no
 answer; the reply is durable before anything else happens:
@@ -34,20 +34,20 @@ from pegboard.llm.retry import asynchronous
 logger = logging.getLogger(__name__)
 
 PERMANENT_FAILURES = frozenset({"key", "model", "quota"})
-"""Kinds of failure that every later call to the same model would meet, too."""
+"""Failures that every later call to the same model would repeat."""
 MAX_RETRY_SECONDS = 180.0
-"""How long one request is retried in all. If a provider asks for more, the next run tries again."""
+"""Total seconds of retries per request. Beyond that, the next run tries again."""
 MAX_FAILURES = 20
-"""Requests in a row that failed after all attempts, from which on a model counts as away."""
+"""Consecutive requests that failed after all attempts, after which a model is unavailable."""
 MAX_FAILURES_BEFORE_REPLY = 5
-"""The same for a model that has not answered yet."""
+"""The same for a model without any reply so far."""
 
 _Item = TypeVar("_Item")
 _Sleep = Callable[[float], Awaitable[Any]]
 
 
 class Client:
-    """Gets replies from the first of several models that answers. For one event loop.
+    """Gets a reply from the first model that answers. For one event loop.
 
     Args:
         completers: the model and its fallbacks, in the order in which they are called.
@@ -156,7 +156,7 @@ def price_of(completer: Completer) -> Price | None:
 
 
 async def close_completer(completer: Completer) -> None:
-    """Close a completer's connections of the running event loop, if it has any to close."""
+    """Close a completer's connections of the running event loop, if any."""
     close: Callable[[], Awaitable[None]] | None = getattr(completer, "aclose", None)
     if close is not None:
         await close()

@@ -1,4 +1,4 @@
-"""What went wrong at a hosted model: whether another attempt may succeed, how long to wait, and
+"""Failures of hosted models: whether to retry, how long to wait, and
 what to tell the reader.
 
 Errors are told apart by status and class name, so nothing here imports LiteLLM. Providers quote
@@ -59,7 +59,7 @@ _FILTERED = re.compile(r"content.?(filter|policy|management)", re.IGNORECASE)
 
 
 def failure_kind(error: BaseException) -> str:
-    """Which kind of failure this is: a key of NEXT_STEPS."""
+    """Return the kind of failure: a key of NEXT_STEPS."""
     if isinstance(error, CompletionError):
         return error.kind
     names = {base.__name__ for base in type(error).__mro__}
@@ -113,7 +113,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Return the seconds that the server asks to wait: a Retry-After of either form (RFC 9110,
+    """Return the seconds of a Retry-After header in either form (RFC 9110,
     section 10.2.3), else what its message says; None if it asks nothing.
     """
     if isinstance(error, CompletionError):

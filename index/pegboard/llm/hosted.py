@@ -51,7 +51,7 @@ class HostedCompleter:
         """Return the reply to a request; call once.
 
         Raises:
-            CompletionError: the LLM did not answer, refused, or sent something that is no reply.
+            CompletionError: the LLM did not answer, refused, or sent an invalid reply.
         """
         began = time.monotonic()
         reply: Any = await self._endpoint.guarded(lambda: self._ask(request))

@@ -1,13 +1,13 @@
-"""Replies that were paid for, append-only: each is durable before anything else happens with it.
+"""An append-only ledger of paid replies: each is durable before it is used.
 
-A run looks here before it asks, so that one that was killed pays for nothing twice:
+A run looks up a request here first, so a resumed run pays for nothing twice:
 
     ledger = Ledger(JsonlFile("replies.jsonl", decode)).load()
     if ledger.last(key) is None:
         await ledger.add(entry)
 
-An entry is a dataclass with a `key`, which says what was asked. Where entries are stored is the
-matter of a `Storage`: `JsonlFile` is a local file; a pipeline keeps them in its object store."""
+An entry is a dataclass with a `key`, the key of its request. A `Storage` holds the entries:
+`JsonlFile` is a local file; a pipeline keeps them in its object store."""
 
 import asyncio
 import json
@@ -29,13 +29,13 @@ CHECKSUM = "checksum"
 
 
 class LedgerEntry(Protocol):
-    """A dataclass whose `key` says what was asked."""
+    """A dataclass with the key of its request."""
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
     def key(self) -> str:
-        """What was asked."""
+        """The request's key."""
         ...
 
 
@@ -54,12 +54,12 @@ class Storage(Protocol[E]):
         ...
 
     def close(self) -> None:
-        """Tidy up when a run ends."""
+        """Release resources at the end of a run."""
         ...
 
 
 class Ledger(Generic[E]):
-    """The replies to each question, as one run sees them.
+    """The replies to each request, as one run sees them.
 
     Args:
         run: the id of this run; by default a random one.
@@ -73,20 +73,20 @@ class Ledger(Generic[E]):
         self._writer: asyncio.Task[None] | None = None
 
     def load(self) -> Self:
-        """Read what every run has stored so far."""
+        """Load the entries of all earlier runs."""
         self._remember(self._storage.load())
         return self
 
     def __len__(self) -> int:
-        """Return the number of questions that have a reply."""
+        """Return the number of requests that have a reply."""
         return len(self._entries)
 
     def entries(self, key: str) -> list[E]:
-        """Return the replies to one question, oldest first."""
+        """Return the replies to a request, oldest first."""
         return self._entries.get(key, [])
 
     def last(self, key: str) -> E | None:
-        """Return the last reply to a question; None if there is none."""
+        """Return the last reply to a request; None if there is none."""
         return next(reversed(self.entries(key)), None)
 
     def all(self) -> Iterable[E]:
@@ -102,7 +102,7 @@ class Ledger(Generic[E]):
         await asyncio.shield(done)
 
     async def flush(self) -> None:
-        """Wait until everything that was added is durable."""
+        """Wait until all added replies are durable."""
         if self._writer is not None:
             await asyncio.shield(self._writer)
 

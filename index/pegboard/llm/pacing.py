@@ -28,7 +28,7 @@ class Pacing:
 
 
 class TokenBucket:
-    """Lets so many units through per minute, evenly.
+    """A token bucket: limits units per minute.
 
     One request may take more than the bucket holds: it waits longer.
 
@@ -50,7 +50,7 @@ class TokenBucket:
         self._last = clock()
 
     async def take(self, units: float) -> None:
-        """Wait until that many units may be used, in the order of the callers."""
+        """Wait until these units are available, first come, first served."""
         if self._rate is None:
             return
         now = self._clock()
@@ -61,6 +61,6 @@ class TokenBucket:
             await self._sleep(-self._level / self._rate)
 
     def correct(self, estimated: float, used: float) -> None:
-        """Replace the units given to `take` by those that the reply says were used."""
+        """Correct the units of `take` by the usage that the reply reports."""
         if self._rate is not None:
             self._level = min(self._full, self._level + estimated - used)

@@ -60,7 +60,7 @@ Problems = list[tuple[int | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class PromptFormat:
-    """What a prompt file of one kind holds.
+    """The required content of one kind of prompt file.
 
     Attributes:
         values: the names that its templates may use, besides `COMMON_VALUES`.
@@ -146,7 +146,7 @@ def load_prompts(
     folder: Path | None = None,
     names: Iterable[str] | None = None,
 ) -> dict[str, Prompt]:
-    """Read prompt files by name; a file of the user's folder replaces the own file of that name.
+    """Read prompt files by name; a file of the user's folder replaces the built-in one.
 
     Args:
         own: the folder with a file `NAME.md` for every format.
@@ -350,7 +350,7 @@ def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -
 
 
 def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
-    """Render a template with every value and with none: some mistakes show only then."""
+    """Render a template with all values and with none, to find errors in its conditions."""
     full: dict[str, Any] = dict.fromkeys(expected.names, "x") | _TRIAL_VALUES
     for values in (full, _empty_values(expected)):
         try:

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 MAX_JSON_STARTS = 20
-"""Places in a reply at which a JSON object is tried, when prose stands around it."""
+"""Positions in a reply at which a JSON object is tried, if it is surrounded by prose."""
 
 
 def answer_text(reply: str) -> str:

@@ -1,4 +1,4 @@
-"""When and after which wait a failed call is retried: one policy, for encoders and completers.
+"""The retry policy for failed calls of encoders and completers.
 
     async for attempt in asynchronous(attempts=5, max_seconds=300): ...
     reply = await asynchronous(attempts=5, max_seconds=300)(completer.complete, request)

@@ -1,4 +1,4 @@
-"""What a request wants done, and what a tool does: create, list, get, update, delete, or do.
+"""The actions of requests and tools: create, list, get, update, delete, or do.
 
 "open an issue" and "delete an issue" have the same words as the tools of the other; their actions
 tell them apart. Both sides are sets, since a verb may mean several ("put" creates or updates).
@@ -21,13 +21,13 @@ METHODS: Mapping[str, frozenset[str]] = {
     "PATCH": frozenset({"update"}),
     "DELETE": frozenset({"delete"}),
 }
-"""What the methods of HTTP mean by themselves."""
+"""The default action of each HTTP method."""
 NOUNS = frozenset(
     ("all", "new", "order", "post", "open", "check", "count", "what", "who", "when", "how", "which")
 )
-"""Verbs that more often are nouns or adjectives in the name of a tool."""
+"""Verbs that are more often nouns or adjectives in tool names."""
 OPENING_WORDS = 6
-"""Words of a request among which its verb stands."""
+"""Leading words of a request in which its verb is sought."""
 _NOTHING: frozenset[str] = frozenset()
 _WORD = re.compile(r"[a-z]+")
 _ENDINGS = (

@@ -1,4 +1,4 @@
-"""Features of the candidates of a hybrid search: what the ranker weighs.
+"""The ranker's features of the candidates of a hybrid search.
 
 `FEATURES` declares them: weights, manifests and explanations follow it. Each is of one request and
 one tool, and lies in about 0..1; docs/reference/table-contract.md has them for readers in other
@@ -88,7 +88,7 @@ def feature_matrix(found: Measures, wanted: Collection[str]) -> "Floats":
 
 
 def _where(found: Measures, holds: Callable[[frozenset[str]], bool]) -> "Floats":
-    """1 for each candidate whose actions are such; candidates have few different ones."""
+    """Return 1 for each candidate whose actions pass the test, which runs once per distinct set."""
     import numpy as np
 
     values = {own: float(holds(own)) for own in set(found.actions)}

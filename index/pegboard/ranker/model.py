@@ -22,7 +22,7 @@ from pegboard.search.ranking import ScoredTool
 RANKER_VERSION = 1
 """Changes when a feature of the same name means something else; others are known by name."""
 NOTHING_FITS = "nothing_fits"
-"""The threshold below which no tool is taken to fit."""
+"""The threshold below which no tool fits."""
 DIGITS = 5
 HALF = 0.5
 

@@ -90,7 +90,7 @@ class Searches:
                 IndexResult(text, index, {"vector": rows})
                 for text, rows in zip(texts, found, strict=True)
             ]
-        ranker, both = self.loaded.ranker(index), searched.boths(units, tokens, n, self.where)
+        ranker, both = self.loaded.ranker(index), searched.both_many(units, tokens, n, self.where)
         return [
             IndexResult(
                 text,

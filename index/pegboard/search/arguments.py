@@ -1,5 +1,5 @@
-"""Check the arguments that searches share: a wrongly typed one is a QueryError that says what was
-expected."""
+"""Check the arguments that searches share: a wrongly typed one raises QueryError with what
+is expected."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -16,18 +16,18 @@ if TYPE_CHECKING:
     Rows = NDArray[np.int64]
 
 BLOCK_SCORES = 16_000_000
-"""Scores that are held at once, 64 MB. Larger blocks are hardly faster, smaller ones much slower.
+"""Scores held in memory at once, 64 MB. Larger blocks are hardly faster, smaller ones much slower.
 """
 DIGITS = 5
 """Decimals to which the cosines of neighbours are rounded."""
 TIE = 1e-5
 """A cosine is better only by more than this; scores of a search are rounded to 5 decimals."""
 NOISE = 4e-6
-"""More than what float32 can move a cosine by."""
+"""Above the float32 rounding error of a cosine."""
 MARGIN = 2e-5
-"""More than what float32 and rounding to `DIGITS` can move a cosine by."""
+"""Above the error of float32 and of rounding to `DIGITS`."""
 COLUMNS = 64
-"""Columns of a block whose maximum is looked at first: most hold none of the nearest rows."""
+"""Columns per block whose maximum is checked first: most hold none of the nearest rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FIELDS = ("agent", "catalog", "kind", "tags", "tool")
-"""What a search can be narrowed to. A row passes if it has one of the values of every field that is
+"""The filter of a search. A row passes if it has one of the values of every field that is
 given.
 """
 
@@ -78,7 +78,7 @@ class Filter:
         return all(values_of[name] & set(values) for name, values in self.allowed.items())
 
     def mask(self, rows: "pa.Table") -> "NDArray[np.bool_]":
-        """Which rows pass, as an array of shape (rows,)."""
+        """Return a mask of the rows that pass, shape (rows,)."""
         import numpy as np
         import pyarrow as pa
         from pyarrow import compute

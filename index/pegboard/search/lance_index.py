@@ -28,16 +28,16 @@ NPROBES = 40
 rows and 316 partitions.
 """
 MARGIN = 16
-"""Rows fetched beyond those asked for, so that ties at the end are ordered by id as in memory."""
+"""Extra rows fetched, so that ties at the end are ordered by id as in memory."""
 COLUMNS = ("tool", "part")
 MEASURED = ("key", "tool", "tokens", "vector", "name_tokens", "actions", "summary_vector")
-"""The columns by which the ranker measures a tool."""
+"""The columns that the ranker's features need."""
 SAMPLE = 50_000
-"""Rows by which it is known how frequent words are."""
+"""Sample size for word frequencies."""
 DIGITS = 8
 """Of a digest, which select a sample."""
 AT_ONCE = 8
-"""Queries that Lance is asked at once; each of them uses several of its threads."""
+"""Concurrent Lance queries; each uses several threads."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +125,7 @@ class LanceIndex:
             rows = self.table.read(MEASURED, where=condition).sort_by("key")
         return MemoryIndex(rows, self.statistics).measured(query, tokens, vector, text)
 
-    def boths(
+    def both_many(
         self,
         queries: "NDArray[np.float32]",
         tokens: Sequence[Sequence[str]],
@@ -138,7 +138,7 @@ class LanceIndex:
 
     @property
     def statistics(self) -> WordStatistics:
-        """How frequent words are, by a sample of the rows where there are many."""
+        """Word frequencies, from a sample of the rows in large tables."""
         with self._lock:  # threads that search at the same time count once
             return self._statistics
 
@@ -187,7 +187,7 @@ class LanceIndex:
         return {tool: matrix[numbers] for tool, numbers in places.items()}
 
     def warm(self, before: "LanceIndex") -> None:
-        """Count words if searches of the release before did: none has to after a swap."""
+        """Count words if the previous release had done so: no search waits for it after a swap."""
         if "_statistics" in before.__dict__:
             _ = self.statistics
 

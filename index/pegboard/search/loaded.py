@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
 
 IN_MEMORY_ROWS = LOADED_ROWS
-"""Larger boards are searched through Lance's indices; in memory takes 0.5 ms at 10,000 rows."""
+"""Larger boards are searched through Lance's indices; 10,000 rows in memory take 0.5 ms."""
 SEARCHED = (
     *("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector"),
     *("name_tokens", "actions", "summary_vector"),
@@ -44,7 +44,7 @@ SEARCHED = (
 
 
 class LoadedRelease:
-    """A release as a reader holds it. Immutable once made; indexes are loaded when they are first
+    """A loaded release. Immutable; indexes are loaded when they are first
     searched.
     """
 
@@ -77,7 +77,7 @@ class LoadedRelease:
         return name
 
     def index_manifest(self, name: str) -> Mapping[str, Any]:
-        """What the manifest says of an index: encoder, fingerprint, dimensions, parts, shape."""
+        """The manifest's entry for an index: encoder, fingerprint, dimensions, parts, shape."""
         return self.release.manifest["indexes"][name]
 
     def language(self, index: str) -> str:
@@ -155,7 +155,7 @@ class LoadedRelease:
             yield tool_from_row(row)
 
     def check_recorded(self) -> None:
-        """Raise BoardNotFound if the store does not record the release any more."""
+        """Raise BoardNotFound if the store no longer has the release."""
         self._store.get(self.release.id)
 
     def tool_names(self) -> "list[tuple[str, str, str]]":

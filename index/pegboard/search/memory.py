@@ -27,7 +27,7 @@ BM25_DIGITS = 4
 differ in them.
 """
 BATCH = 16
-"""Queries from which on they are a batch, whose one matrix product may use all cores."""
+"""Least size of a batch, which uses one matrix product on all cores."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class MemoryIndex:
         vector, text = self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
         return self.measured(query, tokens, vector, text)
 
-    def boths(
+    def both_many(
         self,
         queries: "NDArray[np.float32]",
         tokens: Sequence[Sequence[str]],
@@ -146,7 +146,7 @@ class MemoryIndex:
         return {tool: self._vectors[places[tool]] for tool in tools if tool in places}
 
     def warm(self, before: "MemoryIndex") -> None:
-        """Prepare what searches of the release before had prepared, so that no search has to after
+        """Prepare what the previous release had prepared, so that no search waits for it after
         a swap.
         """
         prepared = ("_vectors", "_postings", "_tools", "_parts", "_places")
@@ -227,7 +227,7 @@ class MemoryIndex:
 
     @cached_property
     def statistics(self) -> "WordStatistics":
-        """How frequent words are in the documents."""
+        """Word frequencies in the documents."""
         return self.known or self._postings.statistics()
 
     @cached_property

@@ -1,4 +1,4 @@
-"""The inverted list of a column of words, and how frequent they are."""
+"""The inverted list of a column of words, and word frequencies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ BM25_B = 0.75
 
 @dataclass(frozen=True, slots=True)
 class WordStatistics:
-    """How many of some documents have each word.
+    """Document frequencies.
 
     Attributes:
         documents: how many there are.
@@ -104,7 +104,7 @@ class Postings:
         return idf * counts * (BM25_K1 + 1) / (counts + self.norms[rows])
 
     def statistics(self) -> WordStatistics:
-        """Return how frequent the words are."""
+        """Return the word frequencies."""
         import numpy as np
 
         numbers = np.diff(self.starts).tolist()

@@ -1,4 +1,4 @@
-"""The vector of a request: encoded by what made the index's vectors, or given by the caller."""
+"""The vector of a request: from the index's encoder, or given by the caller."""
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CACHED = 2_048
-"""Vectors of requests that a board remembers, the latest ones: 3 MB at 384 dimensions."""
+"""Most recent request vectors that a board caches: 3 MB at 384 dimensions."""
 
 
 class QueryVectors:
@@ -38,7 +38,7 @@ class QueryVectors:
         self._lock = Lock()
 
     def uncached(self) -> "QueryVectors":
-        """The same encoders; nothing is remembered."""
+        """Return the same encoders without a cache."""
         other = QueryVectors(self._given, self._options, 0)
         other._encoders = self._encoders
         return other

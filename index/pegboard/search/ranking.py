@@ -9,7 +9,7 @@ from pegboard.errors import QueryError
 Mode = Literal["hybrid", "vector", "text"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 FUSION_DEPTH = 100
-"""Tools that cosine and BM25 each contribute at least; four times k if that is more."""
+"""Minimum candidates from cosine and from BM25; four times k if that is more."""
 VECTOR_SHARE = 0.8
 """The weight of the cosine in a convex combination: alpha of Graph RAG-Tool Fusion (section 5.3),
 and what Bruch, Gai and Ingber find good on all their collections.
@@ -46,7 +46,7 @@ def best_per_tool(rows: Iterable[ScoredTool], n: int) -> list[ScoredTool]:
 
 
 def check_mode(mode: str) -> None:
-    """Raise QueryError unless it is a search mode."""
+    """Raise QueryError unless the mode is valid."""
     if mode not in MODES:
         raise QueryError(f"Unknown mode '{mode}'. Expected one of: {', '.join(MODES)}.")
 

@@ -24,7 +24,7 @@ MAX_TOKEN = 40
 """Characters; longer words (hashes, data) are cut, as Lance's tokenizer would drop them."""
 DEFAULT_LANGUAGE = "english"
 NO_LANGUAGE = "none"
-"""Neither stems nor stop words."""
+"""The language without stems and stop words."""
 LANGUAGES = (
     *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "english"),
     *("esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian"),

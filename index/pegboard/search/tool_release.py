@@ -52,7 +52,7 @@ class ToolRelease(LoadedRelease):
         super().__init__(None, self._described(), 0)
 
     def check_recorded(self) -> None:
-        """Do nothing: there is no store that could have removed the release."""
+        """Do nothing: a release in memory cannot be removed."""
 
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """Return the tools of those ids; unknown ids are absent."""

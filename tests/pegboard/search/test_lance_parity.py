@@ -206,7 +206,7 @@ def counting(two_catalogs):
 def test_searches_at_the_same_time_count_words_once(counting, queries):
     index, counted = counting
 
-    index.boths(queries(8, 1), [["alpha"]] * 8, 5)
+    index.both_many(queries(8, 1), [["alpha"]] * 8, 5)
 
     assert counted == ["tokens"]
 

@@ -253,7 +253,7 @@ def _read(reply: Any, request: ChatRequest, seconds: float) -> Completion:
 
 
 def _failed(why: str, began: float, status: int | None = None) -> Completion:
-    # Providers bill no call that they answer with an error; of one that was given up nobody knows.
+    # Providers do not bill calls that end with an error; for a timed-out call this is unknown.
     cost = 0.0 if status is not None else None
     return Completion(
         text=None,
