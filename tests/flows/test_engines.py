@@ -51,7 +51,6 @@ def board(workshop, monkeypatch):
     """
     monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
     monkeypatch.setattr("tasks.lake.incremental.SPREAD", 8)
-    monkeypatch.setattr("tasks.dependencies.stored.WIDE", 8)
     # Workers of clusters have no other way to find the tests.
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
     tools = [workshop.tool(f"tool_{number}", f"Does {number} things.") for number in range(40)]
@@ -100,7 +99,6 @@ def test_every_engine_publishes_the_release_and_stores_the_vectors_of_a_local_ru
 CALLS = {
     "_tool_sentences",
     "_tool_documents",
-    "_link_rows",
     "_evidence_of_rows",
     "_tool_rows",
     "embed_shard",
