@@ -23,7 +23,7 @@ from pegboard.schemas.declarations import SHAPES, function_records, read_functio
 
 
 class FunctionsOptions(SourceOptions):
-    """Options of a catalog of type `functions`; `agent` defaults to the catalog's name."""
+    """The options of a catalog of type `functions`; `agent` defaults to the catalog's name."""
 
     path: str
     agent: str | None = None

@@ -260,8 +260,8 @@ class DaskEngine(Engine):
 
 
 def thread_limits(threads: int) -> dict[str, str]:
-    """Return the environment in which the libraries of a worker use so many threads each; what the
-    environment of this process says stays.
+    """Return the environment that limits the threads of each library in a worker; settings in the
+    environment of this process take precedence.
     """
     return {name: os.environ.get(name, str(threads)) for name in THREAD_VARIABLES}
 

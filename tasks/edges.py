@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 POINTER = "edges/latest"
 DECIMALS = 4
-"""Of a confidence: more would say nothing, and every language writes these the same way."""
+"""Decimals of a confidence, which every language writes alike."""
 
 
 @dataclass(frozen=True, slots=True)

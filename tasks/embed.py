@@ -185,7 +185,7 @@ def _waiting_texts(lake: Lake, shard: Shard) -> "pl.DataFrame | None":
 
 
 def _check_finished(lake: Lake, shard: Shard, known: "pl.DataFrame") -> None:
-    """Raise StoreError unless the lake has as many vectors as the shard has texts."""
+    """Raise StoreError unless the lake has a vector for each text of the shard."""
     import polars as pl
 
     within = pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last))

@@ -1,4 +1,4 @@
-"""Step 3: ask an LLM for what the ledger lacks, and collect all accepted values of the tools.
+"""Step 3: request missing replies from an LLM, and collect all accepted values of the tools.
 
 Every reply is stored the moment it arrives (`enrichment/ledger.py`); a run that was killed repeats
 only the calls that were under way."""
@@ -41,7 +41,7 @@ from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
 
 @dataclass(frozen=True, slots=True)
 class Enriched:
-    """The enrichments there are now, the estimate, and the actual figures.
+    """The current enrichments, the estimate, and the actual figures.
 
     Attributes:
         problems: warnings, and what could not be generated.
@@ -60,7 +60,7 @@ def estimate_tools(
     snapshots: Mapping[str, str],
     options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
 ) -> EnrichmentEstimate:
-    """Return what `enrich_tools` would ask for, and what that would cost."""
+    """Return the requests that `enrich_tools` would make, and their cost."""
     requests, ledger = _open(configuration, snapshots, options)
     models = _checked_models(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), models)
@@ -72,7 +72,7 @@ def enrich_tools(
     options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
     models: Models | None = None,
 ) -> Enriched:
-    """Ask for what is missing for the tools and agents of these snapshots (catalog -> digest).
+    """Request what is missing for the tools and agents of these snapshots (catalog -> digest).
 
     Args:
         models: by default those that the configuration names.
@@ -129,7 +129,7 @@ async def _run(run: LiveRun, client: Client) -> None:
 def _checked_models(
     configuration: Configuration, requests: RequestSet, ledger: LakeLedger, models: Models | None
 ) -> Models:
-    """Return the models to ask, or none where nothing is missing.
+    """Return the models to call, or none if nothing is missing.
 
     Raises:
         ConfigurationError: a prompt changed without its version, a price is unknown that a budget

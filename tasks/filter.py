@@ -40,14 +40,14 @@ if TYPE_CHECKING:
 FILTER_VERSION = 2
 """Changes when the same enrichments would be filtered or reported otherwise."""
 MIN_K = 3
-"""In a small catalog, a tenth of the tools is less than one."""
+"""Minimum rank that passes, for small catalogs."""
 EQUAL = 1e-9
 """Mean reciprocal ranks that differ by less are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class HiddenTool:
-    """A tool most of whose generated questions find others before it.
+    """A tool whose generated questions mostly find other tools first.
 
     Attributes:
         dropped: how many of its `questions` were dropped.
@@ -95,7 +95,7 @@ class RevertedDescription:
 
 @dataclass(frozen=True, slots=True)
 class Filtered:
-    """What the filter left, and what it did.
+    """The result of the filter, and its counts.
 
     Attributes:
         enrichments: what is left.
@@ -117,7 +117,7 @@ class Filtered:
 
     @property
     def problem(self) -> str:
-        """A sentence where most questions were dropped; else empty."""
+        """A warning if most questions were dropped; else empty."""
         if self.questions < MIN_JUDGED or 2 * self.kept >= self.questions:
             return ""
         return (
@@ -127,7 +127,7 @@ class Filtered:
 
     @property
     def reports(self) -> tuple[str, ...]:
-        """Sentences for a person."""
+        """Messages for the build's output."""
         return tuple(str(report) for report in (*self.hidden, *self.reverted))
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,7 +149,7 @@ class Filtered:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "Filtered":
-        """Return the same from what `to_dict` returned."""
+        """Restore from the values of `to_dict`."""
         return cls(
             enrichments=EnrichmentSet(**value["enrichments"]),
             path=value["path"],
@@ -168,7 +168,7 @@ def filter_enrichments(
     generated: EnrichmentSet,
     encoder: Encoder | None = None,
 ) -> Filtered:
-    """Keep what helps of what was generated for these snapshots (catalog -> digest).
+    """Filter the generated texts of these snapshots (catalog -> digest).
 
     Args:
         encoder: replaces that of the default index.

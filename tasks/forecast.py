@@ -1,4 +1,4 @@
-"""How long a planned build will take where that matters: asking an LLM, and encoding texts.
+"""A time forecast of the slow steps of a build: LLM calls and encoding.
 
 The seconds are those of the last build of this board, else those of a sample of the texts that is
 encoded now. What no build and no sample told is unknown, and said to be."""
@@ -20,7 +20,7 @@ from tasks.settings.configuration import Configuration, IndexSettings
 
 LAST_BUILD = "forecast.json"
 SAMPLED = 64
-"""Texts that are encoded to learn how long one takes."""
+"""Sample size for the time per text."""
 WORTH_A_SAMPLE = 500
 """Texts to encode: fewer take seconds, about as long as loading the model for a sample."""
 REST = ("compose", "stage", "publish", "report")
@@ -28,7 +28,7 @@ REST = ("compose", "stage", "publish", "report")
 
 @dataclass(frozen=True, slots=True)
 class StepForecast:
-    """What a step will take. None is unknown.
+    """The forecast of a step; None is unknown.
 
     Attributes:
         amount, unit: how much there is to do.
@@ -47,7 +47,7 @@ class StepForecast:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the slow steps of a build will take.
+    """The forecast of a build's slow steps.
 
     Attributes:
         rest: the seconds that the other steps of the last build took, and its changed tools; empty
@@ -84,7 +84,7 @@ def forecast_build(
 
 
 def remember_build(uri: str, seconds: Mapping[str, float], amounts: Mapping[str, int]) -> None:
-    """Store what a build took, for the next forecast.
+    """Store the durations of a build for the next forecast.
 
     Args:
         seconds: of each phase.

@@ -41,10 +41,10 @@ PROBES = 3.2
 queries far from every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows);
 with vectors that are pure noise, for which no index of this kind helps, it is not."""
 MOST_FRAGMENTS = 16
-"""More are compacted: each is a file that a scan opens, and a segment of every index."""
+"""Maximum fragments before compaction: a scan opens each."""
 MOST_DELETED = 0.3
 FEWEST_DELETED = 1_000
-"""A table is compacted when it has so many deleted rows, and they are that share of all."""
+"""Minimum deleted rows, and their minimum share, for compaction."""
 GRAPH_EF = 150
 GRAPH_REFINE = 5
 """Candidates of a graph, and how many times k of them are rescored. All partitions are visited:
@@ -73,7 +73,7 @@ class VectorIndex:
 
     @classmethod
     def fitting(cls, rows: int, sizes: IndexSizes) -> "VectorIndex | None":
-        """Return the index for so many rows; None if they are searched without."""
+        """Return the index for a number of rows; None if they need none."""
         if rows <= sizes.in_memory:
             return None
         if rows <= sizes.flat:
@@ -105,7 +105,7 @@ class VectorIndex:
 
 
 def maintain(table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = None) -> None:
-    """Do what is due for the newest version of a table.
+    """Maintain the newest version of a table.
 
     Args:
         table: opened so that it follows to the newest version.

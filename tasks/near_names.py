@@ -1,4 +1,4 @@
-"""The names most like one that is not there, for messages."""
+"""The nearest existing names to an unknown one, for messages."""
 
 import difflib
 import heapq
@@ -11,7 +11,7 @@ that would take seconds.
 
 
 def nearest_names(name: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """The names most like one, best first; none where none is alike."""
+    """Return the most similar names, best first; none if none is similar."""
     pairs = _letter_pairs(name)
     shortlist = heapq.nlargest(
         SHORTLIST,

@@ -23,14 +23,14 @@ from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot, list_source, stored_snapshot, unchanged_snapshot
 
 MAX_NAMED = 5
-"""Tools that an error names; it counts them all."""
+"""Maximum tools named in an error; the count is of all."""
 MAX_COMPARED = 1_000
 """Changed tools whose fields are compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run will do, compared with the release that its channel has now.
+    """The changes of a run against the current release of its channel.
 
     Attributes:
         live: the release of the channel; None for an empty board.
@@ -59,7 +59,7 @@ class Plan:
     )
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
-        """Check that no failure of a source is published as the loss of its tools.
+        """Check that no source failure is published as a removal of tools.
 
         A source that fails without a last good snapshot, on a new board or after its lake was lost,
         would otherwise empty the board.
@@ -124,7 +124,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class SourceChange:
-    """What a source lists now.
+    """The current listing of a source.
 
     Attributes:
         changed: whether a run would publish something else.

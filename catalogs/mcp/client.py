@@ -1,4 +1,4 @@
-"""Asking one live MCP server for its tools, with the official SDK. Nothing that a server does may
+"""List the tools of one live MCP server with the official SDK. Nothing that a server does may
 hang or end a run: its time, bytes, pages and tools are limited.
 
 A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
@@ -23,7 +23,7 @@ MAX_TOOLS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """What a server says of itself, and its tools as it sent them."""
+    """A server's description and its raw tools."""
 
     description: str
     tools: list[Any]

@@ -1,4 +1,4 @@
-"""SavedServer answers of MCP servers: what `tools/list` returned, kept as JSON files.
+"""Saved `tools/list` results of MCP servers, as JSON files.
 
     [catalogs.saved]
     type = "mcp-dump"
@@ -29,7 +29,7 @@ from pegboard.redaction import public_url
 
 
 class McpDumpOptions(SourceOptions):
-    """Which files hold the answers, and whose they are where a file does not say."""
+    """The files with the listings, and the server's name if a file lacks it."""
 
     path: str
     agent: str | None = None

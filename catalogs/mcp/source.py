@@ -1,4 +1,4 @@
-"""Live MCP servers, from the client configuration that people already have.
+"""Live MCP servers, from an MCP client's configuration.
 
     [catalogs.acme]
     type = "mcp"
@@ -25,7 +25,7 @@ from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, read_servers, resolve_server
 
 MAX_BYTES = 16_000_000
-"""That one server may send. Those of hundreds of tools send less than one million."""
+"""Maximum bytes from one server. Hundreds of tools take less than one million."""
 
 
 class McpOptions(SourceOptions):

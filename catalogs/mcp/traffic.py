@@ -16,7 +16,7 @@ from pegboard.servers.config import ServerProblem
 
 
 class Traffic:
-    """All that one server sends.
+    """The bytes received from one server.
 
     Args:
         max_bytes: of it, decompressed.

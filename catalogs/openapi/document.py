@@ -16,7 +16,7 @@ from pegboard.foreign.files import RepeatedNames, parse_json, read_text
 from pegboard.redaction import public_url
 
 MAX_HOPS = 20
-"""References that only name another reference, one after the other; more is a circle."""
+"""Maximum length of a chain of references; a longer one is a cycle."""
 
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
@@ -113,7 +113,7 @@ class References:
             uri, fragment = urldefrag(ref)
             return f"{urljoin(base, uri) if uri else base}#{fragment}"
         except ValueError as error:
-            raise InvalidPart(f"a $ref is no reference: {error}") from None
+            raise InvalidPart(f"a $ref is not a valid URI reference: {error}") from None
 
     def lookup(self, key: str) -> Any:
         """Return the target of an absolute reference, or raise InvalidPart."""

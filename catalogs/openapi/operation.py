@@ -47,8 +47,8 @@ class Operation:
 
     def outline(self) -> dict[str, Any]:
         """Return the operation without schemas and references, for OpenAPI's validator, and with
-        what many documents leave out though it goes without saying: responses, descriptions of
-        responses, a schema that allows anything, and that an argument in the path is required.
+        defaults for what many documents omit: responses, descriptions of responses, a schema that
+        allows anything, and `required` of path parameters.
         """
         left_out = {key for key in self.spec if key == "callbacks" or key.startswith("x-")}
         out = {key: value for key, value in self.spec.items() if key not in left_out}
@@ -102,7 +102,7 @@ class Arguments:
 
     @property
     def annotations(self) -> dict[str, Any]:
-        """Return what a caller needs, without what is empty."""
+        """Return the non-empty values that a caller needs."""
         values = {
             "locations": self.locations,
             "names": self.names,

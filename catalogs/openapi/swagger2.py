@@ -93,7 +93,7 @@ def _parameter(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _style(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how a list is written; Swagger separates by commas if it is not told otherwise."""
+    """Return the style of a list; Swagger's default separator is a comma."""
     if part.get("type") != "array":
         return {}
     style = COLLECTIONS.get(str(part.get("collectionFormat", "csv")), "form")

@@ -34,7 +34,7 @@ IMPORTING = threading.Lock()
 
 
 class PythonOptions(SourceOptions):
-    """Options of a catalog of type `python`; `agent` defaults to the catalog's name."""
+    """The options of a catalog of type `python`; `agent` defaults to the catalog's name."""
 
     target: tuple[str, ...]
     agent: str | None = None

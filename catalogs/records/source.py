@@ -75,7 +75,7 @@ class Examples(BaseModel):
 
 
 class RecordsOptions(SourceOptions):
-    """Options of a catalog of type `records`; `agent` defaults to the catalog's name."""
+    """The options of a catalog of type `records`; `agent` defaults to the catalog's name."""
 
     path: str
     format: Format | None = None

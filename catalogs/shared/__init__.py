@@ -1,1 +1,1 @@
-"""What all kinds of sources share."""
+"""Code shared by all source kinds."""

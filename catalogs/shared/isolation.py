@@ -308,7 +308,7 @@ def _limits(memory: int, seconds: float) -> Generator[None]:
 
 
 def _peak_memory() -> int:
-    """Return the most bytes that this process had in memory."""
+    """Return the peak memory of this process in bytes."""
     # Not `ru_maxrss`, which counts the process that started this one.
     with suppress(OSError, ValueError):
         for line in Path("/proc/self/status").read_text().splitlines():

@@ -324,7 +324,7 @@ def _is_control(error: BaseException) -> bool:
     Others that are no `Exception` do not: Polars' PanicException, or what the code of a `python`
     source raises.
     """
-    # Whoever cancels has imported asyncio; a process that only reads files never does.
+    # A caller that cancels has imported asyncio; a process that only reads files has not.
     asyncio = sys.modules.get("asyncio")
     return isinstance(error, CONTROL) or (
         asyncio is not None and isinstance(error, asyncio.CancelledError)
@@ -332,7 +332,7 @@ def _is_control(error: BaseException) -> bool:
 
 
 def reason_of(error: BaseException) -> str:
-    """Say what an exception means for the record, file or source that it costs."""
+    """Return a message about an exception that ended a record, file or source."""
     if isinstance(error, MemoryError):
         return "it needs more memory than its source may take; shorten it, or raise `max_memory`"
     if isinstance(error, RecursionError):

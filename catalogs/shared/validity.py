@@ -1,4 +1,4 @@
-"""What makes a tool valid: its texts, schemas and annotations, and messages about any value."""
+"""Validation of a tool's texts, schemas and annotations."""
 
 import reprlib
 from collections.abc import Iterable, Mapping

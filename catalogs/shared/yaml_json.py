@@ -1,4 +1,4 @@
-"""YAML as JSON: what an untrusted YAML text says, in the types that JSON has and by the rules of
+"""YAML as JSON: an untrusted YAML text as JSON values, by the rules of
 YAML 1.2.
 
 PyYAML's loaders follow YAML 1.1: `on` is true there, 2024-01-01 a date, and a status code 200 a key

@@ -1,5 +1,5 @@
-"""`pegboard releases prune`: remove releases that nobody needs. Found under the entry-point group
-`pegboard.releases_commands`.
+"""`pegboard releases prune`: remove releases that are no longer kept. Found under the entry-point
+group `pegboard.releases_commands`.
 """
 
 import argparse
@@ -32,7 +32,7 @@ def register(actions: Subparsers) -> None:
         "prune",
         _prune,
         EPILOG,
-        help="remove releases that nobody needs, and what belongs to none",
+        help="remove releases that are no longer kept, and orphaned data",
         description="Remove releases that are no longer needed, with their tags, versions and "
         "tables, what killed runs left behind, and unused files of the lake. Safe while readers "
         "search and runs publish.",

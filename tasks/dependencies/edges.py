@@ -19,7 +19,7 @@ EDGES_VERSION = 300 + INFERENCE_VERSION
 """Part of the digest of edges: raise it whenever the same tools give other edges."""
 
 MIN_CONFIDENCE = 0.5
-"""An inferred edge that is wrong more often than right is not worth one of the ten places among the
+"""An inferred edge that is wrong more often than right is not worth one of ten places among the
 tools that a request gets."""
 
 JUDGED_CONFIDENCE = 0.9

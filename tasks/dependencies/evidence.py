@@ -69,7 +69,7 @@ class Evidence:
         return round(CONFIDENCE[self.kind] * self.share, 3)
 
     def reason(self, source: str, target: str) -> str:
-        """Say why, in a sentence with the names of the two tools."""
+        """Return the reason, a sentence with the names of the two tools."""
         return _REASONS.get(self.kind, _PROVIDES).format(
             source=source, target=target, what=self.what, parameter=self.parameter or ""
         )

@@ -23,7 +23,7 @@ from tasks.dependencies.states import state_evidence
 
 INFERENCE_VERSION = 5
 MIN_EVIDENCE = 0.3
-"""Confidence below which an edge is not even worth being judged."""
+"""Minimum confidence of an edge that an LLM judges."""
 MAX_EDGES = 8
 """Inferred dependencies of one tool; a request gets some ten tools, and few need more."""
 MAX_DESCRIPTION = 4_000

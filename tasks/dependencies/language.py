@@ -17,7 +17,7 @@ from pegboard.search.text import identifier_words
 MAX_PHRASE = 5
 """Words of a noun phrase; of a longer one the last are kept, where English puts the main noun."""
 MAX_DESCRIPTION = 2_000
-"""Characters of a description that are read; what a tool returns is said at the beginning."""
+"""Characters read of a description; it begins with what a tool returns."""
 
 
 _WORDS = tomllib.loads(files("tasks.dependencies").joinpath("words.toml").read_text("utf-8"))

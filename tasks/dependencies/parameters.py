@@ -43,9 +43,9 @@ _ORIGIN_SCORES: dict[Origin, float] = {
     "listed": 2.0, "named": 0.6, "schema": 0.6, "found": 0.4, "created": 0.0, "contained": 0.0,
 }  # fmt: skip
 _UNKNOWN_ARGUMENT = 0.6
-"""What a provider loses for each argument, up to two, that the asking tool's caller lacks."""
+"""Penalty of a provider for each argument, up to two, that the consumer's caller lacks."""
 _SAME_PATH = 2.0
-"""What a provider gains whose path is the beginning of the asking tool's."""
+"""Bonus of a provider whose path is a prefix of the consumer's."""
 _ASIDE: frozenset[Kind] = frozenset({"named", "id-named", "id-result", "id-created"})
 """What a tool of an HTTP API provides only to tools that stand below it in the paths."""
 _PLUMBING_PHRASES = {(word,) for word in PLUMBING}
@@ -63,12 +63,12 @@ class SharedParameters:
         self._shared = {subject for subject, count in counts.items() if count >= least}
 
     def __contains__(self, parameter: Parameter) -> bool:
-        """Whether this is one of them; `id` alone is another thing in each tool."""
+        """Whether this is a shared parameter; `id` alone differs from tool to tool."""
         return _subject(parameter) in self._shared
 
 
 def _subject(parameter: Parameter) -> frozenset[str]:
-    """Return the words of a parameter without `id`; none where they say too little."""
+    """Return the words of a parameter without `id`; none if they are too generic."""
     phrase = parameter_phrase(parameter.name)
     if not phrase or phrase[-1] in WORLD or phrase[-1] in CALENDAR:
         return frozenset()

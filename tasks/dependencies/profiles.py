@@ -179,7 +179,7 @@ def phrases_of(parameter: Parameter, entity: Phrase, address: Address) -> Sequen
 
 
 def is_personal(parameter: Parameter) -> bool:
-    """Whether people know the value by heart, so that nothing need be listed."""
+    """Whether callers know such a value without a lookup."""
     return parameter_phrase(parameter.name)[-1:] in _PERSONAL
 
 

@@ -45,7 +45,7 @@ class Parameter:
 
     @property
     def takes_values(self) -> bool:
-        """Whether it may take what another tool returns: no flag, and no object."""
+        """Whether its value may come from another tool: neither a flag nor an object."""
         scalars = self.types & {"string", "integer", "number"}
         return bool(scalars) or self.types in (frozenset(), {"array"})
 
@@ -79,7 +79,7 @@ class Address:
 
     @property
     def usual_verb(self) -> str:
-        """What the method does to what the path names; empty if that is open."""
+        """The method's action on the path's resource; empty if unknown."""
         if self.method == "POST":
             if self.segments[-1:] == ("{}",):
                 return "update"

@@ -1,4 +1,4 @@
-"""Edges between tools as wholes: what has to be so before a tool can work.
+"""Edges between whole tools: preconditions of a call.
 
 - login: `cancel_uber_ride` needs `login_to_uber`; a `session_id` comes from the login of the same
   service.
@@ -42,7 +42,7 @@ _LOGIN_WORDS = _LOGIN | frozenset(
     ["log", "sign", "in", "on", "to", "into", "user", "account", "app", "check", "status"]
 )
 _PRIVATE = frozenset({"password", "pin", "secret"})
-"""What is checked by the tool that takes it."""
+"""Arguments that the consuming tool itself checks."""
 
 
 def state_evidence(profiles: Sequence[ToolProfile]) -> Iterator[Evidence]:
@@ -170,7 +170,7 @@ class _Agent:
                     yield self._evidence(at, state.reader, type_, None, "state-needed", state.what)
 
     def connections(self) -> Iterator[Evidence]:
-        """Yield the tools that reach out, where the agent controls the device's connection."""
+        """Yield the tools that need a network, if the agent controls the device's connection."""
         switches = [state for state in self.states if state.switch]
         connections = [state for state in switches if state.words & CONNECTION]
         if not connections:
@@ -224,7 +224,7 @@ class _Agent:
 
 
 def _service(profile: ToolProfile) -> frozenset[str] | None:
-    """Return the words for what a tool logs in to; None if it is no login."""
+    """Return the words for the service of a login tool; None for any other tool."""
     words = words_of(profile.tool.name)
     ends = {words[0], words[-1], words[:2], words[-2:]} if words else set()
     if not ends & (_LOGIN | _LOGIN_PAIRS):  # `login_to_acme`, `acme_log_in`; no `list_login_links`
@@ -236,7 +236,7 @@ def _service(profile: ToolProfile) -> frozenset[str] | None:
 
 
 def _secret_parameter(profile: ToolProfile) -> Parameter | None:
-    """Return the first parameter that takes what a login gives."""
+    """Return the first parameter that takes a login's session."""
     for parameter in profile.parameters:
         in_path = profile.address.resource_before(parameter.name) is not None
         if set(words_of(parameter.name)) & SECRETS and parameter.takes_values and not in_path:

@@ -1,4 +1,4 @@
-"""The evidence of dependencies in the lake: only agents whose tools changed are looked at again.
+"""The evidence of dependencies in the lake: only agents whose tools changed are inferred again.
 
 edges/evidence-<digest>    the evidence of all agents, named by the digest of their tools; an agent
                            without any has one row without a source"""
@@ -26,7 +26,7 @@ POINTER = f"edges/latest-evidence-{INFERENCE_VERSION}"
 FINDINGS_AT_ONCE = 20_000
 """Findings that are Python objects at once."""
 TOOLS_AT_ONCE = 2_000
-"""Tools of several agents that a worker gets at once."""
+"""Tools, of several agents, in one call of a worker."""
 COLUMNS = ("source", "target", "type", "parameter", "kind", "what", "share")
 
 

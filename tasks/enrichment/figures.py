@@ -17,12 +17,12 @@ from tasks.enrichment.requests import ProductRequest, RequestSet
 from tasks.settings.enrichment import EnrichSettings, Product
 
 SAMPLED_PROMPTS = 40
-"""Prompts of each product that are rendered and counted; the rest is taken to be like them."""
+"""Prompts per product that are rendered and counted; the others are extrapolated."""
 MIN_REPLIES = 20
-"""From so many replies on, the ledger knows better than a table how long they are."""
+"""Minimum replies in the ledger for its mean length to replace the default."""
 SHOWN_FAILURES = 5
 MIN_JUDGED = 10
-"""Of fewer replies or questions it is not said that most are rejected."""
+"""Minimum replies or questions for a warning that most are rejected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def _cost(price: Price | None, prompt: int, completion: int) -> float | None:
 def _mean_prompt_tokens(
     pending: Sequence[ProductRequest], ledger: LakeLedger, count: Callable[[str], int]
 ) -> float:
-    """Tokens of a prompt: counted in a sample, spread evenly over the requests."""
+    """Tokens of prompts, extrapolated from an evenly spread sample of the requests."""
     sample = pending[:: max(1, len(pending) // SAMPLED_PROMPTS)][:SAMPLED_PROMPTS]
     if not sample:
         return 0.0
@@ -127,7 +127,7 @@ def _mean_prompt_tokens(
 
 
 def _reply_lengths(ledger: LakeLedger, model: str) -> dict[str, float]:
-    """Mean tokens of a reply by product, where enough replies are known."""
+    """Mean tokens of a reply by product, from enough replies in the ledger."""
     tokens: dict[str, list[int]] = {}
     for reply in ledger.all():
         if reply.model == model:
@@ -227,7 +227,7 @@ def failure_messages(run: LiveRun) -> list[str]:
 
 
 def stop_message(error: PegboardError | None, requests: RequestSet, ledger: LakeLedger) -> str:
-    """Return why a run ended early and how far it got; empty if it did not."""
+    """Return why a run ended early, and its progress; empty if it was completed."""
     if error is None:
         return ""
     replies = [request.final_reply(ledger) for request in requests]

@@ -1,9 +1,9 @@
-"""The ledger of a board: every LLM reply that was ever paid for, in the lake.
+"""The ledger of a board: every paid LLM reply, in the lake.
 
     lake/ledger/open/<run>.jsonl      journal of a run: a line per reply, durable at once
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
-Journals that a killed run left behind are read like the rest. A line that was cut off is no reply:
+Journals that a killed run left behind are read like the rest. A truncated line is not a reply:
 that call was under way."""
 
 from collections.abc import Iterable, Sequence
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 Step = Literal["think", "reply", "repair"]
 
 ABANDONED_SECONDS = 86_400
-"""A journal that was not written to for a day is of a run that is gone; the next run closes it."""
+"""A journal without a write for a day belongs to a dead run; the next run closes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredReply:
-    """One reply, and what was made of it.
+    """One reply and its verdict.
 
     Attributes:
         key: the request's key: product, content, prompt version, model, parameters.

@@ -32,7 +32,7 @@ class LiveRun:
         self._locks = {key: asyncio.Lock() for key in requests.shared}
 
     async def run(self) -> None:
-        """Ask for everything that the ledger lacks.
+        """Request everything that the ledger lacks.
 
         Twice as many chains as calls are at work: some judge a reply or wait for the disk.
         """
@@ -68,7 +68,7 @@ class LiveRun:
     async def _complete_once(
         self, request: ProductRequest, accepted: dict[Product, Any]
     ) -> StoredReply | None:
-        """Complete a request, unless a tool with the same content has just done so."""
+        """Complete a request, unless one with the same content was just completed."""
         lock = self._locks.get(request.key)
         if lock is None:
             return await self._complete(request, accepted)

@@ -1,4 +1,4 @@
-"""Texts that are nearly the same by their words."""
+"""Near-duplicate texts, by their words."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,13 +8,13 @@ from math import ceil
 from pegboard.search.text import singular_words
 
 NEAR = 0.9
-"""Jaccard similarity of the words of two near-duplicates: one word in ten differs."""
+"""Minimum Jaccard similarity of near-duplicates: one word in ten differs."""
 _TOLERANCE = 1e-9
 
 
 @lru_cache(maxsize=256)
 def words_in(text: str) -> tuple[str, ...]:
-    """Return the words of a text in lower case; cached, since every check asks for them."""
+    """Return the words of a text in lower case; cached, since every check needs them."""
     return tuple(re.findall(r"\w+", text.casefold()))
 
 

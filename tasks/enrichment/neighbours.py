@@ -1,4 +1,4 @@
-"""Which tools are most like a tool: what an LLM is shown of a tool's siblings."""
+"""The nearest neighbours of a tool, which an LLM sees beside it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -25,7 +25,7 @@ class _Reply(BaseModel):
 
 
 class Avoid(_Reply):
-    """A case in which the tool is the wrong one."""
+    """A case for which another tool is right."""
 
     when: str = Field(description="the case, in a short clause")
     instead: str = Field(
@@ -151,7 +151,7 @@ def value_of(reply: BaseModel) -> Any:
         case AgentDescriptionReply():
             return reply.description.strip()
         case _:
-            raise TypeError(f"{type(reply).__name__} is no reply")
+            raise TypeError(f"{type(reply).__name__} is not a valid reply")
 
 
 def avoid_text(cases: list[Avoid]) -> str:

@@ -1,4 +1,4 @@
-"""Judging an LLM's reply: the value that it yields, or why it has none.
+"""Validate an LLM's reply: return its value, or the reason for a rejection.
 
 A reply is never repaired here. What does not pass is rejected as a whole, with a sentence that
 tells the model what to correct; of lists (questions, topics, notes on arguments) single items are
@@ -94,7 +94,7 @@ def _json_object(raw: str, finish_reason: str) -> dict[str, Any]:
 
 
 def _reject_injected(fields: Mapping[str, Any]) -> None:
-    """Look at every string before anything is removed: one bad item makes the others doubtful."""
+    """Check every string before anything is removed: one bad item makes the others doubtful."""
     flags = untrusted.flags_of_text("\n\x00\n".join(_strings(fields)))
     if flags - {untrusted.CREDENTIAL}:
         raise Rejection(INSTRUCTIONS)
@@ -128,7 +128,7 @@ def _checked_value(reply: Any, subject: Subject) -> tuple[Any, Dropped]:
             _reject_unchanged(text, subject)
             return value_of(reply), ()
         case _:
-            raise TypeError(f"{type(reply).__name__} is no reply")
+            raise TypeError(f"{type(reply).__name__} is not a valid reply")
 
 
 def _description(reply: DescriptionReply, subject: Subject) -> dict[str, str]:

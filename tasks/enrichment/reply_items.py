@@ -42,7 +42,7 @@ TOPIC_WORDS = 7
 """The prompt allows five; compounds count differently."""
 NOTE_CHARACTERS = (3, 400)
 SHOWN_CHARACTERS = 200
-"""Of a dropped item, for people to see."""
+"""Characters of a dropped item in reports."""
 
 
 def accept_items(items: Sequence[str], subject: Subject) -> tuple[list[str], Dropped]:
@@ -127,7 +127,7 @@ class _Sieve:
         self._dropped: list[tuple[str, str]] = []
 
     def add(self, key: object, value: object, text: str, reason: str | None) -> bool:
-        """Accept a value without a reason against it, once for each key; return whether it was."""
+        """Accept a value without a reason against it, once per key; return whether it was."""
         reason = reason or (DUPLICATE if key in self.accepted else None)
         if reason is None:
             self.accepted[key] = value
@@ -147,7 +147,7 @@ class _Sieve:
 
 
 def check_text(text: str, subject: Subject, allowed: Sequence[str] = ()) -> str | None:
-    """Return why a text may not stand in any reply; None if it may.
+    """Return why a text is not allowed in any reply; None if it is.
 
     Args:
         allowed: tool names that may stand in it, besides its own and those of its arguments.

@@ -26,7 +26,7 @@ DESCRIPTION_CHARACTERS = {"agent tool": 300, "neighbour": 600, "agent": 4_000}
 
 @dataclass(frozen=True, slots=True)
 class EnrichOptions:
-    """What a run asks for beyond what is due.
+    """Options for requests beyond the missing ones.
 
     Attributes:
         refresh_neighbours: describe a tool anew whenever other neighbours would be shown, however

@@ -37,7 +37,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ProductPrompts:
-    """What all requests for one product have in common."""
+    """The common part of all requests for one product."""
 
     settings: EnrichSettings
     prompt: Prompt
@@ -90,7 +90,7 @@ class ProductRequest:
         return next(reversed(accepted or rejected), None)
 
     def next_call(self, ledger: LakeLedger, accepted: Accepted) -> Call:
-        """Return what to ask after the replies that are in the ledger."""
+        """Return the next call, given the replies in the ledger."""
         steps = {reply.step: reply for reply in self._unfinished(ledger)}
         schema = self._schema_text() if self.prompts.settings.structured == "text" else ""
         messages = self.prompts.prompt.messages(**self.values(accepted), schema=schema)
@@ -108,7 +108,7 @@ class ProductRequest:
         return Call("repair", self._chat_request((*messages, reply, problem)))
 
     def judge_reply(self, step: Step, reply: ChatReply, run: str) -> StoredReply:
-        """Return the ledger's entry for a reply: judged, and final if nothing is left to ask."""
+        """Return the ledger's entry for a reply: judged, and final if no call is left."""
         stored = stored_reply(
             reply,
             key=self.key,

@@ -18,7 +18,7 @@ REFUSALS = Path(__file__).with_name("refusals.txt")
 _ALIKE = ({"danish", "norwegian"}, {"spanish", "portuguese", "italian"})
 """Languages whose short texts share most function words."""
 _MARKS = re.compile(r"<data label=|</data>|\\u003c|\{%|\[credential\]|\[cut\]|\{\{ *\w+ *\}\}")
-"""What surrounds data and values in a prompt."""
+"""Markup around data and values in a prompt."""
 
 _TOKEN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:[.-][A-Za-z0-9_]+)*")
 _PARTS = re.compile(r"[.-]")
@@ -31,7 +31,7 @@ _DOTTED = re.compile(r"[A-Za-z]\w+(?:\.[A-Za-z]\w+)+")
 
 
 def is_refusal(text: str) -> bool:
-    """Return whether a text begins as a refusal does; "I am sorry for being late" is none."""
+    """Return whether a text begins like a refusal; "I am sorry for being late" does not."""
     return text.strip().casefold().replace("’", "'").startswith(_refusals())
 
 
@@ -51,7 +51,7 @@ def normalised(text: str) -> str:
 
 
 def wrong_language(text: str, code: str | None, own: str) -> bool:
-    """Return whether a text is surely in another language than requested.
+    """Return whether a text is clearly not in the requested language.
 
     Args:
         code: the ISO 639-1 code of the requested language; None means that of `own`.

@@ -1,4 +1,4 @@
-"""The vectors of texts, cached in the lake: no text is encoded twice, whichever step needs it."""
+"""The vectors of texts, cached in the lake: no step encodes a text twice."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING

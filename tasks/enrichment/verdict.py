@@ -1,4 +1,4 @@
-"""What a reply is judged by, the verdict, and the reasons for a rejection."""
+"""The subject and the verdict of a reply, and the reasons for rejection."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -62,7 +62,7 @@ Dropped = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a reply is about, and what it is checked against.
+    """The subject of a reply, against which it is checked.
 
     Attributes:
         name: of the tool or agent.

@@ -13,7 +13,7 @@ from pegboard.evaluation.systems import QueryResult
 from tasks.safety.capture import NEAR_COPY
 
 MAX_QUERIES = 20
-"""Captured queries in the details; all are counted."""
+"""Maximum captured queries listed in the details; the count is of all."""
 
 
 @dataclass(frozen=True, slots=True)

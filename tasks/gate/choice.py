@@ -17,7 +17,7 @@ from tasks.settings.configuration import Configuration
 THRESHOLD = "accept_95"
 """The threshold of the ranker that accepts 95 % of the requests with an answer."""
 TOLERANCE = 1e-9
-"""Means that differ by less are equal: sums in another order."""
+"""Means that differ by less count as equal (rounding of sums)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,12 +46,12 @@ from tasks.snapshot import Snapshot
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
 MAX_WON = 10
-"""Won queries in the details; all are counted."""
+"""Maximum won queries listed in the details; the count is of all."""
 
 
 @dataclass(frozen=True, slots=True)
 class GateDecision:
-    """Whether a staged release may go live, and what its manifest says of that.
+    """The decision whether a staged release may go live, and its manifest entry.
 
     Attributes:
         gate: the manifest's `gate`: see `docs/reference/table-contract.md`.
@@ -64,11 +64,11 @@ class GateDecision:
 
     @property
     def details(self) -> str:
-        """The path in the lake of everything that was measured."""
+        """The path of the details in the lake."""
         return str(self.gate["details"])
 
     def manifest(self) -> dict[str, Any]:
-        """Return what the gate changes in a release's manifest."""
+        """Return the manifest values that the gate sets."""
         return {**self.default, "gate": dict(self.gate)}
 
 
@@ -145,7 +145,7 @@ class _Measurer:
 
 @dataclass(frozen=True, slots=True)
 class _Measurements:
-    """What was measured of a staged and of the live release, and judged."""
+    """The measurements and verdicts of a staged and of the live release."""
 
     staged: Searcher
     live: Searcher | None
@@ -237,7 +237,7 @@ def _flags_of_first(
 def _measure_live(
     measurer: _Measurer, live: Release | None, queries: Sequence[GoldenQuery]
 ) -> tuple[LiveResults, list[str]]:
-    """What live retrieves by its own default, and the path of its results; or why it cannot."""
+    """The live release's results by its own default and their path, or why there are none."""
     if live is None:
         return LiveResults(), []
     try:

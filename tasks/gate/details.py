@@ -1,4 +1,4 @@
-"""Everything that a gate measured, as a JSON file of the lake: for reports and the command line.
+"""The details of a gate, a JSON file of the lake: for reports and the command line.
 
 lake/gates/<release>-<digest>.json   named in the manifest of the release, under `gate.details`
 """

@@ -1,4 +1,4 @@
-"""The decision of a gate in words: lines of text for a terminal, from the gate's details."""
+"""Terminal messages about the decision of a gate, from its details."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ Details = Mapping[str, Any]
 
 
 def measured_line(details: Details) -> str:
-    """Return what was measured, in one line, for a release that passed."""
+    """Return the one-line summary of a release that passed."""
     chosen, rules = details["chosen"], details["rules"]
     parts = [rules_text(rules)] if rules else []
     if details["canaries"]["count"]:
@@ -37,7 +37,7 @@ def measured_line(details: Details) -> str:
 
 
 def held_headline(details: Details, channel: str) -> str:
-    """Return in a few lines that a release is held, why, and what to do next."""
+    """Return the message for a held release: the reasons and the next steps."""
     lines = [
         *_rule_lines(details, channel),
         *_canary_lines(details),

@@ -118,7 +118,7 @@ def _query_change(now: QueryResult, before: QueryResult | None, k: int) -> Query
 def tool_changes(
     store: ReleaseStore, live: Release | None, staged: Release, plan: Plan, *, diff: bool
 ) -> tuple[ToolChanges, ReleaseDiff | None]:
-    """Return what changed since the live release; nothing without one.
+    """Return the changes since the live release; none without one.
 
     Args:
         diff: compare the releases; otherwise the tools are those that the plan found changed, since

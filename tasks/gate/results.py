@@ -1,4 +1,4 @@
-"""What releases retrieved for golden queries, kept in the lake: nothing is searched twice.
+"""Stored results of golden queries, in the lake: nothing is searched twice.
 
 lake/gates/answers/<digest>.parquet   the tools retrieved for each query, and those it needs
 lake/gates/answers/<digest>.json      the newest of these for a release, a system and queries

@@ -1,1 +1,1 @@
-"""What the pipeline remembers between runs."""
+"""The pipeline's storage between runs."""

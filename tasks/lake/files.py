@@ -44,11 +44,11 @@ CHECKSUM = "checksum"
 _BEFORE_CHECKSUM = f'\n "{CHECKSUM}": '.encode()
 """The last key of a JSON file: the CRC-32 of its other values as they are written."""
 PAID = "ledger"
-"""The folder of LLM replies and batches: damaged files of it are set aside, not deleted."""
+"""The folder of LLM replies: its damaged files are set aside, not deleted."""
 
 
 class DamagedFile(StoreError):
-    """A file of the lake is not as it was written; the next build makes it again."""
+    """A damaged file of the lake; the next build makes it again."""
 
 
 class Lake:

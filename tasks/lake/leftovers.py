@@ -1,4 +1,4 @@
-"""Files of the lake that no pointer and no kept release leads to.
+"""Unreferenced files of the lake.
 
 What the lake needs is found from what is written down: pointers (`latest*.json`) and the manifests
 of releases name sets by their digests, and a set that is a JSON file names its layers. A file is
@@ -47,7 +47,7 @@ class Leftovers:
 def remove_unused_files(
     uri: str, releases: Iterable[Release], *, before: datetime, unused: datetime, dry_run: bool
 ) -> Leftovers:
-    """Remove what nothing needs from the lake of the board at `uri`.
+    """Remove unreferenced files from the lake of the board at `uri`.
 
     Args:
         before: half-written files from before then go: their writers have ended.

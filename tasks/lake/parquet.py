@@ -21,7 +21,7 @@ END = struct.Struct("<I4s")
 
 
 class Damage(Exception):
-    """What is wrong with a file."""
+    """A damaged file; the message names the damage."""
 
 
 def encode(frame: "pl.DataFrame") -> bytes:

@@ -258,7 +258,7 @@ class _StoredFile(io.RawIOBase):
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make a new name in a folder survive a power cut."""
+    """Sync a folder, so that a new name survives a power cut."""
     with suppress(OSError):
         handle = os.open(folder, os.O_RDONLY)
         try:
