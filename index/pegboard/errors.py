@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 MAX_PROBLEMS = 30
-"""Problems that a message lists; it counts them all."""
+"""Maximum problems listed in a message; the count is of all."""
 
 
 class PegboardError(Exception):

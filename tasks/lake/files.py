@@ -204,7 +204,7 @@ class Lake:
             ) from None
         except Exception as error:  # the stores' errors and polars' have no base class in common
             cause = error
-        # Raised here, so that its context is no error that may show what was redacted.
+        # Raised here, so that its context is not an error with unredacted text.
         what, step = explain(cause)
         state = "; what is published is untouched, and the next run goes on from here"
         after = state if action == "written" else ""

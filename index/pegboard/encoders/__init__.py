@@ -1,4 +1,4 @@
-"""What turns texts into vectors, and how one is loaded by name.
+"""Encoders, which turn texts into vectors, and loading them by name.
 
     local/all-MiniLM-L6-v2          runs here, weights from the package index      pegboard[local]
     fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use

@@ -1,4 +1,4 @@
-"""Encoding the requests of concurrent callers together.
+"""Batch the requests of concurrent callers.
 
 A caller that finds the encoder free encodes at once. While it does, others queue; when it is done,
 the first of them encodes the texts of all, and so on. So nobody waits for a clock, a caller alone
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TEXTS = 16
-"""Texts of different callers in one batch: more are no faster, and all wait for the last."""
+"""Maximum texts in a batch: larger ones are no faster, and all callers wait for the last text."""
 
 
 def processors() -> int:
@@ -64,7 +64,7 @@ class QueryBatches:
             self._waiting.append(call)
         try:
             call.turn.wait()
-        except BaseException:  # the thread was interrupted: nobody may wait for it
+        except BaseException:  # the thread was interrupted: release the callers that wait
             with self._lock:
                 if call in self._waiting:
                     self._waiting.remove(call)

@@ -36,7 +36,7 @@ _INPUT_TYPES = {"cohere": ("search_query", "search_document"), "voyage": ("query
 
 
 class _NoRetries(int):
-    """A zero that is true. LiteLLM reads `max_retries or 2` for embeddings: a plain 0 makes the
+    """A truthy zero. LiteLLM reads `max_retries or 2` for embeddings: a plain 0 makes the
     OpenAI client retry twice underneath.
     """
 

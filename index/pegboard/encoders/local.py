@@ -223,7 +223,7 @@ def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
 
 def _load_session(data: bytes, threads: int) -> Any:
     onnxruntime = import_extra("onnxruntime")
-    # on by default, also on Linux since 1.31; a reader tells nobody anything
+    # on by default, also on Linux since 1.31; a reader sends no telemetry
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads

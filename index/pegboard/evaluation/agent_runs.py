@@ -1,4 +1,4 @@
-"""Asking an agent golden queries with different tools, and scoring the calls it replies with.
+"""Run golden queries on an agent with different tools, and score its calls.
 
 The LLM client bounds time, concurrency and money; replies are in a ledger, so that none is paid for
 twice.

@@ -32,7 +32,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """How many queries an agent is not asked, and why.
+    """The counts of skipped queries, by reason.
 
     Attributes:
         without_calls: they name no right calls.

@@ -1,5 +1,5 @@
-"""What an agent will reach with the tools that a retriever finds it, before anybody runs the two
-together.
+"""The expected accuracy of an agent with retrieved tools, without a run of
+both together.
 
     E[agent with retrieval at k of M tools] = E[agent with k tools] x E[retrieval at k of M tools]
     (Toolshed, appendix E)

@@ -23,13 +23,13 @@ from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.systems import Advance, QueryResult, System
 
 MIN_DEPTH = 10
-"""Tools retrieved at least; more where a measure looks further."""
+"""Minimum tools retrieved; more if a measure needs them."""
 UNBOUNDED_DEPTH = 100
-"""Tools retrieved where a measure looks at all that was retrieved."""
+"""Tools retrieved for measures without a cutoff."""
 
 
 class ResultStore(Protocol):
-    """Keeps what systems retrieved, between runs."""
+    """A store of retrieval results between runs."""
 
     def load(
         self, system: System, queries: Sequence[GoldenQuery], depth: int, *, stale: bool = False

@@ -21,7 +21,7 @@ from pegboard.errors import ConfigurationError
 
 Origin = Literal["user", "logs", "examples", "generated"]
 SHOWN = 10
-"""Problems that a message lists; it counts them all."""
+"""Maximum problems listed in a message; the count is of all."""
 FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
 LISTS = ("tools", "steps", "history", "calls")
 ALTERNATIVE = " | "

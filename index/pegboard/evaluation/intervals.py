@@ -23,7 +23,7 @@ SEED = 0
 SWAPS = 9_999
 """Of the two systems, query by query: p is at least 2 / 10,000."""
 POWER = 0.8
-"""How probably the queries that `queries_needed` returns show what is true."""
+"""The power of the test for the queries that `queries_needed` returns."""
 BATCH = 200
 """Resamples made at a time, which bounds the memory at 100,000 queries to 160 MB."""
 
@@ -120,7 +120,7 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE) -> int | None:
-    """Return how many queries show that a mean is not lower than another by more than a margin.
+    """Return the number of queries needed to show non-inferiority within a margin.
 
     For a one-sided test with `POWER`, by the normal approximation: n is the square of
     (z(confidence) + z(power)) * spread / margin.
@@ -136,7 +136,7 @@ def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE)
 
 
 def margin_shown(spread: float, queries: int, confidence: float = CONFIDENCE) -> float:
-    """Return the smallest margin that so many queries show; see `queries_needed`."""
+    """Return the smallest margin that a number of queries can show; see `queries_needed`."""
     z = NormalDist().inv_cdf(confidence) + NormalDist().inv_cdf(POWER)
     return z * spread / math.sqrt(queries)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Ranking = Sequence[tuple[str, float]]
-"""What was found for a query: labels with scores, best first; no label twice."""
+"""The ranking of a query: labels with scores, best first; no label twice."""
 
 KINDS: dict[str, str] = {
     "Recall": "the share of the needed tools that is among the first k",
@@ -58,7 +58,7 @@ STANDARD = (
     "Precision@5",
     "F1@5",
 )
-"""What is measured where nobody says otherwise."""
+"""The default measures."""
 
 
 @dataclass(frozen=True, slots=True)

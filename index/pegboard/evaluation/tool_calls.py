@@ -101,7 +101,7 @@ class CallScore:
 
     @property
     def surplus(self) -> int:
-        """How many calls answer no right one."""
+        """The number of surplus calls."""
         return self.made - self.matched
 
     def to_dict(self) -> dict[str, Any]:
@@ -155,7 +155,7 @@ def score_calls(
 
 
 def same_value(right: Any, given: Any, *, exact: bool = False) -> bool:
-    """Whether two values of an argument are equal by the rules above, whatever they are."""
+    """Whether two values of an argument are equal by the rules above."""
     if isinstance(right, Mapping) or isinstance(given, Mapping):
         return _same_objects(right, given, exact)
     if isinstance(right, list | tuple) or isinstance(given, list | tuple):

@@ -29,7 +29,7 @@ SIMILAR = 0.5
 REPEATED = 0.8
 """Similarity from which on a request adds nothing to another of the same tool."""
 MAX_CHARACTERS = 500
-"""Of a request; a longer one is no example."""
+"""Maximum characters of a request; a longer one is not an example."""
 MAX_SESSIONS = 100_000
 """Sessions whose last requests are held while a log is read."""
 LAST_REQUESTS = 50
@@ -62,7 +62,7 @@ class Use:
 
 @dataclass(slots=True)
 class Usage:
-    """What a log says.
+    """The content of a request log.
 
     Attributes:
         uses: in the order of the calls.

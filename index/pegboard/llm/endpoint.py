@@ -251,7 +251,7 @@ def _installed_litellm(name: str) -> Any:
 
 async def _finish_logging() -> None:
     # LiteLLM logs each reply in a task of its own; left behind, it warns at the next event loop.
-    # There is no public way to wait for it.
+    # LiteLLM has no public API to wait for it.
     with contextlib.suppress(ImportError, AttributeError, TimeoutError):
         from litellm.litellm_core_utils import logging_worker
 

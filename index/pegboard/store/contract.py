@@ -33,7 +33,7 @@ CHECKSUM = "checksum"
 """The last column of every table: a checksum over all other columns of the row."""
 
 LOADED_ROWS = 50_000
-"""Tables of up to so many rows are loaded by readers, and have checksums of their columns."""
+"""Maximum rows of tables that readers load; these have column checksums."""
 
 EDGES = "edges"
 """The table of the dependencies between tools."""

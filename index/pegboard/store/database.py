@@ -164,7 +164,7 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
         if type(error).__name__ not in RUST_PANICS:
             raise
         cause = RuntimeError(f"panicked: {error}")
-    # Raised here, so that its context is no error that may show what was redacted.
+    # Raised here, so that its context is not an error with unredacted text.
     board = f"the board at {public_uri(uri)}"
     damaged = damage_error(f"{subject} of {board}", cause) if subject else None
     error = damaged or store_error(f"The store of {board} failed", cause)

@@ -1,4 +1,4 @@
-"""What an error of a store means: what happened, and what to do about it."""
+"""Store errors as messages: what happened, and the next step."""
 
 import errno
 import re
@@ -102,7 +102,7 @@ _FAILURES = (
         "Try again in a while",
     ),
 )
-"""The surest signs first."""
+"""The most specific patterns first."""
 
 
 _BODY = re.compile(r'body: Some\(\\?"([^"\\<]{3,200})')

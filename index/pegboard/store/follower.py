@@ -1,4 +1,4 @@
-"""Follow a channel: when it is checked, what happens when it cannot be, how old answers are."""
+"""Follow a channel: when it is checked, behaviour during an outage, and the age of answers."""
 
 import logging
 import os
@@ -28,7 +28,7 @@ logger = logging.getLogger("pegboard")
 
 @dataclass(frozen=True, slots=True)
 class BoardStatus:
-    """What a board answers from, and how old that may be.
+    """The release that a board answers from, and its age.
 
     Attributes:
         release: the id of the release at hand.
@@ -92,7 +92,7 @@ class ChannelFollower:
 
     @property
     def loaded(self) -> LoadedRelease:
-        """The release at hand, without a check of the channel."""
+        """The loaded release, without a check of the channel."""
         return self._state.loaded
 
     def current(self) -> LoadedRelease:
@@ -127,7 +127,7 @@ class ChannelFollower:
             self._check()
 
     def status(self) -> BoardStatus:
-        """Return what is at hand, as of now."""
+        """Return the current status."""
         state = self._state
         return BoardStatus(
             release=state.loaded.release.id,

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 HISTORY_KEPT = 50
-"""Releases that a channel remembers for rolling back."""
+"""Length of a channel's history, for rollbacks."""
 CHANNEL_NAME = re.compile(
     r"(?![0-9a-f]{12,64}-v\d+$)(?!.*(?:\.\.|\.$|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 )

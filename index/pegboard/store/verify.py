@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 PIECE = 5_000
 """Rows that are in memory at once: some 100 MB as Python values."""
 NAMED = 5
-"""Rows that a problem names; it counts them all."""
+"""Maximum rows named in a problem; the count is of all."""
 LENGTH_TOLERANCE = 1e-3
 REPEATED = ("catalog", "agent", "kind", "tags")
 """The columns of a tool that every row of an index repeats; an agent's row repeats those of its
@@ -62,7 +62,7 @@ class Verification:
 def verify_release(
     store: ReleaseStore, release: Release, progress: Progress | None = None
 ) -> Verification:
-    """Read a release and find everything that is not as it was published.
+    """Read a release and report every difference from its record.
 
     Args:
         progress: called with a table's name, the rows read so far, and their number.
