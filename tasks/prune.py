@@ -18,7 +18,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import BoardError, StoreError
-from pegboard.store.database import open_table, sql_literals, store_errors, table_names
+from pegboard.store.database import (
+    EMPTY_TAG,
+    open_table,
+    set_tag,
+    sql_literals,
+    store_errors,
+    table_names,
+)
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import Leftovers, remove_unused_files
@@ -280,7 +287,15 @@ def _prune_versions(
     with their versions.
     """
     dataset = open_dataset(store.uri, name)
-    tags = cast("Mapping[str, Any]", dataset.tags.list())
+    try:
+        tags = cast("Mapping[str, Any]", dataset.tags.list())
+    except (OSError, RuntimeError, ValueError) as error:
+        if EMPTY_TAG not in str(error) or dry_run:
+            raise
+        table = open_table(store.database, name, store.uri)
+        for tag, version in pins.items():
+            set_tag(table, tag, version)
+        tags = cast("Mapping[str, Any]", dataset.tags.list())
     staying = set(pins.values())
     existing = (
         {version["version"] for version in dataset.versions()}

@@ -89,7 +89,7 @@ def protect(store: ReleaseStore, release: Release) -> None:
     with store_errors(store.uri):
         for pin in release.tables.values():
             table = open_table(store.database, pin.table, store.uri)
-            set_tag(table, f"{release.id}-v{pin.version}", pin.version)
+            set_tag(table, f"{release.id}-v{pin.version}", pin.version, renew=True)
 
 
 def is_whole(store: ReleaseStore, release: Release) -> bool:

@@ -7,6 +7,8 @@ import lancedb
 import pytest
 
 from pegboard.errors import ConfigurationError
+from tasks.prune import prune_board
+from tasks.settings.configuration import KeepSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-a-board.md"
 SECTION = PAGE.read_text("utf-8").partition("## Read the tables with")[2].partition("\n## ")[0]
@@ -86,6 +88,20 @@ def test_a_tag_of_the_channels_name_follows_publishing_promotion_and_rollback(wo
 
     assert tagged(workshop, "live") == pinned(first)
     assert tagged(workshop, "canary") == pinned(second)
+
+
+def test_tags_that_a_full_disk_left_empty_are_set_again(workshop):
+    first = workshop.publish(workshop.named("one")).release
+    for tag in Path(workshop.uri).glob("tables/*/_refs/tags/*.json"):
+        tag.write_text("")
+
+    second = workshop.publish(workshop.named("one", "two")).release
+    prune_board(workshop.uri, KeepSettings())
+
+    assert tagged(workshop, "live") == pinned(second)
+    for release in (first, second):
+        version = release.tables["tools"].version
+        assert tagged(workshop, f"{release.id}-v{version}")["tools"] == version
 
 
 @pytest.mark.parametrize("name", ["a..b", "a.", "a.lock", "0123456789ab-v3", "-a", ""])

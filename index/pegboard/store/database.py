@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 
+NO_TAG = "does not exist"
+EMPTY_TAG = "EOF while parsing"
+"""What Lance says of a tag that is missing, and of one whose file is empty."""
 RUST_PANICS = ("PanicException", "RustPanic")
 """The names of what a panic of the compiled core raises, in a call and in a future. The first is no
 `Exception`, and neither can be imported.
@@ -62,18 +65,30 @@ def open_table(
         return table
 
 
-def set_tag(table: "Table", name: str, version: int) -> None:
-    """Make a tag name a version of a table; setting it again renews its date."""
+def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> None:
+    """Make a tag name a version of a table.
+
+    A tag that was being moved when the disk was full may be left empty: it is set anew.
+
+    Args:
+        renew: write it again, with today's date, also if it names that version.
+    """
     tags = table.tags
-    if name not in tags.list():
-        try:
-            tags.create(name, version)
-            return
-        except (OSError, RuntimeError, ValueError):
-            # Lance repeats a request whose answer was lost, and then finds its own tag.
-            if name not in tags.list():
-                raise
-    tags.update(name, version)
+    try:
+        if renew or tags.get_version(name) != version:
+            tags.update(name, version)
+        return
+    except (RuntimeError, ValueError) as error:
+        if EMPTY_TAG in str(error):
+            tags.delete(name)
+        elif NO_TAG not in str(error):
+            raise
+    try:
+        tags.create(name, version)
+    except (OSError, RuntimeError, ValueError):
+        # Lance repeats a request whose answer was lost, and then finds its own tag.
+        if tags.get_version(name) != version:
+            raise
 
 
 def table_names(database: "DBConnection") -> list[str]:
