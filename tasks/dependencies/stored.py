@@ -1,7 +1,7 @@
 """The evidence of dependencies in the lake: only agents whose tools changed are inferred again.
 
-edges/evidence-<digest>    the evidence of all agents, named by the digest of their tools; an agent
-                           without any has one row without a source"""
+edges/agents-<digest>.json the digest of each agent's tools
+edges/evidence-<digest>    the evidence between them; both are named by the digest of all tools"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -34,14 +34,13 @@ def evidence_between(lake: Lake, snapshots: Mapping[str, str]) -> Iterator[list[
     """Yield the result of `evidence_of` for each agent of snapshots (catalog -> digest), some
     agents at a time.
     """
-    import polars as pl
 
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"]).sort("agent", "id")
     path = f"edges/evidence-{digest(INFERENCE_VERSION, tools.rows())}"
     if find_rows(lake, path) is None:
         _update(lake, snapshots, path, tools)
-    rows = read_rows(lake, path, ["agent", *COLUMNS]).filter(pl.col("source").is_not_null())
-    for part in _by_agents(rows.sort("agent", maintain_order=True), FINDINGS_AT_ONCE):
+    rows = read_rows(lake, path, ["agent", *COLUMNS]).sort("agent", maintain_order=True)
+    for part in _by_agents(rows, FINDINGS_AT_ONCE):
         yield [Evidence(**row) for row in part.drop("agent").iter_rows(named=True)]
 
 
@@ -49,32 +48,32 @@ def _update(lake: Lake, snapshots: Mapping[str, str], path: str, tools: "pl.Data
     """Write the evidence of all agents, taking that of unchanged agents from the last build."""
     import polars as pl
 
-    agents = _agent_digests(tools)
-    base, by = latest_rows(lake, POINTER), ["agent", "agent_digest"]
-    stored = readable(lake, base, ["key", *by, *COLUMNS, "digest"]) if base else None
-    unchanged = agents.clear() if stored is None else agents.join(stored, on=by, how="semi")
-    changed = agents.join(unchanged, on="agent", how="anti")
-    ids = tools.join(changed, on="agent", how="semi").get_column("id")
+    agents, base = _agent_digests(tools), latest_rows(lake, POINTER)
+    earlier = lake.read_json(_agents_path(base.path)) if base else None
+    stored = readable(lake, base, ["key", "agent", *COLUMNS, "digest"]) if base else None
+    frames = [_frame({})]
+    unchanged = set[str]()
+    if stored is not None and earlier is not None:
+        unchanged = {agent for agent, own in agents.items() if earlier.get(agent) == own}
+        frames.append(stored.filter(pl.col("agent").is_in(sorted(unchanged))))
+    changed = sorted(agents.keys() - unchanged)
+    ids = tools.filter(pl.col("agent").is_in(changed)).get_column("id")
     rows = snapshot_rows(lake, snapshots, "tools", ids=ids).sort("agent", "id")
     calls = [partial(_evidence_of_rows, part) for part in _by_agents(rows, TOOLS_AT_ONCE)]
-    found = [_frame(changed, part) for part in workers.each(calls)]
-    frames = [frame.select("key", *by, *COLUMNS, "digest") for frame in found]
-    if stored is not None:
-        kept = stored.join(unchanged, on=by, how="semi")
-        frames.append(kept.select("key", *by, *COLUMNS, "digest"))
-    everything = pl.concat(frames) if frames else _frame(changed, {})
+    frames += [_frame(part) for part in workers.each(calls)]
+    everything = pl.concat(frame.select(frames[0].columns) for frame in frames)
+    lake.write_json(_agents_path(path), agents)
     point_to(lake, POINTER, write_frame(lake, path, "key", everything, base, ["digest"]).path)
 
 
-def _agent_digests(tools: "pl.DataFrame") -> "pl.DataFrame":
-    """The columns `agent` and `agent_digest`, over the ids and digests of its tools."""
-    import polars as pl
+def _agents_path(path: str) -> str:
+    return f"{path.replace('evidence-', 'agents-')}.json"
 
-    rows = [
-        (agent, digest([row[::2] for row in own]))
-        for agent, own in groupby(tools.iter_rows(), itemgetter(1))
-    ]
-    return pl.DataFrame(rows, {"agent": pl.String, "agent_digest": pl.String}, orient="row")
+
+def _agent_digests(tools: "pl.DataFrame") -> dict[str, str]:
+    """The digest of each agent's tools, over their ids and digests."""
+    by_agent = groupby(tools.iter_rows(), itemgetter(1))
+    return {agent: digest([row[::2] for row in own]) for agent, own in by_agent}
 
 
 def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
@@ -93,20 +92,17 @@ def _evidence_of_rows(tools: "pl.DataFrame") -> dict[str, list[Evidence]]:
     return {agent: evidence_of([tool_of(row) for row in own]) for agent, own in by_agent}
 
 
-def _frame(agents: "pl.DataFrame", evidence: Mapping[str, list[Evidence]]) -> "pl.DataFrame":
-    """The rows of the evidence of some agents. `agents`: their digests."""
+def _frame(evidence: Mapping[str, list[Evidence]]) -> "pl.DataFrame":
+    """The rows of the evidence of some agents."""
     import polars as pl
 
     rows: list[dict[str, Any]] = []
     for agent, findings in evidence.items():
-        if not findings:
-            rows.append({"key": agent, "agent": agent})
         for one in findings:
             values = {name: getattr(one, name) for name in COLUMNS}
             key = edge_key(one.source, one.target, one.type, one.parameter)
-            rows.append({"key": key, "agent": agent, **values})
-    names = ("key", "agent", *COLUMNS)
-    schema = dict.fromkeys(names, pl.String) | {"share": pl.Float64}
-    frame = pl.DataFrame(rows, schema=schema).join(agents, on="agent", how="left")
-    digests = [digest([*row]) for row in frame.iter_rows()]
-    return frame.with_columns(pl.Series("digest", digests, pl.String))
+            rows.append(
+                {"key": key, "agent": agent, **values, "digest": digest([*values.values()])}
+            )
+    names = ("key", "agent", *COLUMNS, "digest")
+    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String) | {"share": pl.Float64})
