@@ -19,7 +19,7 @@ from pegboard.cli.main import main
 
 events = []
 def audit(event, arguments):
-    own = "catalogs.shared.worker" in repr(arguments)  # each source is listed in a process
+    own = "catalogs.shared.isolation" in repr(arguments)  # each source is listed in a process
     if event in ("subprocess.Popen", "os.fork", "os.posix_spawn") and not own:
         events.append([event, repr(arguments)])
 def listen(self, *arguments):

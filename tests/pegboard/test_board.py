@@ -312,7 +312,8 @@ def test_a_vector_of_another_shape_is_refused_with_both_shapes(board, encoder, s
 
 
 def test_a_board_without_tools_finds_nothing(workshop, encoder):
-    workshop.publish({"git": []})
+    workshop.publish({"git": [workshop.tool("log")]})
+    workshop.publish({"git": []}, allow_removal=True)
     board = pegboard.open(workshop.uri, encoder=encoder)
 
     assert [board.search("anything", mode=mode) for mode in MODES] == [[], [], []]

@@ -5,7 +5,7 @@ Readers use `reading.py`.
 
 import threading
 from collections.abc import Callable, Generator, Iterable, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -87,8 +87,10 @@ def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> 
         tags.create(name, version)
     except (OSError, RuntimeError, ValueError):
         # Lance repeats a request whose answer was lost, and then finds its own tag.
-        if tags.get_version(name) != version:
-            raise
+        with suppress(OSError, RuntimeError, ValueError):
+            if tags.get_version(name) == version:
+                return
+        raise
 
 
 def table_names(database: "DBConnection") -> list[str]:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HISTORY_KEPT = 50
 """Length of a channel's history, for rollbacks."""
 CHANNEL_NAME = re.compile(
-    r"(?![0-9a-f]{12,64}-v\d+$)(?!.*(?:\.\.|\.$|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
+    r"(?![0-9a-f]{12,64}-v\d{1,20}$)(?!.{0,63}(?:\.\.|\.$|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 )
 """Also the name of a tag in Lance, and of no tag that protects a release."""
 logger = logging.getLogger("pegboard")

@@ -294,7 +294,7 @@ def test_sessions_of_the_same_name_share_nothing_between_clients(settings, serve
             async with mcp.Client(transport, mode="2026-07-28") as client:
                 if search:
                     await client.call_tool("search_tools", {"query": "echo", "k": 1})
-                return [tool.name for tool in (await client.list_tools()).tools][2:]
+                return [tool.name for tool in (await client.list_tools()).tools][3:]
 
     with served(desk_uri, settings) as (url, _):
         ana = asyncio.run(found(url, ANA, search=True))
@@ -429,7 +429,7 @@ def test_lists_during_changes_of_the_rules_hold_only_what_one_of_them_allows(
                 settings.file.write_text(other if turn % 2 else text)
                 os.utime(settings.file, ns=(turn, turn))
                 result = await client.list_tools(cache_mode="bypass")
-                seen |= {(turn % 2, tool.name) for tool in result.tools[2:]}
+                seen |= {(turn % 2, tool.name) for tool in result.tools[3:]}
                 await tell_all(gateway)
         return seen
 
