@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 4000,
-    "tasks": 20900,
-    "catalogs": 4250,
-    "index/pegboard": 34800,
-    "benchmarks": 7100,
-    "tests": 48500,
+    "flows": 3485,
+    "tasks": 19087,
+    "catalogs": 4005,
+    "index/pegboard": 34447,
+    "benchmarks": 6934,
+    "tests": 47746,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
