@@ -367,7 +367,8 @@ def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, re
         for name, texts in own.items()
     }
 
-    filtered = shop.filter({name: tuple(texts) for name, texts in spoiled.items()}, tools)
+    questions = {name: tuple(texts) for name, texts in spoiled.items()}
+    filtered = shop.filter(questions, tools, enrich='incomplete = "publish"')
 
     kept = shop.questions(filtered)
     listing = load_snapshot(workshop.lake, "shop", shop.snapshot)

@@ -90,7 +90,8 @@ class Office:
         """Every row that the steps make for this board, and the digest of the release."""
         configuration = configuration.model_copy(
             update={
-                "board": configuration.board.model_copy(update={"uri": uri}),
+                # A removal that is held keeps tools which a fresh lake never had.
+                "board": configuration.board.model_copy(update={"uri": uri, "max_removal": 1.0}),
                 "indexes": INDEXES,
             }
         )
