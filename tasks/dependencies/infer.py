@@ -22,8 +22,6 @@ from tasks.dependencies.profiles import ToolProfile, profile_of
 from tasks.dependencies.states import state_evidence
 
 INFERENCE_VERSION = 5
-MIN_EVIDENCE = 0.3
-"""Minimum confidence of an edge that an LLM judges."""
 MAX_EDGES = 8
 """Inferred dependencies of one tool; a request gets some ten tools, and few need more."""
 MAX_DESCRIPTION = 4_000
@@ -137,8 +135,7 @@ def _strongest(evidence: Iterable[Evidence]) -> list[Evidence]:
     for finding in sorted(evidence, key=_strength):
         if finding.kind == "mentioned":
             mentioned[finding.source, finding.parameter].add(finding.target)
-        if finding.confidence >= MIN_EVIDENCE:
-            best.setdefault((finding.source, finding.target, finding.parameter), finding)
+        best.setdefault((finding.source, finding.target, finding.parameter), finding)
     # Where a description says which tool provides a parameter, there is nothing to guess.
     certain = [
         finding

@@ -158,10 +158,11 @@ class _Agent:
                 yield self._evidence(reader, changer, indirect, None, "state-switch", what)
                 if words := state.words - STATE_ENDINGS:
                     switches[words] = state
+        in_order = sorted(switches.items(), key=lambda item: sorted(item[0]))
         for at in self.positions if switches else ():
             profile = self.profiles[at]
             name, phrase = profile.name_words, frozenset(profile.parsed.phrase)
-            for words, state in sorted(switches.items(), key=lambda item: sorted(item[0])):
+            for words, state in in_order:
                 if not words <= name | phrase:
                     continue
                 named = words <= phrase or (words <= name and words - self.common)
