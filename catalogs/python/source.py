@@ -109,7 +109,7 @@ def _importable(folders: list[Path]) -> Iterator[None]:
             yield
         finally:
             sys.path[:] = path
-            for name, module in list(sys.modules.items()):
+            for name, module in sys.modules.copy().items():  # a finaliser may import
                 if name not in before and _is_inside(module, folders):
                     del sys.modules[name]
 

@@ -287,6 +287,8 @@ def _problems(name: str, error: ValidationError) -> Generator[str]:
 def _plain(value: Any) -> Any:
     """Return a value that JSON does not have as one that it has, such as an object's fields."""
     if isinstance(value, Iterator | AsyncIterator | Awaitable):
+        if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
+            value.close()  # or its collection warns in whatever code runs then
         raise CallProblem(
             "failed",
             f"The result is of type {type(value).__name__}, whose values are still to come, and "
