@@ -18,8 +18,8 @@ A model named `agent-HABIT` makes the tool calls that the golden queries of --go
 it is given their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a
 tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first
 tool that it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`:
-with more than five tools it calls a wrong one in the place of the first. `plain` passes over tools,
-as servers do that know none, and writes calls as JSON when asked to."""
+with more than five tools it calls a wrong one in the place of the first; `plain` passes over tools,
+as servers do that know none."""
 
 import argparse
 import asyncio
@@ -136,9 +136,7 @@ def good(product: str, subject: str, body: dict[str, Any]) -> Any:
 
 def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> list[tuple[str, str]]:
     """The calls of an agent with that habit: names of tools, and arguments as text."""
-    asked = body["messages"][-1]["content"]
-    written = re.search(r'<data label="request">\n(.*)\n</data>', asked)
-    calls = golden.get(json.loads(written[1]) if written else asked, [])
+    calls = golden.get(body["messages"][-1]["content"], [])
     names = offered(body)
     made = [(one["tool"], dict(one.get("arguments", {}))) for one in calls if one["tool"] in names]
     if habit == "drops":
@@ -155,36 +153,17 @@ def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> li
 
 
 def offered(body: dict[str, Any]) -> list[str]:
-    """The names of the tools that a request offers, by the API or in its prompt."""
-    if body.get("tools"):
-        return [tool["function"]["name"] for tool in body["tools"]]
-    schema = (body.get("response_format") or {}).get("json_schema", {}).get("schema", {})
-    item = schema.get("properties", {}).get("calls", {}).get("items", {})
-    return item.get("properties", {}).get("tool", {}).get("enum", [])
+    """The names of the tools that a request offers."""
+    return [tool["function"]["name"] for tool in body.get("tools", [])]
 
 
 def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dict[str, Any]:
-    """The message of an agent: tool calls, or their JSON where the tools stood in the prompt."""
-    native = bool(body.get("tools"))
-    if native and habit == "plain":
+    """The message of an agent."""
+    if habit == "plain":
         return {"role": "assistant", "content": "I would look that up for you, if only I could."}
-    calls = (
-        [("say", '{"text": "hello"}')] if offered(body) == ["say"] else called(habit, body, golden)
-    )
-    if not native:
-        pairs = [
-            {
-                "tool": tool,
-                "arguments": [
-                    {"name": name, "value": str(value)} for name, value in json.loads(text).items()
-                ],
-            }
-            for tool, text in calls
-        ]
-        return {"role": "assistant", "content": json.dumps({"calls": pairs})}
     made = [
         {"id": f"call-{at}", "type": "function", "function": {"name": tool, "arguments": text}}
-        for at, (tool, text) in enumerate(calls)
+        for at, (tool, text) in enumerate(called(habit, body, golden))
     ]
     return {
         "role": "assistant",
@@ -304,7 +283,6 @@ class Script:
             refused or "good",
             paid=not refused,
             tools=len(tools),
-            native=bool(body.get("tools")),
         )
         if refused:
             return web.json_response({"error": {"message": f"scripted {refused}"}}, status=refused)

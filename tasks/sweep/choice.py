@@ -9,7 +9,13 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import compare, interval, queries_needed
+from pegboard.evaluation.intervals import (
+    ONE_SIDED,
+    compare,
+    interval,
+    is_no_worse,
+    queries_needed,
+)
 from tasks.settings.sweep import SweepSettings
 from tasks.sweep.results import Results, over_seeds
 
@@ -18,9 +24,6 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-TWO_SIDED = 0.9
-"""Confidence of the interval whose lower end is a one-sided 95 % bound."""
-TOLERANCE = 1e-9
 COLUMNS = ("index", "strategy", "k", "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95")
 
 
@@ -127,7 +130,11 @@ def choose(results: Results, settings: SweepSettings) -> Choice:
         ),
         key=lambda candidate: candidate.cost,
     )
-    near = [candidate for candidate in others if _is_shown(candidate, settings.margin)]
+    near = [
+        candidate
+        for candidate in others
+        if candidate.against and is_no_worse(candidate.against["low"], settings.margin)
+    ]
     recommended = min([best, *near], key=lambda candidate: candidate.cost)
     undecided = [
         candidate
@@ -188,15 +195,10 @@ def _compared(
 ) -> Candidate:
     """The candidate with its difference from the best."""
     gaps = values[candidate.key] - values[best.key]
-    gap, spread = interval(gaps, TWO_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
+    gap, spread = interval(gaps, ONE_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
     queries = queries_needed(spread, margin + gap.value)
     against = {"value": gap.value, "low": gap.low, "high": gap.high, "queries": queries}
     return replace(candidate, against=against)
-
-
-def _is_shown(candidate: Candidate, margin: float) -> bool:
-    """Whether a candidate is shown to be no worse than the best by more than the margin."""
-    return candidate.against is not None and candidate.against["low"] >= -margin - TOLERANCE
 
 
 def size_effects(results: Results, settings: SweepSettings, k: int) -> list[SizeEffect]:

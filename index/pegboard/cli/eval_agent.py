@@ -3,18 +3,24 @@
 import argparse
 import re
 import sys
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import strategy_option
 from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
 from pegboard.cli.systems import add_fallback_option, add_golden_options
-from pegboard.cli.tables import list_text, progress_counter
+from pegboard.cli.tables import (
+    count_text,
+    interval_text,
+    list_text,
+    print_table,
+    progress_counter,
+)
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.agent_evaluation import Prepared
-    from pegboard.evaluation.agent_requests import CallOptions
-    from pegboard.evaluation.agent_runs import AgentRun
+    from pegboard.evaluation.agent_evaluation import AgentEvaluation, AgentRun, Prepared
+    from pegboard.evaluation.expected import ExpectedRow
 
 EXAMPLES = """\
 examples:
@@ -28,6 +34,20 @@ Every line of GOLDEN needs the right calls: {"query": ..., "tools": ["convert"],
 replies are kept in --out, and never paid for twice."""
 MISSING_SHOWN = 5
 """Missing tools that the warning names."""
+MEASURED = (
+    "TOOLS",
+    "SCORE",
+    "NAME",
+    "ARG NAMES",
+    "VALUES",
+    "PRECISION",
+    "UNKNOWN",
+    "MALFORMED",
+    "NO CALL",
+    "NO REPLY",
+    "TOKENS",
+)
+EXPECTED = ("K", "AGENT", "RECALL", "EXPECTED", "TOKENS", "MEASURED", "ABOVE THE PRODUCT BY")
 
 Arguments = Any
 """What `argparse.ArgumentParser.add_argument_group` returns; its class has no public name."""
@@ -45,7 +65,7 @@ def register_eval_agent(subparsers: Subparsers) -> None:
     )
     add_golden_options(parser)
     _add_model_options(parser.add_argument_group("the agent"))
-    _add_query_options(parser.add_argument_group("what is asked"))
+    _add_query_options(parser.add_argument_group("queries, tools and retrieval"))
     parser.add_argument(
         "--out",
         default="eval-agent",
@@ -55,7 +75,7 @@ def register_eval_agent(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--dry-run",
         action="store_true",
-        help="print the number of calls and their highest cost, and exit; `auto` counts as native",
+        help="print the number of calls and their highest cost, and exit",
     )
     add_json_option(parser, "agent, calls, expected, chosen, and how they were measured")
     parser.set_defaults(run=_eval_agent)
@@ -63,7 +83,7 @@ def register_eval_agent(subparsers: Subparsers) -> None:
 
 def _add_model_options(group: Arguments) -> None:
     add = group.add_argument
-    add("--model", required=True, help="a LiteLLM model, such as openai/gpt-4o-mini")
+    add("--model", required=True, help="a LiteLLM model with tool calling: openai/gpt-4o-mini")
     add("--api-base", metavar="URL", help="where it is served, if not by its provider")
     add(
         "--api-key-env",
@@ -75,19 +95,6 @@ def _add_model_options(group: Arguments) -> None:
         type=_price,
         metavar="IN,OUT",
         help="USD for a million tokens of prompt and of reply, for a model without a known price",
-    )
-    add(
-        "--calling",
-        choices=("native", "prompt", "auto"),
-        default="auto",
-        help="by the API's tool calling, or with the tools in the prompt; auto makes one call to "
-        "find out (default: auto)",
-    )
-    add(
-        "--tool-choice",
-        choices=("auto", "required"),
-        default="auto",
-        help="whether it has to call a tool (default: auto)",
     )
     add(
         "--reply-tokens",
@@ -118,13 +125,6 @@ def _add_query_options(group: Arguments) -> None:
         help="how many tools it is given (default: 1,5,10,20)",
     )
     add(
-        "--max-tools",
-        type=_count,
-        default=128,
-        metavar="N",
-        help="what the model accepts in one request; larger M are left out (default: 128)",
-    )
-    add(
         "-k",
         type=_numbers,
         default=tuple(range(1, 21)),
@@ -132,28 +132,16 @@ def _add_query_options(group: Arguments) -> None:
         help="how many retrieved tools it is given (default: 1..20)",
     )
     add(
-        "--among",
-        type=_numbers,
-        default=(),
-        metavar="M,...",
-        help="also compute the expected accuracy for a release of M tools",
-    )
-    add(
         "--retrieved",
         action="store_true",
         help="also try it with retrieved tools, at each k that is in --tools",
     )
     add(
-        "--retrieval",
-        choices=("Recall", "Complete"),
-        default="Recall",
-        help="the measure of retrieval in the product (default: Recall)",
-    )
-    add(
-        "--max-tokens",
-        type=_count,
-        metavar="N",
-        help="choose a k whose prompts have at most N tokens on average",
+        "--margin",
+        type=float,
+        default=0.02,
+        metavar="X",
+        help="by how much the chosen k may be worse than the best (default: 0.02)",
     )
     add("--strategy", help="a strategy's name or JSON file (default: the release's)")
     add("--index", help="an index (default: the strategy's, or the release's default)")
@@ -166,7 +154,6 @@ def _add_query_options(group: Arguments) -> None:
     add_fallback_option(group)
     add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn by --seed")
     add("--seed", type=int, default=0, help="of queries and distractors (default: 0)")
-    add("--exact", action="store_true", help="compare texts character by character")
     add(
         "--descriptions",
         choices=("catalog", "written"),
@@ -176,10 +163,7 @@ def _add_query_options(group: Arguments) -> None:
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
-    from pegboard.cli.agent_tables import print_evaluation
-    from pegboard.evaluation.agent_evaluation import evaluate_agent
-    from pegboard.evaluation.agent_requests import CallOptions
-    from pegboard.evaluation.agent_runs import AgentRun, open_ledger, probe_calling
+    from pegboard.evaluation.agent_evaluation import AgentRun, evaluate_agent, open_ledger
     from pegboard.llm.hosted import HostedCompleter
     from pegboard.llm.pacing import Pacing
 
@@ -192,29 +176,21 @@ def _eval_agent(options: argparse.Namespace) -> int:
         price=options.price,
     )
     pacing = Pacing(concurrency=options.concurrency, attempts=options.attempts)
-    ledger = open_ledger(options.out)
-    calling = options.calling
-    if calling == "auto":  # a dry run makes no call
-        calling = "native" if options.dry_run else probe_calling(completer, ledger, pacing)
-    how = CallOptions(calling, options.tool_choice, options.reply_tokens)
-    run = AgentRun(
-        completer,
-        prepared.definitions,
-        ledger,
-        how,
-        pacing,
-        options.budget_usd,
-        exact=options.exact,
-    )
+    run = AgentRun(completer, open_ledger(options.out), pacing, options.budget_usd)
     if options.dry_run:
-        return _dry_run(options, prepared, run, how)
-    advance = progress_counter("asked the agent")
-    evaluation = evaluate_agent(prepared, run, how, completer.name, advance)
+        return _dry_run(options, prepared, run)
+    evaluation = evaluate_agent(prepared, run, progress_counter("asked the agent"))
     evaluation.write(options.out)
     if options.json:
         print_json(evaluation.to_dict())
     else:
-        print_evaluation(evaluation)
+        _print(evaluation)
+    replies = [scored.reply for scored in evaluation.scored if scored.reply]
+    if replies and not any(reply.calls for reply in replies):
+        _warn(
+            f"None of {len(replies)} replies calls a tool. Some servers silently ignore tools: "
+            f"check that the server of {options.model} supports tool calling."
+        )
     _warn(f"Replies, scores and results are in {options.out}.")
     return 0
 
@@ -239,21 +215,18 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     spec = AgentSpec(
         sizes=options.tools,
         ks=options.k,
-        among=options.among,
         retrieved=options.retrieved,
-        kind=options.retrieval,
         strategy=strategy_option(options.strategy),
         index=options.index,
         limit=options.limit,
         seed=options.seed,
-        max_tools=options.max_tools,
-        max_tokens=options.max_tokens,
+        margin=options.margin,
+        reply_tokens=options.reply_tokens,
         descriptions=options.descriptions,
     )
     with closing(searcher):
         prepared = prepare(searcher, queries, spec, progress_counter("searched for the queries"))
-    retrieval = [prepared.retrieval, *prepared.restricted.values()]
-    check_fallbacks([one.overhead for one in retrieval], options.max_fallbacks)
+    check_fallbacks([prepared.retrieval.overhead], options.max_fallbacks)
     left_out = prepared.left_out
     missing = list_text(left_out.missing, MISSING_SHOWN)
     for count, reason in (
@@ -267,27 +240,130 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     return prepared
 
 
-def _dry_run(
-    options: argparse.Namespace, prepared: "Prepared", run: "AgentRun", how: "CallOptions"
-) -> int:
-    with_needed, with_retrieved = prepared.trials(how, options.model)
-    estimate = run.estimate([*with_needed, *with_retrieved])
+def _dry_run(options: argparse.Namespace, prepared: "Prepared", run: "AgentRun") -> int:
+    estimate = run.estimate(prepared.trials(run.model))
     if options.json:
-        sizes = list(prepared.sizes)
-        print_json({"queries": len(prepared.cases), "tools": sizes, **estimate.to_dict()})
+        print_json({"queries": len(prepared.cases), "tools": list(prepared.sizes)} | estimate)
         return 0
     cost = (
         "cost unknown: give a price (--price)"
-        if estimate.cost_usd is None
-        else f"at most {estimate.cost_usd:.4f} USD"
+        if estimate["cost_usd"] is None
+        else f"at most {estimate['cost_usd']:.4f} USD"
     )
     print(
         f"{len(prepared.cases)} queries with {', '.join(map(str, prepared.sizes))} tools: "
-        f"{estimate.calls} calls to make, {estimate.answered} answered before\n"
-        f"{estimate.prompt_tokens} tokens of prompts (an estimate), at most "
-        f"{estimate.completion_tokens} of replies, {cost}"
+        f"{estimate['calls']} calls to make, {estimate['answered']} answered before\n"
+        f"{estimate['prompt_tokens']} tokens of prompts (an estimate), at most "
+        f"{estimate['completion_tokens']} of replies, {cost}"
     )
     return 0
+
+
+def _print(evaluation: "AgentEvaluation") -> None:
+    """Print what was measured, what is expected, and which k to take."""
+    spec, retrieval = evaluation.prepared.spec, evaluation.prepared.retrieval
+    queries = count_text(len(retrieval.results), "query", "queries")
+    print(
+        f"{plain(evaluation.model)}\nrelease {retrieval.release}, {queries}, "
+        f"seed {spec.seed}, margin {spec.margin:g}"
+    )
+    strategy = plain(retrieval.strategy)
+    _print_measured(evaluation, "needed", "With M tools, all needed ones among them")
+    if spec.retrieved:
+        _print_measured(evaluation, "found", f"With the first k tools found by strategy {strategy}")
+    print(
+        f"\nExpected with the first k of {len(evaluation.prepared.searcher.names.catalogs)} tools "
+        f"found by strategy {strategy} in index {plain(retrieval.index)}: the agent's score with k "
+        f"tools x Recall@k"
+    )
+    rows = [_expected_cells(row, evaluation.prepared.sizes) for row in evaluation.expected]
+    header = EXPECTED if any(row.measured for row in evaluation.expected) else EXPECTED[:5]
+    print_table(header, [[*row, *[""] * (len(header) - len(row))] for row in rows], "  ")
+    if any(row.interpolated for row in evaluation.expected):
+        print("  ~ between two numbers of tools that were tried")
+    _print_chosen(evaluation)
+    _print_failures(evaluation)
+
+
+def _print_measured(evaluation: "AgentEvaluation", given: str, title: str) -> None:
+    measures: dict[int, list[dict[str, Any]]] = {}
+    for row in evaluation.measure_rows():
+        if row["given"] == given:
+            measures.setdefault(row["tools"], []).append(row)
+    rows = [
+        _measured_cells(counts, measures[counts["tools"]])
+        for counts in evaluation.count_rows()
+        if counts["given"] == given
+    ]
+    print(f"\n{title}:")
+    print_table(MEASURED, rows, "  ")
+
+
+def _measured_cells(counts: Mapping[str, Any], means: Sequence[Mapping[str, Any]]) -> list[str]:
+    score, *parts = means
+    estimated = "" if counts["tokens_by"] == "server" else "~"
+    return [
+        str(counts["tools"]),
+        interval_text(score),
+        *(f"{part['value']:.3f}" for part in parts),
+        _number(counts["precision"], ".3f"),
+        str(counts["unknown_tools"]),
+        str(counts["malformed"]),
+        str(counts["without_a_call"]),
+        str(sum(counts["unanswered"].values())),
+        _number(counts["prompt_tokens"], ".0f", estimated),
+    ]
+
+
+def _expected_cells(row: "ExpectedRow", sizes: Sequence[int]) -> list[str]:
+    if row.agent is None or row.expected is None:
+        reason = f"the agent was tried with {sizes[0]} to {sizes[-1]} tools only"
+        return [str(row.k), "-", f"{row.retrieval:.3f}", reason]
+    return [
+        str(row.k),
+        f"{'~' if row.interpolated else ''}{row.agent:.3f}",
+        f"{row.retrieval:.3f}",
+        str(row.expected),
+        _number(row.tokens, ".0f"),
+        *(interval_text(one.to_dict()) for one in (row.measured, row.gap) if one),
+    ]
+
+
+def _print_chosen(evaluation: "AgentEvaluation") -> None:
+    chosen = evaluation.chosen
+    if chosen is None:
+        print("\nNo k can be chosen: none was tried.")
+        return
+    row, best = chosen.row, chosen.best
+    tokens = "" if row.tokens is None else f", {row.tokens:.0f} tokens a prompt"
+    print(f"\nTake k = {row.k}: {row.expected} expected{tokens}.")
+    if row.k == best.k:
+        print(f"No smaller k is shown to be within {chosen.margin:g} of it.")
+    else:
+        print(
+            f"The best is k = {best.k}: {best.expected}. The smaller one is shown to be no worse "
+            f"by more than {chosen.margin:g}."
+        )
+
+
+def _print_failures(evaluation: "AgentEvaluation") -> None:
+    failed = [scored.failure for scored in evaluation.scored if scored.failure]
+    if failed:
+        print(
+            f"\n{len(failed)} requests were not answered and count as 0; the next run asks them "
+            f"again:"
+        )
+        for kind, message in sorted(evaluation.failures.items()):
+            print(f"  {failed.count(kind)} x {kind}: {plain(message)}")
+    if cut_off := sum(row["cut_off"] for row in evaluation.count_rows()):
+        tokens = evaluation.prepared.spec.reply_tokens
+        print(f"\n{cut_off} replies were cut off after {tokens} tokens. Allow more: --reply-tokens")
+    if evaluation.spent_usd:
+        print(f"\nThis run spent {evaluation.spent_usd:.4f} USD.")
+
+
+def _number(value: float | None, form: str, suffix: str = "") -> str:
+    return "-" if value is None else f"{value:{form}}{suffix}"
 
 
 def _warn(text: str) -> None:

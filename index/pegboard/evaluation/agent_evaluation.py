@@ -1,36 +1,66 @@
 """The Toolshed evaluation of a release with an agent: its tool calls, and what retrieval adds.
 
-Two steps: `prepare` searches the release and decides which requests the agent gets, which costs
-nothing; `evaluate_agent` sends them.
+`prepare` chooses the queries and sets of tools and searches the release, which costs nothing. An
+`AgentRun` sends what its ledger does not answer yet, within a budget. `evaluate_agent` scores the
+replies and multiplies them with retrieval. Tools are offered by the API's own tool calling.
 """
 
+import asyncio
+import hashlib
+import json
 import random
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, cast
 
-from pegboard.errors import ConfigurationError
-from pegboard.evaluation.agent_requests import CallOptions
-from pegboard.evaluation.agent_results import AgentEvaluation, curve_of, scores_by_size
-from pegboard.evaluation.agent_runs import AgentRun, Trial, trials_of
-from pegboard.evaluation.agent_tools import Case, LeftOut, ToolDefinitions, cases_of, given_tools
+from pegboard.canonical import digest
+from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.comparison import Evaluation
-from pegboard.evaluation.expected import ExpectedAccuracy
+from pegboard.evaluation.expected import Chosen, ExpectedAccuracy, ExpectedRow
 from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, ReleaseSystem
-from pegboard.hits import Descriptions
+from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
+from pegboard.hits import Descriptions, Hit, as_openai_tools, call_names
+from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
+from pegboard.llm.budget import Budget
+from pegboard.llm.chat_format import prompt_text
+from pegboard.llm.client import Client, price_of
+from pegboard.llm.ledger import JsonlFile, Ledger
+from pegboard.llm.pacing import Pacing
+from pegboard.redaction import redact_line
+from pegboard.tokens import token_bound
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-MAX_TOOLS = 128
-"""Tools that OpenAI, Anthropic and Google accepted in one request when the paper was written."""
+MEASURES = {
+    "CallScore": "weighted",
+    "ToolName": "name",
+    "ArgumentNames": "arguments",
+    "ArgumentValues": "values",
+}
+"""For each measure of tool calls the field of a query's score."""
+MARGIN = 0.02
+"""The default margin of the choice of k, as of a sweep."""
 MISSING_SHOWN = 5
 """Missing tools that a message names."""
+INSTRUCTION = (
+    "You act for the user through tools. Answer the last message with tool calls: one for "
+    "everything that has to be done, all of them at once, each with the arguments that the message "
+    "gives. Call only the tools that are needed. Nobody can answer questions; where a value "
+    "depends on the result of another call, say so in a few words as the value."
+)
+
+Given = Literal["needed", "found"]
+"""Whether an agent gets what a query needs with distractors, or what retrieval found."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,29 +71,93 @@ class AgentSpec:
         sizes: how many tools the agent is given: those that a query needs, and distractors. A query
             that needs more gets these.
         ks: how many retrieved tools the model of the expected accuracy gives it.
-        among: sizes of samples of the release that are searched, too, as if there were no other
-            tools.
         retrieved: also give the agent the retrieved tools, at those of `ks` that are in `sizes`.
-        kind: the measure of retrieval: `Recall`, which goes with a mean over the right calls, or
-            `Complete`.
         strategy, index: how the release is searched; its own if None.
         limit: ask this many of the queries, drawn by `seed`; all if None.
-        max_tools: larger sizes are left out.
-        max_tokens: the most tokens of a prompt for a k to be chosen.
+        margin: by how much the chosen k may be worse than the best.
+        reply_tokens: the most tokens of a reply.
     """
 
     sizes: tuple[int, ...] = (1, 5, 10, 20)
     ks: tuple[int, ...] = tuple(range(1, 21))
-    among: tuple[int, ...] = ()
     retrieved: bool = False
-    kind: Literal["Recall", "Complete"] = "Recall"
     strategy: Any = None
     index: str | None = None
     limit: int | None = None
     seed: int = 0
-    max_tools: int = MAX_TOOLS
-    max_tokens: int | None = None
+    margin: float = MARGIN
+    reply_tokens: int = 1024
     descriptions: Descriptions = "catalog"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A golden query with its right calls, among the tools of a release.
+
+    Attributes:
+        query: the query; its `tools` are all that it or one of its calls names.
+        needed: ids, one for each tool that is named.
+        right: the ids of all tools that would do for one that is named; none is a distractor.
+    """
+
+    query: GoldenQuery
+    calls: tuple[RightCall, ...]
+    needed: tuple[str, ...]
+    right: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """The counts of skipped queries: without right calls, or without tools, those `missing`."""
+
+    without_calls: int = 0
+    without_tools: int = 0
+    missing: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One query with one set of tools.
+
+    Attributes:
+        size: the number of tools that was tried; a query that needs more has more.
+        names: the ids of the tools by the names that the agent sees.
+        key: of the request, a digest of the model and all that it is sent; None if there is no tool
+            to give.
+    """
+
+    case: Case
+    given: Given
+    size: int
+    names: Mapping[str, str]
+    request: ChatRequest
+    key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReply:
+    """A reply to the request of that key, as the ledger keeps it; `query` is the query's id."""
+
+    key: str
+    query: str
+    tools: int
+    reply: ChatReply
+    at: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredTrial:
+    """A trial with its score.
+
+    Attributes:
+        reply: None if the agent was not asked, or did not answer.
+        failure: why it did not answer, as a key of `llm.failures.NEXT_STEPS`.
+    """
+
+    trial: Trial
+    score: CallScore
+    reply: ChatReply | None = None
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,38 +168,47 @@ class Prepared:
         sizes: the numbers of tools that are tried.
         dropped: which others are not, and why.
         retrieval: the evaluation over the queries of `cases`, in their order.
-        restricted: the same in samples of the release, by their number of tools.
     """
 
     spec: AgentSpec
     searcher: Searcher
-    definitions: ToolDefinitions
     cases: tuple[Case, ...]
     left_out: LeftOut
     sizes: tuple[int, ...]
     dropped: tuple[str, ...]
     retrieval: Evaluation
-    restricted: Mapping[int, Evaluation]
 
-    def needed_sets(self) -> list[dict[int, tuple[str, ...]]]:
-        """For each query the tools of each size of set, all needed ones among them."""
+    def trials(self, model: str) -> list[Trial]:
+        """One for each query and set of tools, for the model of that name."""
+        given = list(self._given())
+        hits = _hits(self.searcher, {tool for *_, tools in given for tool in tools})
+        return [self._trial(model, hits, *row) for row in given]
+
+    def _given(self) -> Iterator[tuple[Case, Given, int, tuple[str, ...]]]:
         tools = sorted(self.searcher.names.catalogs)
-        return [given_tools(case, self.sizes, tools, self.spec.seed) for case in self.cases]
-
-    def retrieved_sets(self) -> list[dict[int, tuple[str, ...]]]:
-        """For each query the first k retrieved tools, for each k to try."""
         ks = sorted(set(self.sizes) & set(self.spec.ks)) if self.spec.retrieved else []
-        return [
-            {k: tuple(tool.id for tool in result.retrieved[:k]) for k in ks}
-            for result in self.retrieval.results
-        ]
+        for case in self.cases:
+            for size, ids in given_tools(case, self.sizes, tools, self.spec.seed).items():
+                yield case, "needed", size, ids
+        for case, result in zip(self.cases, self.retrieval.results, strict=True):
+            for k in ks:
+                yield case, "found", k, tuple(tool.id for tool in result.retrieved[:k])
 
-    def trials(self, options: CallOptions, model: str) -> tuple[list[Trial], list[Trial]]:
-        """The requests to the agent: with sets of each size, and with retrieved tools."""
-        return (
-            trials_of(self.cases, self.needed_sets(), self.definitions, options, model),
-            trials_of(self.cases, self.retrieved_sets(), self.definitions, options, model),
-        )
+    def _trial(
+        self,
+        model: str,
+        hits: Mapping[str, Hit],
+        case: Case,
+        given: Given,
+        size: int,
+        tools: Sequence[str],
+    ) -> Trial:
+        named = call_names([hits[tool] for tool in tools])
+        definitions = as_openai_tools(named, self.spec.descriptions)
+        request = agent_request(case.query, definitions, self.spec.reply_tokens)
+        names = {name: hit.tool.id for name, hit in named.items()}
+        key = request_key(model, request) if tools else None
+        return Trial(case, given, size, names, request, key)
 
 
 def prepare(
@@ -128,44 +231,317 @@ def prepare(
     if spec.limit is not None and spec.limit < len(cases):
         dice = random.Random(spec.seed)  # noqa: S311  a sample, no secret
         cases = [cases[place] for place in sorted(dice.sample(range(len(cases)), spec.limit))]
-    tools = sorted(searcher.names.catalogs)
-    sizes, dropped = _possible_sizes(spec, len(tools))
-    measures = [Measure(spec.kind, k) for k in spec.ks]
-    usable = [case.query for case in cases]
+    tools = len(searcher.names.catalogs)
+    sizes = tuple(size for size in sorted(set(spec.sizes)) if size <= tools)
+    dropped = tuple(
+        f"{size} tools: the release has only {tools} tools"
+        for size in sorted(set(spec.sizes) - set(sizes))
+    )
+    if not sizes:
+        raise ConfigurationError(
+            f"No number of tools can be tried: {'; '.join(dropped)}. Name smaller ones."
+        )
+    system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
+    measures = [Measure("Recall", k) for k in spec.ks]
+    retrieval = evaluate(system, [case.query for case in cases], measures, advance=advance)
+    return Prepared(spec, searcher, tuple(cases), left_out, sizes, dropped, retrieval)
 
-    def retrieve(searcher: Searcher) -> Evaluation:
-        system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
-        return evaluate(system, usable, measures, advance=advance)
 
-    restricted: dict[int, Evaluation] = {}
-    for size in spec.among:
-        sample = _sample(cases, tools, size, spec.seed)
-        if sample is None:
-            dropped.append(
-                f"among {size} tools: the queries need more, or the release has fewer "
-                f"({len(tools)})"
+def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], LeftOut]:
+    """The queries that an agent can be asked, and how many it cannot."""
+    cases: list[Case] = []
+    without_calls = without_tools = 0
+    missing: dict[str, None] = {}
+    for query in queries:
+        if not query.calls:
+            without_calls += 1
+            continue
+        called = [call["tool"] for call in query.calls]
+        names = dict.fromkeys((*query.tools, *(name for name in called if name not in query.names)))
+        needed = searcher.names.resolve(names)
+        if needed.unknown:
+            without_tools += 1
+            missing |= dict.fromkeys(needed.unknown)
+            continue
+        preferred = frozenset[str]().union(*searcher.names.resolve(called).tools.values())
+        ids = dict.fromkeys(min(tools & preferred or tools) for tools in needed.tools.values())
+        cases.append(
+            Case(
+                replace(query, tools=tuple(names)),
+                tuple(_right_call(searcher, call) for call in query.calls),
+                tuple(ids),
+                frozenset().union(*needed.tools.values()),
             )
-        else:
-            restricted[size] = retrieve(searcher.restricted(sample))
-    return Prepared(
-        spec=spec,
-        searcher=searcher,
-        definitions=ToolDefinitions(searcher, spec.descriptions),
-        cases=tuple(cases),
-        left_out=left_out,
-        sizes=sizes,
-        dropped=tuple(dropped),
-        retrieval=retrieve(searcher),
-        restricted=restricted,
+        )
+    return cases, LeftOut(without_calls, without_tools, tuple(missing))
+
+
+def given_tools(
+    case: Case, sizes: Sequence[int], tools: Sequence[str], seed: int
+) -> dict[int, tuple[str, ...]]:
+    """For each number of tools the ids of those that the agent gets: needed ones and distractors.
+
+    A query that needs more tools gets all that it needs. A larger set contains the smaller
+    ones; the order is random.
+
+    Args:
+        tools: the ids of all tools of the release, in an order that does not change.
+    """
+    dice = random.Random(f"{seed}:{case.query.id}")  # noqa: S311  a sample, no secret
+    most = max(sizes, default=0) - len(case.needed)
+    # A few more than needed, since tools that are right for the query are removed.
+    drawn = dice.sample(tools, min(len(tools), max(most, 0) + len(case.right)))
+    others = [tool for tool in drawn if tool not in case.right]
+    order = {tool: _place(seed, case.query.id, tool) for tool in (*case.needed, *others)}
+    given: dict[int, tuple[str, ...]] = {}
+    for size in sizes:
+        tools_of_size = (*case.needed, *others[: max(size - len(case.needed), 0)])
+        given[size] = tuple(sorted(tools_of_size, key=order.__getitem__))
+    return given
+
+
+def agent_request(
+    query: GoldenQuery, tools: Sequence[Mapping[str, Any]], reply_tokens: int
+) -> ChatRequest:
+    """The request to the agent: the query after its conversation, with tools in OpenAI's form."""
+    history = [
+        Message(cast("Any", message["role"]), message["content"]) for message in query.history
+    ]
+    return ChatRequest(
+        messages=(Message("system", INSTRUCTION), *history, Message("user", query.query)),
+        max_tokens=reply_tokens,
+        temperature=0.0,
+        tools=tuple(tools),
+        tool_choice="auto",
     )
 
 
+def request_key(model: str, request: ChatRequest) -> str:
+    """The key of a request: a digest of the model and all that it is sent."""
+    messages = [[message.role, message.content] for message in request.messages]
+    return digest(model, messages, list(request.tools), request.max_tokens)
+
+
+def open_ledger(folder: str | Path) -> Ledger[AgentReply]:
+    """The replies of a folder. Raises ConfigurationError if they cannot be read."""
+    return Ledger(JsonlFile(Path(folder) / "replies.jsonl", _decode)).load()
+
+
+class AgentRun:
+    """Asks an agent, and scores its replies.
+
+    Args:
+        completer: the agent's model; closed with the event loop of each `ask`.
+        ledger: the replies of earlier runs, and of this one.
+        budget_usd: the most that the run may spend; None is no limit.
+
+    Attributes:
+        failures: for each kind of failure the message of the first.
+
+    Raises ConfigurationError for a budget if the price is unknown.
+    """
+
+    def __init__(
+        self,
+        completer: Completer,
+        ledger: Ledger[AgentReply],
+        pacing: Pacing,
+        budget_usd: float | None = None,
+    ) -> None:
+        self.model = completer.name
+        self._completer, self._ledger, self._pacing = completer, ledger, pacing
+        self._price = price_of(completer)
+        if budget_usd is not None and self._price is None:
+            raise ConfigurationError(
+                f"The price of {completer.name} is unknown, so a budget cannot be kept. Give its "
+                "price (--price IN,OUT: USD for a million tokens of prompt and of reply), or no "
+                "budget."
+            )
+        self._budget = Budget(usd=budget_usd)
+        self.failures: dict[str, str] = {}
+        self._failed: dict[str, CompletionError] = {}
+
+    @property
+    def spent_usd(self) -> float | None:
+        """What this run paid; None if the price is unknown."""
+        return None if self._price is None else self._budget.spent_usd
+
+    def estimate(self, trials: Sequence[Trial]) -> dict[str, Any]:
+        """What asking would cost at most: prompts by the completer's own count, whole replies.
+
+        Returns: {calls, answered (calls made before), prompt_tokens, completion_tokens, cost_usd};
+        the cost is None if the price is unknown.
+        """
+        pending, answered = self._pending(trials)
+        count: Callable[[str], int] = getattr(self._completer, "count_tokens", token_bound)
+        prompt = sum(count(prompt_text(trial.request)) for trial in pending)
+        completion = sum(trial.request.max_tokens for trial in pending)
+        return {
+            "calls": len(pending),
+            "answered": answered,
+            "prompt_tokens": prompt,
+            "completion_tokens": completion,
+            "cost_usd": self._price and prompt * self._price[0] + completion * self._price[1],
+        }
+
+    def ask(self, trials: Sequence[Trial], advance: Advance = lambda _: None) -> None:
+        """Ask what the ledger does not answer.
+
+        Args:
+            advance: called with the number of requests finished since the last call.
+
+        Raises:
+            CompletionError: the model cannot be reached, or refuses every call; replies are kept.
+            BudgetExhausted: the next call does not fit into the budget.
+        """
+        pending, answered = self._pending(trials)
+        advance(answered)
+        stopped = asyncio.run(self._ask_all(pending, advance)) if pending else None
+        errors = list(self._failed.values())
+        # Nothing but refusals is no result either, if the ledger has no reply of this model.
+        passing = all(error.may_pass for error in errors)
+        if errors and not self._budget.replies and (passing or not answered):
+            stopped = stopped or errors[0]
+        if stopped is not None:
+            raise stopped
+
+    def score(self, trials: Iterable[Trial]) -> list[ScoredTrial]:
+        """Score the trials; one without a reply scores 0."""
+        return [self._scored(trial) for trial in trials]
+
+    def _pending(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
+        """The trials to ask, each request once, and how many requests were answered before."""
+        by_key = {trial.key: trial for trial in trials if trial.key is not None}
+        pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
+        return pending, len(by_key) - len(pending)
+
+    async def _ask_all(self, trials: Sequence[Trial], advance: Advance) -> CompletionError | None:
+        """Ask all trials; returns why the client stopped, if it did."""
+
+        async def ask(trial: Trial) -> None:
+            await self._ask(client, trial)
+            advance(1)
+
+        client = Client([self._completer], budget=self._budget, pacing=self._pacing)
+        async with client:
+            try:
+                await client.for_each(trials, ask)
+            except BaseExceptionGroup as group:  # such as a ledger that cannot be written
+                raise group.exceptions[0] from None
+        return client.stopped
+
+    async def _ask(self, client: Client, trial: Trial) -> None:
+        assert trial.key is not None
+        try:
+            reply = await client.ask(trial.request)
+        except BudgetExhausted:
+            return  # the client has stopped
+        except CompletionError as error:
+            self._failed[trial.key] = error
+            self.failures.setdefault(error.kind, redact_line(str(error)))
+            return
+        reply = replace(reply, seconds=round(reply.seconds, 3))
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        await self._ledger.add(
+            AgentReply(trial.key, trial.case.query.id, len(trial.names), reply, now)
+        )
+
+    def _scored(self, trial: Trial) -> ScoredTrial:
+        entry = self._ledger.last(trial.key) if trial.key is not None else None
+        calls = entry.reply.calls if entry else ()
+        made = [made_call(call.name, call.arguments, trial.names) for call in calls]
+        score = score_calls(trial.case.calls, made)
+        if entry is not None or trial.key is None:
+            return ScoredTrial(trial, score, entry and entry.reply)
+        failed = self._failed.get(trial.key)
+        return ScoredTrial(trial, score, failure=failed.kind if failed else "not asked")
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEvaluation:
+    """What was measured of an agent.
+
+    Attributes:
+        scored: the trials in the order of `Prepared.trials`.
+        expected: the model, for all tools of the release.
+        spent_usd: by this run; None if the price is unknown.
+        failures: for each kind of failure the message of the first.
+    """
+
+    model: str
+    prepared: Prepared
+    scored: tuple[ScoredTrial, ...]
+    expected: tuple[ExpectedRow, ...]
+    chosen: Chosen | None
+    spent_usd: float | None
+    failures: Mapping[str, str]
+
+    def measure_rows(self) -> list[dict[str, Any]]:
+        """One row for each number of tools and measure.
+
+        Returns: rows {model, given (`needed` or `found`), tools, measure, value, low, high, n}.
+        """
+        return [
+            {"model": self.model, "given": given, "tools": size, "measure": measure}
+            | interval([getattr(trial.score, field) for trial in trials]).to_dict()
+            for (given, size), trials in _groups(self.scored).items()
+            for measure, field in MEASURES.items()
+        ]
+
+    def count_rows(self) -> list[dict[str, Any]]:
+        """One row for each number of tools: requests, replies, stray calls, tokens and cost."""
+        return [
+            {"given": given, "tools": size} | counts(trials)
+            for (given, size), trials in _groups(self.scored).items()
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        spec, retrieval = self.prepared.spec, self.prepared.retrieval
+        return {
+            "model": self.model,
+            "release": retrieval.release,
+            "tools": len(self.prepared.searcher.names.catalogs),
+            "strategy": retrieval.strategy,
+            "index": retrieval.index,
+            "encoder": retrieval.encoder,
+            "overhead": retrieval.overhead.to_dict(),
+            "seed": spec.seed,
+            "margin": spec.margin,
+            "reply_tokens": spec.reply_tokens,
+            "queries": len(retrieval.results),
+            "left_out": asdict(self.prepared.left_out),
+            "dropped": list(self.prepared.dropped),
+            "agent": self.measure_rows(),
+            "calls": self.count_rows(),
+            "expected": [row.to_dict() for row in self.expected],
+            "chosen": self.chosen.to_dict() if self.chosen else None,
+            "spent_usd": self.spent_usd,
+            "failures": dict(self.failures),
+        }
+
+    def write(self, folder: str | Path) -> None:
+        """Write `results.json`, and `scores.jsonl` with a line for each query and set of tools.
+
+        Raises ConfigurationError if the folder cannot be written.
+        """
+        lines = [json.dumps(_line(one), ensure_ascii=False) + "\n" for one in self.scored]
+        texts = {
+            "results.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n",
+            "scores.jsonl": "".join(lines),
+        }
+        try:
+            Path(folder).mkdir(parents=True, exist_ok=True)
+            for name, text in texts.items():
+                (Path(folder) / name).write_text(text, "utf-8", errors="backslashreplace")
+        except OSError as error:
+            raise ConfigurationError(
+                f"{folder} cannot be written: {error.strerror}. Choose another folder."
+            ) from error
+
+
 def evaluate_agent(
-    prepared: Prepared,
-    run: AgentRun,
-    options: CallOptions,
-    model: str,
-    advance: Callable[[int], None] = lambda _: None,
+    prepared: Prepared, run: AgentRun, advance: Advance = lambda _: None
 ) -> AgentEvaluation:
     """Ask the agent what was not asked before, score it, and multiply with retrieval.
 
@@ -174,70 +550,134 @@ def evaluate_agent(
 
     Raises as `AgentRun.ask` does.
     """
-    with_needed, with_retrieved = prepared.trials(options, model)
-    run.ask([*with_needed, *with_retrieved], advance)
-    needed, retrieved = run.score(with_needed), run.score(with_retrieved)
-    curve = curve_of(needed)
-    tools = len(prepared.searcher.names.catalogs)
-    expected = ExpectedAccuracy(curve, _by_k(prepared.retrieval), tools)
-    rows = expected.with_measured(scores_by_size(retrieved))
-    for size, evaluation in sorted(prepared.restricted.items()):
-        rows += ExpectedAccuracy(curve, _by_k(evaluation), size).rows
-    chosen = expected.chosen(prepared.spec.max_tokens)
-    if chosen is not None:
-        chosen = replace(chosen, row=next(row for row in rows if row.k == chosen.row.k))
+    trials = prepared.trials(run.model)
+    run.ask(trials, advance)
+    scored = run.score(trials)
+    tokens = {
+        size: mean
+        for (given, size), own in _groups(scored).items()
+        if given == "needed" and (mean := _prompt_tokens(own, size)) is not None
+    }
+    recalls = {measure.k: values for measure, values in prepared.retrieval.values.items()}
+    expected = ExpectedAccuracy(
+        scores=_scores(scored, "needed"),
+        tokens=tokens,
+        retrieval={k: values for k, values in recalls.items() if k},
+        measured=_scores(scored, "found"),
+    )
     return AgentEvaluation(
-        model=model,
-        options=options,
-        retrieval=prepared.retrieval,
-        kind=prepared.spec.kind,
-        seed=prepared.spec.seed,
-        left_out=prepared.left_out,
-        dropped=prepared.dropped,
-        needed=tuple(needed),
-        retrieved=tuple(retrieved),
-        expected=tuple(rows),
-        chosen=chosen,
+        model=run.model,
+        prepared=prepared,
+        scored=tuple(scored),
+        expected=tuple(expected.rows),
+        chosen=expected.chosen(prepared.spec.margin),
         spent_usd=run.spent_usd,
         failures=dict(run.failures),
     )
 
 
-def _by_k(evaluation: Evaluation) -> "dict[int, NDArray[np.float64]]":
-    return {measure.k: values for measure, values in evaluation.values.items() if measure.k}
+def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
+    """What became of trials: totals; tokens, seconds and cost are means of an answered one.
 
-
-def _possible_sizes(spec: AgentSpec, tools: int) -> tuple[tuple[int, ...], list[str]]:
-    """The sizes that can be tried, and why the others cannot."""
-    sizes: list[int] = []
-    dropped: list[str] = []
-    for size in sorted(set(spec.sizes)):
-        if size > spec.max_tools:
-            dropped.append(
-                f"{size} tools: more than a model takes in one request ({spec.max_tools})"
-            )
-        elif size > tools:
-            dropped.append(f"{size} tools: the release has only {tools} tools")
-        else:
-            sizes.append(size)
-    if not sizes:
-        raise ConfigurationError(
-            f"No number of tools can be tried: {'; '.join(dropped)}. Name smaller ones."
-        )
-    return tuple(sizes), dropped
-
-
-def _sample(cases: Sequence[Case], tools: Sequence[str], size: int, seed: int) -> list[str] | None:
-    """A sample of the release with all needed tools, larger ones containing smaller ones.
-
-    None if the queries need more tools, or the release has fewer.
+    `precision` is the share of the calls made that match a right one. `tokens_by` says who counted
+    the tokens of the prompts.
     """
-    needed = {tool for case in cases for tool in case.right}
-    if not len(needed) <= size <= len(tools):
-        return None
-    others = [tool for tool in tools if tool not in needed]
-    random.Random(f"{seed}:among").shuffle(others)  # noqa: S311  a sample, no secret
-    return sorted(needed) + others[: size - len(needed)]
+    replies = [trial.reply for trial in trials if trial.reply is not None]
+    scores = [trial.score for trial in trials]
+    made, matched = sum(score.made for score in scores), sum(score.matched for score in scores)
+    costs = [reply.cost_usd for reply in replies if reply.cost_usd is not None]
+    return {
+        "asked": sum(trial.trial.key is not None for trial in trials),
+        "answered": len(replies),
+        "unanswered": dict(Counter(trial.failure for trial in trials if trial.failure)),
+        "without_a_call": sum(not reply.calls for reply in replies),
+        "cut_off": sum(reply.finish_reason == "length" for reply in replies),
+        "calls": made,
+        "precision": matched / made if made else None,
+        "surplus": made - matched,
+        "surplus_arguments": sum(score.surplus_arguments for score in scores),
+        "unknown_tools": sum(score.unknown for score in scores),
+        "malformed": sum(score.malformed for score in scores),
+        "prompt_tokens": _mean([reply.prompt_tokens for reply in replies]),
+        "completion_tokens": _mean([reply.completion_tokens for reply in replies]),
+        "tokens_by": _counted_by({reply.counted for reply in replies}),
+        "seconds": _mean([reply.seconds for reply in replies]),
+        "cost_usd": _mean(costs) if len(costs) == len(replies) else None,
+    }
+
+
+def _groups(trials: Iterable[ScoredTrial]) -> dict[tuple[Given, int], list[ScoredTrial]]:
+    """The trials by what was given and by their number of tools, in the order of the queries."""
+    groups: dict[tuple[Given, int], list[ScoredTrial]] = {}
+    for trial in trials:
+        groups.setdefault((trial.trial.given, trial.trial.size), []).append(trial)
+    return groups
+
+
+def _scores(trials: Iterable[ScoredTrial], given: Given) -> "dict[int, NDArray[np.float64]]":
+    """For each number of tools the weighted score of each query, of shape (queries,)."""
+    import numpy as np
+
+    return {
+        size: np.array([trial.score.weighted for trial in own])
+        for (kind, size), own in _groups(trials).items()
+        if kind == given
+    }
+
+
+def _prompt_tokens(trials: Iterable[ScoredTrial], size: int) -> float | None:
+    """Mean prompt tokens of the queries with exactly that number of tools, not with more."""
+    return _mean(
+        [
+            trial.reply.prompt_tokens
+            for trial in trials
+            if trial.reply and len(trial.trial.names) == size
+        ]
+    )
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _counted_by(counted: set[bool]) -> str | None:
+    if len(counted) == 2:
+        return "mixed"
+    return next(("server" if by_server else "estimate" for by_server in counted), None)
+
+
+def _line(scored: ScoredTrial) -> dict[str, Any]:
+    trial = scored.trial
+    return {
+        "given": trial.given,
+        "query": trial.case.query.id,
+        "tools": trial.size,
+        "key": trial.key,
+        "unanswered": scored.failure,
+        **scored.score.to_dict(),
+    }
+
+
+def _hits(searcher: Searcher, tools: Iterable[str]) -> dict[str, Hit]:
+    loaded = searcher.loaded
+    return {
+        identity: Hit(tool, loaded.agents[tool.agent], 0.0, {})
+        for identity, tool in loaded.tools(sorted(tools)).items()
+    }
+
+
+def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
+    tools = searcher.names.resolve([call["tool"]]).tools.values()
+    return RightCall(frozenset().union(*tools), call.get("arguments", {}))
+
+
+def _place(seed: int, query: str, tool: str) -> bytes:
+    return hashlib.sha256(f"{seed}\n{query}\n{tool}".encode()).digest()
+
+
+def _decode(row: dict[str, Any]) -> AgentReply:
+    calls = tuple(ToolCall(**call) for call in row["reply"]["calls"])
+    return AgentReply(**row | {"reply": ChatReply(**row["reply"] | {"calls": calls})})
 
 
 def _no_cases_message(queries: int, left_out: LeftOut) -> str:

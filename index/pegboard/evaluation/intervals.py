@@ -18,6 +18,10 @@ RESAMPLES = 2_000
 500 queries.
 """
 CONFIDENCE = 0.95
+ONE_SIDED = 0.9
+"""Confidence of the interval whose lower end is a one-sided 95 % bound."""
+TOLERANCE = 1e-9
+"""Differences up to this come from adding floats in another order."""
 SEED = 0
 """Equal values give equal intervals, on every machine and in every run."""
 SWAPS = 9_999
@@ -117,6 +121,16 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
         least = max(least, min(1.0, p * (len(p_values) - place)))
         corrected[name] = least
     return {name: corrected[name] for name in p_values}
+
+
+def is_no_worse(low: float, margin: float) -> bool:
+    """Whether a system is shown to be no worse than another by more than a margin.
+
+    Args:
+        low: the lower end of the `ONE_SIDED` interval of their difference. That a difference is not
+            significant shows nothing: with few queries none is.
+    """
+    return low >= -margin - TOLERANCE
 
 
 def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE) -> int | None:

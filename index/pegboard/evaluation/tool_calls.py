@@ -14,8 +14,8 @@ What the paper leaves open is decided here:
 - A right call without arguments has full marks for both as soon as its tool is called with
   arguments that can be read.
 - Values are equal as JSON, where 30, 30.0 and "30" are one number, and true and "true" one truth;
-  texts are equal but for case, for runs of white space and for the compatibility forms of Unicode,
-  or exactly (`exact`). Lists have an order, objects have not.
+  texts are equal but for case, for runs of white space and for the compatibility forms of Unicode.
+  Lists have an order, objects have not.
 - A value that stands for the result of another call (`API_call_0` in Seal-Tools) cannot be known
   when all calls are made at once: it counts as right where its argument was given.
 - Arguments that are no JSON object count as none given, and as malformed; empty text and `null` are
@@ -25,7 +25,7 @@ What the paper leaves open is decided here:
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
@@ -120,13 +120,8 @@ def made_call(name: str, arguments: str, tools: Mapping[str, str]) -> MadeCall:
     return MadeCall(tools.get(name.strip()), _arguments(arguments))
 
 
-def score_calls(
-    right: Sequence[RightCall], made: Sequence[MadeCall], *, exact: bool = False
-) -> CallScore:
+def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall]) -> CallScore:
     """The score of the calls that an agent made for one request. No calls at all score 0.
-
-    Args:
-        exact: compare texts character by character.
 
     Raises ConfigurationError if there is no right call to compare with, or scipy is not installed.
     """
@@ -134,17 +129,13 @@ def score_calls(
 
     if not right:
         raise ConfigurationError("There is no right call to compare with. Give the query `calls`.")
-    pairs = np.array([[_pair(call, other, exact) for other in made] for call in right], np.float64)
+    pairs = np.array([[_pair(call, other) for other in made] for call in right], np.float64)
     pairs = pairs.reshape(len(right), len(made), 4)
     matched = [(row, column) for row, column in _assigned(pairs) if pairs[row, column, 0]]
-    name, arguments, values = (
-        float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3)
-    )
+    parts = [float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3)]
     return CallScore(
-        name,
-        arguments,
-        values,
-        weighted=_weighted((name, arguments, values)),
+        *parts,
+        weighted=sum(weight * part for weight, part in zip(WEIGHTS, parts, strict=True)),
         right=len(right),
         made=len(made),
         matched=len(matched),
@@ -154,34 +145,22 @@ def score_calls(
     )
 
 
-def same_value(right: Any, given: Any, *, exact: bool = False) -> bool:
+def same_value(right: Any, given: Any) -> bool:
     """Whether two values of an argument are equal by the rules above."""
-    if isinstance(right, Mapping) or isinstance(given, Mapping):
-        return _same_objects(right, given, exact)
-    if isinstance(right, list | tuple) or isinstance(given, list | tuple):
-        return _same_lists(right, given, exact)
-    return _plain(right, exact) == _plain(given, exact)
-
-
-def _same_objects(right: Any, given: Any, exact: bool) -> bool:
-    if not (isinstance(right, Mapping) and isinstance(given, Mapping)):
+    if isinstance(right, Mapping) and isinstance(given, Mapping):
+        ours, theirs = cast("Mapping[str, Any]", right), cast("Mapping[str, Any]", given)
+        return ours.keys() == theirs.keys() and all(
+            same_value(ours[key], theirs[key]) for key in ours
+        )
+    if isinstance(right, list | tuple) and isinstance(given, list | tuple):
+        pairs = (cast("Sequence[Any]", right), cast("Sequence[Any]", given))
+        return len(pairs[0]) == len(pairs[1]) and all(map(same_value, *pairs))
+    if isinstance(right, Mapping | list | tuple) or isinstance(given, Mapping | list | tuple):
         return False
-    ours, theirs = cast("Mapping[str, Any]", right), cast("Mapping[str, Any]", given)
-    return ours.keys() == theirs.keys() and all(
-        same_value(ours[key], theirs[key], exact=exact) for key in ours
-    )
+    return _plain(right) == _plain(given)
 
 
-def _same_lists(right: Any, given: Any, exact: bool) -> bool:
-    if not (isinstance(right, list | tuple) and isinstance(given, list | tuple)):
-        return False
-    ours, theirs = cast("Sequence[Any]", right), cast("Sequence[Any]", given)
-    return len(ours) == len(theirs) and all(
-        same_value(mine, other, exact=exact) for mine, other in zip(ours, theirs, strict=True)
-    )
-
-
-def _plain(value: Any, exact: bool) -> tuple[str, Any]:
+def _plain(value: Any) -> tuple[str, Any]:
     """A value that is neither list nor object, in the form in which it is compared."""
     if isinstance(value, bool):
         return "truth", value
@@ -191,15 +170,13 @@ def _plain(value: Any, exact: bool) -> tuple[str, Any]:
     if _NUMBER.fullmatch(trimmed := text.strip()):
         return "number", Decimal(trimmed)
     if not isinstance(value, str):
-        return "number", text  # nan and infinity, and numbers longer than anybody writes
+        return "number", text  # nan, infinity and very long numbers
     if trimmed.lower() in ("true", "false"):
         return "truth", trimmed.lower() == "true"
-    return "text", text if exact else " ".join(
-        unicodedata.normalize("NFKC", text).casefold().split()
-    )
+    return "text", " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, float, int]:
+def _pair(right: RightCall, made: MadeCall) -> tuple[float, float, float, int]:
     """Recall of tool name, argument names and values in a pair of calls, and surplus arguments."""
     if made.tool not in right.tools:
         return 0.0, 0.0, 0.0, 0
@@ -210,17 +187,13 @@ def _pair(right: RightCall, made: MadeCall, exact: bool) -> tuple[float, float, 
     if not expected:
         return 1.0, 1.0, 1.0, surplus
     given = expected.keys() & made.arguments.keys()
-    equal = [name for name in given if _is_right(expected[name], made.arguments[name], exact)]
+    equal = [name for name in given if _is_right(expected[name], made.arguments[name])]
     return 1.0, len(given) / len(expected), len(equal) / len(expected), surplus
 
 
-def _is_right(expected: Any, given: Any, exact: bool) -> bool:
+def _is_right(expected: Any, given: Any) -> bool:
     placeholder = isinstance(expected, str) and PLACEHOLDER.search(expected) is not None
-    return placeholder or same_value(expected, given, exact=exact)
-
-
-def _weighted(parts: Collection[float]) -> float:
-    return sum(weight * part for weight, part in zip(WEIGHTS, parts, strict=True))
+    return placeholder or same_value(expected, given)
 
 
 def _assigned(pairs: "NDArray[np.float64]") -> list[tuple[int, int]]:

@@ -156,10 +156,9 @@ def counts(result, field):
     ],
 )
 def test_an_agent_has_the_scores_of_its_habits(agent, habit, two, ten, counted):
-    result = agent.result(habit, "--calling", "native")
+    result = agent.result(habit)
 
     assert scores(result) == {2: two, 10: ten}
-    assert result["calling"] == "native"
     none = {"unknown_tools": {2: 0, 10: 0}, "malformed": {2: 0, 10: 0}}
     for field, by_size in (none | counted).items():
         assert counts(result, field) == by_size
@@ -167,19 +166,19 @@ def test_an_agent_has_the_scores_of_its_habits(agent, habit, two, ten, counted):
 
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_chosen(agent):
-    options = "--calling native --retrieved --tools 1,2,5,10 -k 1,2,5,8,10,12 --among 8"
+    options = "--retrieved --tools 1,2,5,10 -k 1,2,5,8,10,12"
     result = agent.result("crowded", *options.split())
 
-    rows = {(row["tools"], row["k"]): row for row in result["expected"]}
-    assert {tools for tools, _ in rows} == {8, 14}
-    for (_, k), row in rows.items():
+    rows = {row["k"]: row for row in result["expected"]}
+    for k, row in rows.items():
         if k != 12:  # no more than ten tools were tried
-            assert row["expected"] == pytest.approx(row["agent"] * row["retrieval"])
-            assert row["low"] <= row["expected"] <= row["high"]
-    assert (rows[14, 12]["agent"], rows[14, 12]["expected"]) == (None, None)
-    assert [k for tools, k in rows if tools == 14 and rows[14, k]["interpolated"]] == [8]
-    assert rows[14, 5]["measured"]["value"] == scores(result, "found")[5][3]
-    assert rows[14, 10]["expected"] <= 0.125
+            expected = row["expected"]
+            assert expected["value"] == pytest.approx(row["agent"] * row["retrieval"])
+            assert expected["low"] <= expected["value"] <= expected["high"]
+    assert (rows[12]["agent"], rows[12]["expected"]) == (None, None)
+    assert [k for k, row in rows.items() if row["interpolated"]] == [8]
+    assert rows[5]["measured"]["value"] == scores(result, "found")[5][3]
+    assert rows[10]["expected"]["value"] <= 0.125
     assert result["chosen"]["k"] <= 5
     tokens = counts(result, "prompt_tokens")
     assert tokens[1] < tokens[5] < tokens[10]
@@ -193,10 +192,10 @@ def test_tables_have_the_measured_and_the_expected_accuracy_and_the_chosen_k(age
 
     assert code == 0
     for part in (
-        "hosted_vllm/agent-crowded, asked by the API's own tool calling",
+        "hosted_vllm/agent-crowded\n",
         "With M tools, all needed ones among them:",
         "With the first k tools found by strategy words:",
-        "the agent's score with k tools x Recall@k",
+        "Expected with the first k of 14 tools found by strategy words",
         "the agent was tried with 2 to 10 tools only",
         "\nTake k = 2: ",
         "This run spent 0.00",
@@ -206,12 +205,11 @@ def test_tables_have_the_measured_and_the_expected_accuracy_and_the_chosen_k(age
     assert "1 of 5 golden queries are left out: they have no right calls" in err
 
 
-def test_a_server_that_ignores_tools_is_given_the_tools_in_the_prompt(agent):
-    result, again = agent.result("plain"), agent.result("plain")
+def test_a_server_that_ignores_tools_is_named_as_the_reason_for_no_call(agent):
+    code, out, err = agent.run("plain")
 
-    assert result["calling"] == again["calling"] == "prompt"
-    assert scores(result) == {2: (1, 1, 1, 1), 10: (1, 1, 1, 1)}
-    assert Counter(request["native"] for request in agent.paid()) == {True: 1, False: REQUESTS}
+    assert (code, "0.000 [0.000, 0.000]" in out) == (0, True)
+    assert "None of 8 replies calls a tool. Some servers silently ignore tools" in err
 
 
 def test_no_request_is_paid_for_twice(agent):
@@ -219,7 +217,7 @@ def test_no_request_is_paid_for_twice(agent):
     paid = len(agent.paid())
 
     assert agent.result("right") == first | {"spent_usd": first["spent_usd"]}
-    assert paid == len(agent.paid()) == REQUESTS + 1  # one probes whether the model calls tools
+    assert paid == len(agent.paid()) == REQUESTS
     assert read_lines(agent.out / "scores.jsonl")[0]["weighted"] == 1
     assert json.loads((agent.out / "results.json").read_text("utf-8")) == first
     assert sorted(scores(agent.result("right", "--tools", "2,5,10"))) == [2, 5, 10]
@@ -230,7 +228,7 @@ def test_a_killed_run_resumes_where_it_stopped(start, tmp_path, board_uri, capsy
     hold = tmp_path / "hold"
     hold.touch()
     agent = Agent(start("--hold", str(hold), "--hold-after", "3"), tmp_path, board_uri, capsys)
-    options = ("--calling", "native", "--concurrency", "1")
+    options = ("--concurrency", "1")
     process = start_child(
         [sys.executable, "-m", "pegboard", *agent.arguments("right", *options)],
         stdout=subprocess.DEVNULL,
@@ -269,22 +267,21 @@ def test_a_dry_run_sends_nothing_and_estimates_the_cost(agent):
 
 
 def test_a_run_stays_within_its_budget_and_a_larger_one_resumes_it(agent):
-    words = "--calling native --price 1000,1000 --reply-tokens 100 --concurrency 1"
+    words = "--price 1000,1000 --reply-tokens 100 --concurrency 1"
     options = words.split()
 
     code, _, err = agent.run("right", *options, "--budget-usd", "2")
 
     assert code == 7
     assert "does not fit into budget_usd = 2" in err
-    assert 0 < sum(reply["cost_usd"] for reply in agent.replies()) <= 2
+    assert 0 < sum(line["reply"]["cost_usd"] for line in agent.replies()) <= 2
     assert 0 < len(agent.paid()) < REQUESTS
     assert agent.result("right", *options, "--budget-usd", "20")["spent_usd"] > 0
     assert len(agent.paid()) == REQUESTS
 
 
-@pytest.mark.parametrize("calling", ["auto", "native"])
-def test_an_agent_that_does_not_answer_ends_with_7(agent, calling):
-    code, out, err = agent.run("fails", "--calling", calling, "--attempts", "1")
+def test_an_agent_that_does_not_answer_ends_with_7(agent):
+    code, out, err = agent.run("fails", "--attempts", "1")
 
     assert (code, out) == (7, "")
     assert "scripted 500" in err
@@ -292,7 +289,7 @@ def test_an_agent_that_does_not_answer_ends_with_7(agent, calling):
 
 
 def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):
-    code, _, err = agent.run("right", "--calling", "native", "--budget-usd", "2")
+    code, _, err = agent.run("right", "--budget-usd", "2")
     assert (code, "--price IN,OUT" in err) == (2, True)
 
     write_lines(agent.golden, [WITHOUT_CALLS])

@@ -111,14 +111,6 @@ def test_values_are_compared_in_their_plain_form(first, second, equal):
     assert same_value(second, first) == equal
 
 
-def test_texts_may_be_compared_character_by_character():
-    assert not same_value("Oslo", "oslo", exact=True)
-    assert same_value("Oslo", "Oslo", exact=True)
-    assert same_value(30, "30.0", exact=True)
-    lower_case = made("forecast", city="oslo", days=2)
-    assert score_calls([FORECAST], [lower_case], exact=True).values == 0.5
-
-
 @pytest.mark.parametrize(
     ("text", "arguments"),
     [
