@@ -676,8 +676,10 @@ def _place(seed: int, query: str, tool: str) -> bytes:
 
 
 def _decode(row: dict[str, Any]) -> AgentReply:
-    calls = tuple(ToolCall(**call) for call in row["reply"]["calls"])
-    return AgentReply(**row | {"reply": ChatReply(**row["reply"] | {"calls": calls})})
+    reply = row["reply"]
+    reply["calls"] = tuple(ToolCall(**call) for call in reply["calls"])
+    row["reply"] = ChatReply(**reply)
+    return AgentReply(**row)
 
 
 def _no_cases_message(queries: int, left_out: LeftOut) -> str:
