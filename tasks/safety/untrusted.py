@@ -5,9 +5,9 @@ Codes of what is suspicious in a tool:
 
 - `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
   before all others or in their place, to keep something from the user; pseudo tags such as
-  <IMPORTANT>, markers of chat templates, and comments that a page does not show. It is looked for
-  in several languages, and in what look-alike letters, leet, base64 and the like say
-  (`readings.py`).
+  <IMPORTANT>, markers of chat templates, and comments that a page does not show. The patterns
+  (`patterns.toml`) know several languages, and are also applied to what look-alike letters, leet,
+  base64 and the like say (`readings.py`).
 - `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
   that only a model reads, split the words that a check looks for, or reorder a text.
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
@@ -27,9 +27,7 @@ from typing import Any
 from pegboard.llm import prompts
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials, takes_credential
-from tasks.safety.claims import CLAIMS
-from tasks.safety.exfiltration import EXFILTRATION
-from tasks.safety.patterns import INSTRUCTIONS
+from tasks.safety.patterns import EXFILTRATING, INSTRUCTING
 from tasks.safety.readings import readings
 
 INSTRUCTS = "hidden-instructions"
@@ -38,24 +36,12 @@ EXFILTRATES = "exfiltration"
 CREDENTIAL = "credential"
 FLAGS = (CREDENTIAL, EXFILTRATES, INSTRUCTS, INVISIBLE)
 
-_INSTRUCTING = (*INSTRUCTIONS, *CLAIMS)
 _VALUES = ("default", "example", "examples", "const", "enum")
 """Keywords of a JSON Schema that hold values of the argument."""
-_KEYWORDS = frozenset(
-    (
-        *_VALUES,
-        "type",
-        "properties",
-        "description",
-        "title",
-        "required",
-        "items",
-        "format",
-        "anyOf",
-        "minimum",
-        "maximum",
-    )
-)
+_KEYWORDS = frozenset(_VALUES) | {
+    *("type", "properties", "description", "title", "required", "items", "format", "anyOf"),
+    *("minimum", "maximum"),
+}
 """Usual keywords of a schema, which are not checked; nor is a property of such a name."""
 _TYPES = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
 REPEATED = 1_000
@@ -93,13 +79,8 @@ _MARKS_OF_DIRECTION = re.compile("[\u200e\u200f\u061c\u202a-\u202c\u2066-\u2069]
 
 def flags_of(tool: Tool) -> tuple[str, ...]:
     """Return the sorted codes of what is suspicious in a tool's texts."""
-    fields: list[Any] = [
-        tool.name,
-        tool.description,
-        tool.input_schema,
-        tool.output_schema,
-        tool.annotations,
-    ]
+    fields: list[Any] = [tool.name, tool.description, tool.annotations]
+    fields += [tool.input_schema, tool.output_schema]
     needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
     lists = (tool.examples, tool.tags, needs)
     texts = dict.fromkeys(text for value in (*fields, *lists) for text in _strings(value, ""))
@@ -117,9 +98,9 @@ def flags_of_text(text: str) -> frozenset[str]:
     if not text.isascii():
         text = unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
     for reading in readings(text):
-        if INSTRUCTS not in flags and any(pattern.matches(reading) for pattern in _INSTRUCTING):
+        if INSTRUCTS not in flags and any(pattern.matches(reading) for pattern in INSTRUCTING):
             flags.add(INSTRUCTS)
-        if EXFILTRATES not in flags and any(pattern.matches(reading) for pattern in EXFILTRATION):
+        if EXFILTRATES not in flags and any(pattern.matches(reading) for pattern in EXFILTRATING):
             flags.add(EXFILTRATES)
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)

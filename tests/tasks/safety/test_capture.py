@@ -3,8 +3,7 @@
 import pytest
 
 from pegboard.records import Tool
-from tasks.safety.capture import NEAR_COPY, STUFFING, warnings_of
-from tasks.safety.copies import near_copies, shingle_rows
+from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies, shingle_rows, warnings_of
 
 NOUNS = [
     "door",
@@ -150,7 +149,7 @@ def test_copies_that_are_looked_for_in_parts_are_those_that_are_looked_for_at_on
     every = set(rows.get_column("tool"))
     at_once = list(near_copies(rows, every))
 
-    monkeypatch.setattr("tasks.safety.copies.AT_ONCE", 3)
+    monkeypatch.setattr("tasks.safety.capture.AT_ONCE", 3)
 
     assert len(at_once) == 8
     assert list(near_copies(rows, every)) == at_once
