@@ -78,16 +78,15 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Time and memory. What parts of retrieval are worth, on public data beside the checkout: benchmarks.performance.{abstention,dependencies,filter,shapes}.
+# Time and memory. What parts of retrieval are worth, on public data beside the checkout: python -m benchmarks --help.
 bench: setup
-	$(BIN)/python -m benchmarks.performance.start
-	$(BIN)/python -m benchmarks.performance.search
-	$(BIN)/python -m benchmarks.performance.threads
-	$(BIN)/python -m benchmarks.performance.engines
-	$(BIN)/python -m benchmarks.performance.strategies
-	$(BIN)/python -m benchmarks.performance.incremental --tools 20000
-	$(BIN)/python -m benchmarks.performance.llm
-	$(BIN)/python -m benchmarks.performance.gateway
+	$(BIN)/python -m benchmarks start
+	$(BIN)/python -m benchmarks search
+	$(BIN)/python -m benchmarks threads
+	$(BIN)/python -m benchmarks engines
+	$(BIN)/python -m benchmarks strategies
+	$(BIN)/python -m benchmarks scale --tools 20000
+	$(BIN)/python -m benchmarks gateway
 
 pins: setup
 	$(BIN)/uv pip compile pyproject.toml index/pyproject.toml --all-extras --group dev --python-version 3.11 --upgrade \

@@ -3,6 +3,7 @@
 import argparse
 import gc
 import json
+import runpy
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -21,10 +22,31 @@ if TYPE_CHECKING:
     from benchmarks.papers.benchmark import Benchmark
 
 NAME = "python -m benchmarks"
+PROGRAMS: dict[str, str] = {
+    "peers": "other libraries beside Pegboard",
+    "fetch": "the real catalogs, into a folder",
+    "train_ranker": "fit the ranker that ships with the library",
+    "abstention": "whether a probability tells requests that nothing answers",
+    "dependencies": "what inferred dependencies are worth",
+    "start": "starts and small jobs",
+    "search": "a search, beside plain lancedb",
+    "strategies": "the time of each strategy",
+    "threads": "requests by many at once",
+    "engines": "encoding by each engine of [run]",
+    "scale": "builds of a large catalog by step, and how its board is read",
+    "gateway": "many agents at once at `pegboard serve`",
+}
+"""The other programs, each with options of its own, and what they measure or do."""
+MODULES = {
+    "peers": "benchmarks.peers",
+    "fetch": "benchmarks.real.fetch",
+    "train_ranker": "benchmarks.train_ranker",
+}
+"""Where they are if not in `benchmarks.performance`."""
 EPILOG = """\
 benchmarks, with the files in their folders
 {names}
-  real             APIs, MCP servers and Python modules that `python -m benchmarks.real.fetch`
+  real             APIs, MCP servers and Python modules that `python -m benchmarks fetch`
                    fetches into DIR/real
   all              every one but real with a folder in --data; missing ones are reported and skipped
 
@@ -45,6 +67,9 @@ tasks (in the rows of --json)
   step-agent-all        every step, for the servers of all tools of its question (it needs one of
                         them, so 1 is out of reach)
   direct-agent          a question, for the servers of all its tools
+
+programs: python -m benchmarks PROGRAM --help
+{programs}
 
 strategies
 {strategies}
@@ -67,7 +92,14 @@ examples:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    options = _parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if words and words[0] in PROGRAMS:
+        sys.argv[1:] = words[1:]
+        runpy.run_module(
+            MODULES.get(words[0], f"benchmarks.performance.{words[0]}"), run_name="__main__"
+        )
+        return 0
+    options = _parser().parse_args(words)
     return run_command(NAME, options)
 
 
@@ -164,7 +196,11 @@ def _epilog() -> str:
             for name, text in names.items()
         )
 
-    return EPILOG.format(names=listed(NAMES, 15), strategies=listed(DESCRIPTIONS, 28))
+    return EPILOG.format(
+        names=listed(NAMES, 15),
+        programs=listed(PROGRAMS, 15),
+        strategies=listed(DESCRIPTIONS, 28),
+    )
 
 
 def _bench(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Fit the ranker that ships with the library, and show how it does on catalogs that it was not
 fitted on.
 
-    python -m benchmarks.train_ranker --data DIR --real DIR [--board DIR] [--write]
+    python -m benchmarks train_ranker --data DIR --real DIR [--board DIR] [--write]
 
 Fits on the real catalogs and the development halves of the papers' benchmarks, first without each
 in turn, which is then asked (all tasks of a paper are left out together), then on all; with
@@ -111,7 +111,7 @@ class TrainingTask:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fit, print, and write if that is wished."""
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.train_ranker",
+        prog="python -m benchmarks train_ranker",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

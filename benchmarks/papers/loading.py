@@ -29,7 +29,7 @@ def load_benchmark(name: str, path: Path, limit: int | None = None, seed: int = 
     SourceError if a file cannot be read.
     """
     benchmark = LOADERS[name](path)
-    expected = NAMES.get(name, "what `python -m benchmarks.real.fetch` writes")
+    expected = NAMES.get(name, "what `python -m benchmarks fetch` writes")
     if not any(one.queries for one in benchmark.query_sets):
         problems = "; ".join(benchmark.problems) or "its files are empty"
         raise ConfigurationError(

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.peers`: Pegboard's default beside other libraries, in one table."""
+"""`python -m benchmarks peers`: Pegboard's default beside other libraries, in one table."""
 
 import argparse
 import json
@@ -22,19 +22,19 @@ or fails is a row that says so. Every peer gets the same tools and requests; tho
 vectors get those of Pegboard's encoder, over the texts that they compose.
 
 examples:
-  python -m benchmarks.peers --data benchmarks --real real --python PEERS --board boards
-  python -m benchmarks.peers ultratool bfcl --data benchmarks --python PEERS --peer ratel_hybrid"""
+  python -m benchmarks peers --data benchmarks --real real --python PEERS --board boards
+  python -m benchmarks peers ultratool bfcl --data benchmarks --python PEERS --peer ratel_hybrid"""
 MARK = "peers"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
-    return run_command("python -m benchmarks.peers", _parser().parse_args(arguments))
+    return run_command("python -m benchmarks peers", _parser().parse_args(arguments))
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.peers",
+        prog="python -m benchmarks peers",
         description="Measure Recall@5 and Recall@1 of Pegboard's default strategy and of other "
         "libraries on the same tools and requests, with 95 % bootstrap intervals and paired "
         "differences.",
@@ -67,7 +67,7 @@ def _measure(options: argparse.Namespace) -> int:
     with working_folder(options.board) as folder, progress.showing(not options.quiet):
         rows, problems = _rows(names, folder, options)
     for line in problems:
-        print(f"python -m benchmarks.peers: {line}", file=sys.stderr)
+        print(f"python -m benchmarks peers: {line}", file=sys.stderr)
     if options.json:
         text = json.dumps({"rows": rows, "problems": problems}, ensure_ascii=False, indent=1)
         options.json.write_text(text + "\n", "utf-8")

@@ -1,6 +1,6 @@
 """Can a probability tell requests that a board answers from requests that it does not?
 
-    python -m benchmarks.performance.abstention [--limit N] [--board DIR] [--real DIR] [--write]
+    python -m benchmarks abstention [--limit N] [--board DIR] [--real DIR] [--write]
 
 prints one JSON line for each board and what decides, then the means over the boards of the papers'
 benchmarks and over the real catalogs; with --write the means go into docs/results.md, too.

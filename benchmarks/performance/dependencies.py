@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.dependencies`: what inferred dependencies are worth, one line
+"""`python -m benchmarks dependencies`: what inferred dependencies are worth, one line
 of JSON for each configuration.
 
 ToolLinkOS (Graph RAG-Tool Fusion) with every declared dependency hidden, with the declared ones,

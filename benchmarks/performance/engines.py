@@ -1,6 +1,6 @@
 """How fast `[run]` engines encode with the embedded encoder, and what a call of each costs.
 
-    python -m benchmarks.performance.engines [--engines processes dask] [--workers 1 2]
+    python -m benchmarks engines [--engines processes dask] [--workers 1 2]
 
 `encoder` is bare: the texts sorted by length, in one thread of this process. All take turns; texts
 a second are medians over the rounds. `call_ms` is the best mean of a hundred calls that do nothing,

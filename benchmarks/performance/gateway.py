@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.gateway [--sessions 200] [--rounds 10] [--json]`: many agents
+"""`python -m benchmarks gateway [--sessions 200] [--rounds 10] [--json]`: many agents
 at once, each in a session of its own, search and call through `pegboard serve` on loopback.
 
 The board has the 2,000 tools of one live MCP server, which repeats the text of a call. Each round

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.scale [--tools 10000 100000] [--encoder E] [--engine N]
+"""`python -m benchmarks scale [--tools 10000 100000] [--encoder E] [--engine N]
 [--folder F] [--json]`: what builds of a large catalog cost by step, and how its board is then read,
 beside plain lancedb.
 
@@ -19,6 +19,7 @@ tools, half requests of people.
 
 import json
 import os
+import random
 import resource
 import shutil
 import statistics
@@ -31,7 +32,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.performance.incremental import AGENT_TOOLS, changed, make_tool
 from benchmarks.performance.shared import parser_of, print_rows, requests, seconds_of
 
 PROJECT = """
@@ -59,6 +59,85 @@ K = 10
 NEAR = 1e-4
 """Cosines that differ by less are equal: search rounds them, and texts may be equal."""
 MODULE = "benchmarks.performance.scale"
+AGENT_TOOLS = 20
+
+
+def _words(text: str) -> list[str]:
+    return text.split()
+
+
+VERBS = _words("""
+    list get create update delete search export import merge approve archive assign cancel
+    check compare convert
+""")
+THINGS = _words("""
+    invoice order customer ticket branch commit report calendar meeting flight hotel parcel
+    contract salary device sensor bucket cluster certificate database backup policy budget
+    campaign recipe playlist patient prescription translation forecast exchange rate
+    vulnerability pipeline deployment warehouse supplier
+""")
+FIELDS = _words("""
+    id name status owner date amount currency language region query limit page format
+    priority comment tags
+""")
+QUALITIES = _words("""
+    monthly overdue regional internal shared encrypted archived draft recurring public
+    pending external
+""")
+SENTENCES = (
+    "{Verb}s {quality} {thing}s of a {other}.",
+    "Use it when the {other} is known and the {thing} is {quality}.",
+    "The result is ordered by {field} and has at most {number} entries.",
+    "It needs the right to {verb} a {thing}; without it nothing is returned.",
+    "A {quality} {other} is left out unless {field} is given.",
+)
+
+
+def make_tool(seed: int, edition: int = 0) -> dict[str, Any]:
+    """A plausible tool: always the same for the same number and edition."""
+    rng = random.Random(f"{seed}-{edition}")
+    verb, thing = rng.choice(VERBS), rng.choice(THINGS)
+
+    def text(pattern: str) -> str:
+        return pattern.format(
+            Verb=verb.capitalize(),
+            verb=verb,
+            thing=thing,
+            other=rng.choice(THINGS),
+            quality=rng.choice(QUALITIES),
+            field=rng.choice(FIELDS),
+            number=rng.randint(5, 5000),
+        )
+
+    fields = rng.sample(FIELDS, rng.randint(1, 5))
+    properties = {
+        name: {
+            "type": "string",
+            "description": f"the {name} of the {rng.choice(QUALITIES)} {rng.choice(THINGS)}",
+        }
+        for name in fields
+    }
+    return {
+        "name": f"{VERBS[seed % len(VERBS)]}_{THINGS[seed % len(THINGS)]}_{seed}",
+        "description": " ".join(
+            text(pattern) for pattern in rng.sample(SENTENCES, rng.randint(2, 4))
+        ),
+        "inputSchema": {"type": "object", "properties": properties, "required": fields[:1]},
+    }
+
+
+def changed(tools: dict[int, int], share: float) -> dict[int, int]:
+    """The same tools with a share of them changed, added and taken away."""
+    rng = random.Random(f"change {sum(tools.values())}")
+    count = max(4, round(len(tools) * share))
+    touched = rng.sample(sorted(tools), count)
+    after = dict(tools)
+    for seed in touched[: count // 2]:
+        after[seed] += 1
+    for seed in touched[count // 2 : count // 2 + count // 4]:
+        del after[seed]
+    first = max(tools) + 1
+    return after | dict.fromkeys(range(first, first + count - count // 2 - count // 4), 0)
 
 
 class Meter:

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.search [--rows 1000 10000 100000] [--json]`: time of a search.
+"""`python -m benchmarks search [--rows 1000 10000 100000] [--json]`: time of a search.
 
 A board of synthetic tools (384 dimensions, 40 words each, frequent and rare ones) is searched by
 vector, by text and by both: by `pegboard` in memory, by `pegboard` through Lance, and by `lancedb`

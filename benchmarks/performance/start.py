@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.start [--rounds 5] [--json]`: what starts and small jobs cost.
+"""`python -m benchmarks start [--rounds 5] [--json]`: what starts and small jobs cost.
 
     build      a warm small `pegboard build`, which runs directly, against `pegboard build
                --prefect`, for which Prefect starts a server

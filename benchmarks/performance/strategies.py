@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.strategies [--rows 10000] [--json]`: time of each strategy.
+"""`python -m benchmarks strategies [--rows 10000] [--json]`: time of each strategy.
 
 A board of synthetic tools (see `boards`) with three dependencies each gets requests of three
 clauses, all different, by the embedded encoder, without an LLM. Strategies take turns, so that

@@ -1,4 +1,4 @@
-"""`python -m benchmarks.performance.threads [--rows 1200] [--json]`: requests by many at once.
+"""`python -m benchmarks threads [--rows 1200] [--json]`: requests by many at once.
 
 A board of synthetic tools (see `boards`), searched in memory by threads that share it: by a ready
 vector, and by `find` for requests in words, all different, which the embedded encoder encodes.
@@ -20,12 +20,12 @@ import numpy as np
 
 import pegboard
 from benchmarks.performance.boards import DIMENSIONS, synthetic_board
-from benchmarks.performance.service_app import K, plain_search
 from benchmarks.performance.shared import parser_of, print_rows, requests
 from pegboard.encoders import load_encoder
 from tasks.settings.configuration import DEFAULT_ENCODER
 
 TASKS = 50
+K = 5
 
 
 def vectors(number: int) -> Iterator[Any]:
@@ -34,6 +34,25 @@ def vectors(number: int) -> Iterator[Any]:
     while True:
         vector = dice.normal(size=DIMENSIONS).astype(np.float32)
         yield vector / np.linalg.norm(vector)
+
+
+def plain_search(uri: str, encoder: Any) -> Callable[[Any], object]:
+    """A search of the board's vectors by LanceDB alone, for a vector or a request in words."""
+    import lancedb
+
+    table = lancedb.connect(f"{uri}/tables").open_table("emb_full")
+
+    def search(query: Any) -> object:
+        vector = encoder.encode([query])[0] if isinstance(query, str) else query
+        return (
+            table.search(vector, vector_column_name="vector")
+            .distance_type("cosine")
+            .select(["tool", "_distance"])
+            .limit(K)
+            .to_list()
+        )
+
+    return search
 
 
 def by_threads(

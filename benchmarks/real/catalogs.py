@@ -74,7 +74,7 @@ def load(path: Path) -> Benchmark:
     fetched = [one for one in CATALOGS if one.modules or one.path(folder).is_file()]
     if not any(one.package or one.file for one in fetched):
         raise ConfigurationError(
-            f"{folder} holds no real catalog. Fetch them: python -m benchmarks.real.fetch {folder}"
+            f"{folder} holds no real catalog. Fetch them: python -m benchmarks fetch {folder}"
         )
     boards: list[BenchmarkBoard] = []
     query_sets: list[QuerySet] = []

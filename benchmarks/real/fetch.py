@@ -1,6 +1,6 @@
 """Fetch the real catalogs into a folder: OpenAPI documents from npm, and live MCP servers' lists.
 
-    python -m benchmarks.real.fetch DIR [NAME]...
+    python -m benchmarks fetch DIR [NAME]...
 
 Needs npm, npx and uvx, and the npm and Python registries; what is there already stays."""
 
@@ -42,7 +42,7 @@ KEYS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Fetch what is missing; the exit status is 1 if something could not be fetched."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.real.fetch", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks fetch", description=__doc__)
     parser.add_argument("folder", type=Path, metavar="DIR")
     names = [catalog.name for catalog in CATALOGS if not catalog.modules]
     parser.add_argument("names", nargs="*", metavar="NAME", choices=[*names, []])

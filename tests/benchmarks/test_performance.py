@@ -3,37 +3,31 @@
 import importlib
 import os
 import pkgutil
-import subprocess
 import sys
 
 import pytest
 
+from benchmarks import __main__ as benchmarks
 from benchmarks import performance
-from benchmarks.performance import boards, data, llm, start
+from benchmarks.performance import boards, data, start
 from tasks.maintain import IndexSizes
 
-SHARED = {"service_app", "gateway_upstream", "boards", "data", "shared"}
+SHARED = {"gateway_upstream", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
-    "incremental": "--tools 200 --change 0.1",
-    "llm": "",
     "scale": "--tools 60",
     "search": "--rows 300 --repeats 1",
     "start": "--rounds 0",
     "strategies": "--rows 300 --repeats 1",
-    "service": "--rows 300 --clients 3 --rounds 1",
     "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",
 }
 ON_PUBLIC_DATA = {
     "abstention": "--limit 40 --only livemcpbench ultratool",
     "dependencies": "",
-    "filter": "",
 }
-MARKS = {"start": pytest.mark.prefect} | dict.fromkeys(
-    ("gateway", "incremental", "scale", "service"), pytest.mark.slow
-)
+MARKS = {"start": pytest.mark.prefect} | dict.fromkeys(("gateway", "scale"), pytest.mark.slow)
 """Those that start processes take seconds each."""
 ROWS = 80
 
@@ -53,21 +47,22 @@ def call(monkeypatch, capsys):
 def test_every_benchmark_is_called_here():
     modules = {module.name for module in pkgutil.iter_modules(performance.__path__)}
 
-    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA, "formats"}
+    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA}
+    assert {*TINY, *ON_PUBLIC_DATA} == benchmarks.PROGRAMS.keys() - benchmarks.MODULES
 
 
-def test_tokens_of_definitions_are_counted_for_a_board(board_uri):
-    # In a process of its own: the benchmark of LLM calls has to load LiteLLM itself.
-    command = [sys.executable, "-m", "benchmarks.performance.formats", board_uri]
+@pytest.mark.parametrize("name", benchmarks.MODULES)
+def test_every_other_program_is_started_by_its_name(name, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["benchmarks", name, "--help"])
 
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    with pytest.raises(SystemExit) as exit_:
+        benchmarks.main()
 
-    assert [line.split(" | ")[1] for line in printed.splitlines()[2:]] == ["14"]
+    assert (exit_.value.code, "usage:" in capsys.readouterr().out) == (0, True)
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
 def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
-    monkeypatch.setattr(llm, "CALLS", 3)
     monkeypatch.setattr(start, "TEXTS", 10)
     # Few rows, and indices as for many.
     monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
@@ -85,10 +80,7 @@ def test_a_benchmark_on_public_data_runs_to_its_end(name, call, monkeypatch):
     if not data.BENCHMARKS.is_dir():
         pytest.skip(f"the benchmarks are not at {data.BENCHMARKS}")
     module = importlib.import_module(f"benchmarks.performance.{name}")
-    for reader in ("lines", "requests_of", "_pairs"):
-        if read := getattr(module, reader, None):
-            monkeypatch.setattr(module, reader, lambda file, read=read: read(file)[:ROWS])
-    if hasattr(module, "bench_cost"):
-        monkeypatch.setattr(module, "bench_cost", lambda tools, questions: None)
+    if read := getattr(module, "lines", None):
+        monkeypatch.setattr(module, "lines", lambda file: read(file)[:ROWS])
 
     assert call(name, ON_PUBLIC_DATA[name]).strip()
