@@ -19,7 +19,7 @@ result with [examples] queries = "examples.jsonl", except for requests that are 
 
 def register_examples(subparsers: Subparsers) -> None:
     """Add the command `examples`."""
-    from pegboard.evaluation.usage import MIN_CLIENTS, MIN_SESSIONS, PER_TOOL
+    from pegboard.evaluation.usage import MIN_CLIENTS
 
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "examples",
@@ -33,14 +33,14 @@ def register_examples(subparsers: Subparsers) -> None:
     parser.add_argument("log", metavar="LOG", help="the request log of `pegboard serve`")
     parser.add_argument("-o", "--out", metavar="FILE", help="write to a file instead of stdout")
     parser.add_argument("--add", action="store_true", help="keep the examples that FILE has")
-    for name, default, meaning in (
-        ("--min-clients", MIN_CLIENTS, "different clients behind each example"),
-        ("--min-sessions", MIN_SESSIONS, "different sessions behind each example"),
-        ("--per-tool", PER_TOOL, "most examples of one tool"),
-    ):
-        parser.add_argument(
-            name, type=int, default=default, metavar="N", help=f"{meaning} (default: {default})"
-        )
+    parser.add_argument(
+        "--min-clients",
+        type=int,
+        default=MIN_CLIENTS,
+        metavar="N",
+        help=f"different clients behind each example and each of its words (default: "
+        f"{MIN_CLIENTS})",
+    )
     parser.set_defaults(run=_examples)
 
 
@@ -48,19 +48,12 @@ def _examples(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import read_queries, write_queries
     from pegboard.evaluation.usage import learn, read_usage
 
-    if min(options.min_clients, options.min_sessions, options.per_tool) < 1:
-        raise ConfigurationError(
-            "--min-clients, --min-sessions and --per-tool: expected 1 or more."
-        )
+    if options.min_clients < 1:
+        raise ConfigurationError(f"--min-clients: expected 1 or more (got {options.min_clients}).")
     if options.add and not options.out:
         raise ConfigurationError("--add keeps the examples of a file: name it with -o FILE.")
     usage = read_usage(Path(options.log))
-    learned = learn(
-        usage,
-        min_clients=options.min_clients,
-        min_sessions=options.min_sessions,
-        per_tool=options.per_tool,
-    )
+    learned = learn(usage, options.min_clients)
     existing = read_queries(options.out) if options.add and Path(options.out).exists() else []
     queries = list(
         {(query.query, query.tools): query for query in (*existing, *learned.examples)}.values()

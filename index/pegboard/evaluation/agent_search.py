@@ -8,6 +8,7 @@ contains it.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product, starmap
 from typing import Any
 
 from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
@@ -15,6 +16,17 @@ from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, Effort, QueryResult, RetrievedTool, System
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents, search_entities
 from pegboard.retrieval.rules.clauses import split_clauses
+
+SEARCHED = {
+    "agents": "by their own descriptions",
+    "tools": "by their tools",
+    "both": "by both in one space",
+}
+TEXTS = {
+    "": "",
+    "steps": ", all steps as one request",
+    "clauses": ", the request and its clauses",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,17 +53,7 @@ class AgentStrategy:
     @property
     def description(self) -> str:
         """What it does, in words."""
-        searched = {
-            "agents": "by their own descriptions",
-            "tools": "by their tools",
-            "both": "by both in one space",
-        }
-        texts = {
-            "": "",
-            "steps": ", all steps as one request",
-            "clauses": ", the request and its clauses",
-        }
-        return f"agents: {searched[self.searched]}{texts[self.texts]}"
+        return f"agents: {SEARCHED[self.searched]}{TEXTS[self.texts]}"
 
     def fits(self, queries: Sequence[GoldenQuery]) -> bool:
         """Whether it differs from the whole request: steps and clauses are of whole questions."""
@@ -59,11 +61,7 @@ class AgentStrategy:
 
 
 AGENT_STRATEGIES = (
-    *(
-        AgentStrategy(searched, mode)
-        for searched in ("agents", "tools", "both")
-        for mode in ("text", "vector", "hybrid")
-    ),
+    *starmap(AgentStrategy, product(SEARCHED, ("text", "vector", "hybrid"))),
     *(
         AgentStrategy("both", mode, texts)
         for texts in ("steps", "clauses")

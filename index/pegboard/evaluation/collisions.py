@@ -22,17 +22,8 @@ if TYPE_CHECKING:
 
 READ_AT_ONCE = 1_000
 """Tools that one condition names."""
-NO_PAIR = -2.0
-"""Below every cosine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Collision:
-    """Two tools, by their ids, and the cosine of their closest vectors."""
-
-    first: str
-    second: str
-    cosine: float
+SHOWN = 200
+"""Pairs that are listed; all are counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +32,14 @@ class Collisions:
 
     Attributes:
         tools: how many tools the index has.
-        pairs: the closest, highest first; at most `shown`.
+        pairs: the closest, two ids and a cosine, highest first; at most `SHOWN`.
         total: how many pairs there are in all.
         colliding: the ids of all tools that are in such a pair.
     """
 
     least: float
     tools: int
-    pairs: tuple[Collision, ...]
+    pairs: tuple[tuple[str, str, float], ...]
     total: int
     colliding: frozenset[str] = frozenset()
 
@@ -67,8 +58,8 @@ class Collisions:
             "density": self.density,
             "colliding": len(self.colliding),
             "pairs": [
-                {"first": pair.first, "second": pair.second, "cosine": pair.cosine}
-                for pair in self.pairs
+                {"first": first, "second": second, "cosine": cosine}
+                for first, second, cosine in self.pairs
             ],
         }
 
@@ -78,35 +69,47 @@ def collisions(
     index: str | None = None,
     *,
     least: float = 0.9,
-    shown: int = 200,
     block_scores: int = BLOCK_SCORES,
 ) -> Collisions:
     """The pairs of tools of an index whose vectors lie `least` or closer.
+
+    Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and
+    with six vectors each minutes.
 
     Args:
         index: the release's default if None.
         least: a cosine above 0, at most 1; cosines are rounded to five digits, as those of a
             search.
-        shown: pairs that are listed; all are counted.
         block_scores: how many cosines are held at once, 4 bytes each.
 
-    Every pair is looked at, block by block: 20,000 tools with one vector each take seconds, and
-    with six vectors each minutes.
-
     Raises:
-        ConfigurationError: `least` or `shown` is out of range.
+        ConfigurationError: `least` is out of range.
         BoardNotFound: the release has no such index.
     """
-    if not 0 < least <= 1 or shown < 0:
-        raise ConfigurationError(
-            f"Invalid bounds of collisions: expected a cosine above 0, at most 1 (got {least!r}), "
-            f"and a number of pairs, 0 or more (got {shown!r})."
-        )
+    import numpy as np
+
+    if not 0 < least <= 1:
+        raise ConfigurationError(f"Expected a cosine above 0, at most 1 (got {least!r}).")
     ids, starts, matrix = tool_vectors(loaded, loaded.index_name(index))
-    pairs = _Pairs(len(ids), shown)
+    total, colliding = 0, np.zeros(len(ids), np.bool_)
+    values, places = np.empty(0), np.empty((0, 2), np.int64)
     for at, cosines in group_cosines(matrix, starts, block_scores=block_scores):
-        pairs.add(cosines, at, least)
-    return pairs.result(ids, least)
+        rows, columns = np.nonzero(cosines >= least - 10.0**-COSINE_DIGITS)
+        near = np.round(cosines[rows, columns].astype(np.float64), COSINE_DIGITS)
+        # Without a tool beside itself, and without each pair a second time.
+        chosen = (near >= least) & (columns > rows)
+        found = np.stack([rows[chosen], columns[chosen]], axis=1) + at
+        total += len(found)
+        colliding[found.ravel()] = True
+        values, places = np.append(values, near[chosen]), np.concatenate([places, found])
+        order = np.lexsort((places[:, 1], places[:, 0], -values))[:SHOWN]
+        values, places = values[order], places[order]
+    pairs = tuple(
+        (ids[first], ids[second], cosine)
+        for cosine, (first, second) in zip(values.tolist(), places.tolist(), strict=True)
+    )
+    alike = frozenset(ids[place] for place in np.flatnonzero(colliding).tolist())
+    return Collisions(least, len(ids), pairs, total, alike)
 
 
 def tool_vectors(
@@ -143,58 +146,3 @@ def _vector_rows(index: MemoryIndex | LanceIndex, chosen: Sequence[str] | None) 
     parts = (chosen[at : at + READ_AT_ONCE] for at in range(0, len(chosen), READ_AT_ONCE))
     wheres = (f"tool IN ({sql_literals(part) or 'NULL'})" for part in parts)
     return pa.concat_tables([index.table.read(columns, where) for where in wheres])
-
-
-class _Pairs:
-    """The closest pairs so far, how many there are, and which tools are in one."""
-
-    def __init__(self, tools: int, shown: int) -> None:
-        import numpy as np
-
-        self._shown = shown
-        self._total = 0
-        self._colliding = np.zeros(tools, np.bool_)
-        self._values = np.empty(0)
-        self._places = np.empty((0, 2), np.int64)
-
-    def add(self, cosines: "NDArray[np.float32]", at: int, least: float) -> None:
-        """Take the cosines of some tools, from number `at` on, with themselves and all that follow:
-        shape (some, following).
-        """
-        import numpy as np
-
-        some = len(cosines)
-        cosines[:, :some][np.tril_indices(some)] = (
-            NO_PAIR  # a tool with itself, and each pair a second time
-        )
-        near = np.flatnonzero(cosines >= least - 10.0**-COSINE_DIGITS)
-        values = np.round(cosines.ravel()[near].astype(np.float64), COSINE_DIGITS)
-        enough = values >= least
-        near, values = near[enough], values[enough]
-        places = np.stack(np.divmod(near, cosines.shape[1]), axis=1) + at
-        self._total += len(values)
-        self._colliding[places.ravel()] = True
-        self._keep(np.concatenate([self._values, values]), np.concatenate([self._places, places]))
-
-    def _keep(self, values: "NDArray[np.float64]", places: "NDArray[np.int64]") -> None:
-        import numpy as np
-
-        if len(values) > self._shown > 0:
-            high = (
-                values >= np.partition(values, len(values) - self._shown)[len(values) - self._shown]
-            )
-            values, places = values[high], places[high]
-        order = np.lexsort((places[:, 1], places[:, 0], -values))[: self._shown]
-        self._values, self._places = values[order], places[order]
-
-    def result(self, ids: list[str], least: float) -> Collisions:
-        import numpy as np
-
-        pairs = tuple(
-            Collision(ids[first], ids[second], cosine)
-            for cosine, (first, second) in zip(
-                self._values.tolist(), self._places.tolist(), strict=True
-            )
-        )
-        colliding = frozenset(ids[place] for place in np.flatnonzero(self._colliding).tolist())
-        return Collisions(least, len(ids), pairs, self._total, colliding)

@@ -75,36 +75,32 @@ def dependency_account(
     hits = replace(system, strategy=searched).search(
         [result.query for result in results], part.initial
     )
-    by_search: list[float] = []
-    with_added: list[float] = []
-    discovered: list[int] = []
-    measured: list[float] = []
+    values: dict[str, list[float]] = {name: [] for name in ("search", "added", "tools", "measured")}
     errors: Counter[str] = Counter(dict.fromkeys(ERRORS, 0))
     for result, found in zip(results, hits, strict=True):
         top = [tool.id for tool in found.retrieved]
         tools = _expanded(system.searcher, part, top)
         returned = [tool.id for tool in result.retrieved[:final]]
-        by_search.append(_recall(result.needed, top))
-        with_added.append(_recall(result.needed, tools))
-        discovered.append(len(tools))
-        measured.append(_recall(result.needed, returned))
-        if measured[-1] < 1:
+        by_search, measured = _recall(result.needed, top), _recall(result.needed, returned)
+        values["search"].append(by_search)
+        values["added"].append(_recall(result.needed, tools) - by_search)
+        values["tools"].append(len(tools))
+        values["measured"].append(measured)
+        if measured < 1:
             errors[_error(result, top, tools, returned)] += 1
-    count = len(results)
-    vector, everything = sum(by_search) / count, sum(with_added) / count
-    number = sum(discovered) / count
+    search, added, discovered, reached = (sum(own) / len(results) for own in values.values())
     return DependencyAccount(
         strategy=system.strategy_name,
         index=system.index_name,
         k=part.initial,
         d=part.limit,
         final=final,
-        queries=count,
-        by_search=vector,
-        added=everything - vector,
-        discovered=number,
-        expected=vector + (everything - vector) * min(1.0, final / number if number else 1.0),
-        measured=sum(measured) / count,
+        queries=len(results),
+        by_search=search,
+        added=added,
+        discovered=discovered,
+        expected=search + added * min(1.0, final / discovered if discovered else 1.0),
+        measured=reached,
         errors=dict(errors),
     )
 

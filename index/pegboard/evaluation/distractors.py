@@ -50,11 +50,8 @@ def noises(
     if there is none, or for a negative count.
     """
     levels, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
-    if (
-        (not levels and not whole)
-        or any(count < 0 for count in levels)
-        or (any(levels) and not ways)
-    ):
+    some = bool(levels) or whole
+    if not some or any(count < 0 for count in levels) or (any(levels) and not ways):
         raise ConfigurationError(
             f"The noise is {levels} of {ways}; expected numbers of distractors for each right "
             f"tool, 0 or more, and random or nearest."
@@ -89,9 +86,8 @@ class Distractors:
         if noise.kind == "all":
             return frozenset(self._ids)
         if noise.kind == "random":
-            return frozenset(
-                (*right, *self._drawn(query, frozenset(right))[: noise.count * len(right)])
-            )
+            drawn = self._drawn(query, frozenset(right))
+            return frozenset((*right, *drawn[: noise.count * len(right)]))
         if noise.kind == "nearest":
             near = (self._nearest(tool, frozenset(right))[: noise.count] for tool in right)
             return frozenset(right).union(*near)
@@ -100,13 +96,10 @@ class Distractors:
     def _drawn(self, query: str, right: frozenset[str]) -> list[str]:
         import numpy as np
 
-        count = (self._most + 1) * len(right)
-        order = np.random.default_rng([self._seed, crc32(query.encode())]).permutation(
-            len(self._ids)
-        )
-        return [
-            tool for tool in (self._ids[at] for at in order[:count].tolist()) if tool not in right
-        ]
+        dice = np.random.default_rng([self._seed, crc32(query.encode())])
+        order = dice.permutation(len(self._ids))[: (self._most + 1) * len(right)]
+        drawn = [self._ids[at] for at in order.tolist()]
+        return [tool for tool in drawn if tool not in right]
 
     def _nearest(self, tool: str, right: frozenset[str]) -> list[str]:
         import numpy as np
@@ -116,13 +109,11 @@ class Distractors:
             at = self._places.get(tool)
             if at is None:
                 return []
-            best = cosines_with_group(matrix, starts, at)
-            order = np.argsort(
-                -np.round(best.astype(np.float64), COSINE_DIGITS), kind="stable"
-            )  # equals by their ids
-            self._near[tool] = [
-                ids[other] for other in order[: self._most + BEYOND].tolist() if other != at
-            ]
+            cosines = cosines_with_group(matrix, starts, at).astype(np.float64)
+            # Equals by their ids.
+            order = np.argsort(-np.round(cosines, COSINE_DIGITS), kind="stable")
+            nearest = order[: self._most + BEYOND].tolist()
+            self._near[tool] = [ids[other] for other in nearest if other != at]
         # A query's other right tools are no distractors, however near they are.
         return [near for near in self._near[tool] if near not in right]
 

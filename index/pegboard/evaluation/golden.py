@@ -11,7 +11,7 @@ the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where i
 logs, examples, generated); `by`, the model that wrote a generated one."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, cast, get_args
@@ -235,34 +235,14 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
         yield f"expected a JSON object, got {json.dumps(value)[:60]}"
         return
     row = cast("dict[str, Any]", value)
-    if not _is_text(row.get("query")):
-        yield f"query: expected a text (got {row.get('query')!r:.60})"
-    if answerable and not _is_tools(row.get("tools")):
-        yield f"tools: expected a list of names or ids (got {row.get('tools')!r:.60})"
-    if not answerable and row.get("tools"):
-        yield f"tools: expected none for a query that no tool answers (got {row['tools']!r:.60})"
-    if not _is_texts(row.get("steps", [])):
-        yield f"steps: expected a list of texts (got {row['steps']!r:.60})"
-    for name in ("kind", "id", "by"):
-        if name in row and not _is_text(row[name]):
-            yield f"{name}: expected a text (got {row[name]!r:.60})"
-    if "origin" in row and row["origin"] not in get_args(Origin):
-        yield f"origin: expected one of {', '.join(get_args(Origin))} (got {row['origin']!r:.60})"
-    history: Any = row.get("history", [])
-    if not (
-        isinstance(history, list)
-        and all(_is_message(message) for message in cast("list[Any]", history))
-    ):
-        yield (
-            f'history: expected messages such as {{"role": "user", "content": "hello"}} (got '
-            f"{history!r:.60})"
-        )
-    calls: Any = row.get("calls", [])
-    if not (isinstance(calls, list) and all(_is_call(call) for call in cast("list[Any]", calls))):
-        yield (
-            f'calls: expected calls such as {{"tool": "convert", "arguments": {{"amount": '
-            f"30}}}} (got {calls!r:.60})"
-        )
+    for name, (valid, expected) in CHECKS.items():
+        if (name in row or name == "query") and not valid(row.get(name)):
+            yield f"{name}: expected {expected} (got {row.get(name)!r:.60})"
+    tools = row.get("tools")
+    if answerable and not (tools and _all(tools, lambda tool: _is_text(tool) or _texts(tool))):
+        yield f"tools: expected a list of names or ids (got {tools!r:.60})"
+    if not answerable and tools:
+        yield f"tools: expected none for a query that no tool answers (got {tools!r:.60})"
     for other in sorted(row.keys() - set(FIELDS)):
         yield f"{other}: there is no such field"
 
@@ -271,33 +251,43 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
-def _is_texts(value: Any) -> bool:
-    return isinstance(value, list) and all(_is_text(text) for text in cast("list[Any]", value))
+def _all(value: Any, valid: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(valid, cast("list[Any]", value)))
 
 
-def _is_tools(value: Any) -> bool:
-    return (
-        isinstance(value, list)
-        and bool(cast("list[Any]", value))
-        and all(_is_text(tool) or (tool and _is_texts(tool)) for tool in cast("list[Any]", value))
-    )
+def _texts(value: Any) -> bool:
+    return bool(value) and _all(value, _is_text)
 
 
 def _is_call(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    call = cast("dict[str, Any]", value)
     return (
-        call.keys() <= {"tool", "arguments"}
-        and _is_text(call.get("tool"))
-        and isinstance(call.get("arguments", {}), dict)
+        isinstance(value, dict)
+        and value.keys() <= {"tool", "arguments"}
+        and _is_text(value.get("tool"))
+        and isinstance(value.get("arguments", {}), dict)
     )
 
 
 def _is_message(value: Any) -> bool:
-    if not isinstance(value, dict):
-        return False
-    message = cast("dict[str, Any]", value)
-    return message.get("role") in ("system", "user", "assistant") and isinstance(
-        message.get("content"), str
+    return (
+        isinstance(value, dict)
+        and value.get("role") in ("system", "user", "assistant")
+        and isinstance(value.get("content"), str)
     )
+
+
+CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "query": (_is_text, "a text"),
+    "steps": (lambda value: _all(value, _is_text), "a list of texts"),
+    **dict.fromkeys(("kind", "id", "by"), (_is_text, "a text")),
+    "origin": (lambda value: value in get_args(Origin), f"one of {', '.join(get_args(Origin))}"),
+    "history": (
+        lambda value: _all(value, _is_message),
+        'messages such as {"role": "user", "content": "hello"}',
+    ),
+    "calls": (
+        lambda value: _all(value, _is_call),
+        'calls such as {"tool": "convert", "arguments": {"amount": 30}}',
+    ),
+}
+"""For each field but `tools` whether a value is valid, and what is expected."""

@@ -22,8 +22,11 @@ from pegboard.search.text import query_words
 from pegboard.secret_values import HIDDEN
 
 MIN_CLIENTS = 2
+"""Different clients behind each example."""
 MIN_SESSIONS = 3
+"""Different sessions behind each example."""
 PER_TOOL = 5
+"""The most examples of one tool."""
 SIMILAR = 0.5
 """Jaccard similarity of the words of two requests from which on they mean the same."""
 REPEATED = 0.8
@@ -111,45 +114,35 @@ def read_usage(log: Path) -> Usage:
     return usage
 
 
-def learn(
-    usage: Usage,
-    *,
-    min_clients: int = MIN_CLIENTS,
-    min_sessions: int = MIN_SESSIONS,
-    per_tool: int = PER_TOOL,
-) -> Learned:
+def learn(usage: Usage, min_clients: int = MIN_CLIENTS) -> Learned:
     """Return the requests that are examples of their tools, the best supported first.
 
     Args:
         min_clients: different clients with a similar request for the tool, and with each word.
-        min_sessions: different sessions with a similar request for the tool.
-        per_tool: the most examples of one tool.
     """
     requests = _requests(usage.uses)
-    called = Counter({key: len(request.sessions) for key, request in requests.items()})
     of_request: Counter[Words] = Counter()
-    for (words, _), sessions in called.items():
-        of_request[words] += sessions
+    for request in requests:
+        of_request[request.words] += len(request.sessions)
     by_tool: dict[str, list[_Request]] = {}
     other = 0
-    for (words, tool), request in requests.items():
-        if 2 * called[words, tool] > of_request[words]:
-            by_tool.setdefault(tool, []).append(request)
+    for request in requests:
+        if 2 * len(request.sessions) > of_request[request.words]:
+            by_tool.setdefault(request.tool, []).append(request)
         else:
             other += 1
     common = {word for word, own in usage.word_clients.items() if len(own) >= min_clients}
     examples: list[GoldenQuery] = []
     few = private = 0
     for tool in sorted(by_tool):
+        supported = _supported(by_tool[tool], min_clients)
+        public = [one for one in supported if one.words <= common and _is_public(one.query)]
+        few += min(len(by_tool[tool]), MAX_COMPARED) - len(supported)
+        private += len(supported) - len(public)
         taken: list[Words] = []
-        for request in _by_support(by_tool[tool], min_clients, min_sessions):
-            if request is None:
-                few += 1
-            elif not request.words <= common or not _is_public(request.query):
-                private += 1
-            elif len(taken) < per_tool and all(
-                _similarity(request.words, words) < REPEATED for words in taken
-            ):
+        for request in public:
+            new = all(_similarity(request.words, words) < REPEATED for words in taken)
+            if new and len(taken) < PER_TOOL:
                 taken.append(request.words)
                 examples.append(GoldenQuery(request.query, (tool,), origin="logs"))
     return Learned(tuple(examples), few, private, other)
@@ -160,29 +153,26 @@ class _Request:
     """The uses of one tool after requests with the same words."""
 
     query: str
+    tool: str
     words: Words
     clients: set[str] = field(default_factory=set[str])
     sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
 
-def _requests(uses: Iterable[Use]) -> dict[tuple[Words, str], _Request]:
+def _requests(uses: Iterable[Use]) -> list[_Request]:
     requests: dict[tuple[Words, str], _Request] = {}
     for use in uses:
         words = frozenset(query_words(use.query))
         if not words or len(use.query) > MAX_CHARACTERS:
             continue
-        request = requests.setdefault((words, use.tool), _Request(use.query, words))
+        request = requests.setdefault((words, use.tool), _Request(use.query, use.tool, words))
         request.clients.add(use.client)
         request.sessions.add((use.client, use.session))
-    return requests
+    return list(requests.values())
 
 
-def _by_support(
-    requests: Sequence[_Request], min_clients: int, min_sessions: int
-) -> Iterator[_Request | None]:
-    """Yield the requests that similar ones support, those of most clients first; None for each
-    other.
-    """
+def _supported(requests: Sequence[_Request], min_clients: int) -> list[_Request]:
+    """The requests that similar ones of enough clients and sessions support, the best first."""
     frequent = sorted(requests, key=lambda request: (-len(request.sessions), request.query))
     supported: list[tuple[int, int, _Request]] = []
     for request in frequent[:MAX_COMPARED]:
@@ -191,12 +181,10 @@ def _by_support(
             if _similarity(request.words, other.words) >= SIMILAR:
                 clients |= other.clients
                 sessions |= other.sessions
-        if len(clients) >= min_clients and len(sessions) >= min_sessions:
+        if len(clients) >= min_clients and len(sessions) >= MIN_SESSIONS:
             supported.append((len(clients), len(sessions), request))
-        else:
-            yield None
     supported.sort(key=lambda row: (-row[0], -row[1], row[2].query))
-    yield from (request for _, _, request in supported)
+    return [request for _, _, request in supported]
 
 
 def _similarity(one: Words, other: Words) -> float:

@@ -23,11 +23,8 @@ def by_hand(release, index, least):
 
 
 def by_pair(result):
-    def order(pair):
-        return -pair.cosine, pair.first, pair.second
-
-    assert [*result.pairs] == sorted(result.pairs, key=order)
-    return {(pair.first, pair.second): pair.cosine for pair in result.pairs}
+    assert [*result.pairs] == sorted(result.pairs, key=lambda pair: (-pair[2], *pair[:2]))
+    return {(first, second): cosine for first, second, cosine in result.pairs}
 
 
 @pytest.mark.parametrize("index", ["full", "fine"])
@@ -46,13 +43,15 @@ def test_every_pair_is_found_once_by_its_closest_rows(board_uri, index, least, b
     assert result.colliding == {tool for pair in expected for tool in pair}
 
 
-def test_only_so_many_are_listed_but_all_are_counted(board_uri):
+def test_only_so_many_are_listed_but_all_are_counted(board_uri, monkeypatch):
     release = loaded(board_uri)
     every = collisions(release, least=0.1)
+    monkeypatch.setattr("pegboard.evaluation.collisions.SHOWN", 3)
 
-    assert collisions(release, least=0.1, shown=3).pairs == every.pairs[:3]
-    none = collisions(release, least=0.1, shown=0)
-    assert (none.pairs, none.total, none.colliding) == ((), every.total, every.colliding)
+    few = collisions(release, least=0.1, block_scores=40)
+
+    assert [pair[:2] for pair in few.pairs] == [pair[:2] for pair in every.pairs[:3]]
+    assert (few.total, few.colliding) == (every.total, every.colliding)
 
 
 def test_an_index_that_is_too_large_for_memory_has_the_same_pairs(board_uri):
@@ -90,8 +89,8 @@ def test_a_single_tool_collides_with_none(workshop, hashing):
 
 
 def test_invalid_bounds_and_unknown_indexes_are_refused(board_uri):
-    for least, shown in ((0.0, 1), (1.5, 1), (0.5, -1)):
-        with pytest.raises(ConfigurationError, match="expected a cosine above 0"):
-            collisions(loaded(board_uri), least=least, shown=shown)
+    for least in (0.0, 1.5):
+        with pytest.raises(ConfigurationError, match="Expected a cosine above 0"):
+            collisions(loaded(board_uri), least=least)
     with pytest.raises(BoardNotFound, match="It has: fine, full"):
         collisions(loaded(board_uri), "none")
