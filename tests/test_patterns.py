@@ -36,7 +36,7 @@ UNNAMED = {
     "catalogs.shared.yaml_json: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
     "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
-    "pegboard.retrieval.rules.clause_tokens: re.compile(closing)": "its results are",
+    "pegboard.retrieval.rules.clause_reading: re.compile(closing)": "its results are",
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",
     "tasks.safety.patterns: re.compile(bounded(text))": "its results are",
 }

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegboard.opening import open_board as open
     from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
-    from pegboard.retrieval.results import AgentHit, AgentResult, FindResult
+    from pegboard.retrieval.found import AgentHit, AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
     from pegboard.store.follower import BoardStatus
     from pegboard.store.releases import Channel, Release, ReleaseStore

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.llm import Message
-    from pegboard.retrieval.results import AgentResult, FindResult
+    from pegboard.retrieval.found import AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
 
 

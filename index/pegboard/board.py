@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.llm import Completer, Message
     from pegboard.retrieval.find import FindArguments
+    from pegboard.retrieval.found import AgentResult, FindResult
     from pegboard.retrieval.llm.caller import LlmCaller
-    from pegboard.retrieval.results import AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
 
 Value = TypeVar("Value")

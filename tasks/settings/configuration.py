@@ -22,7 +22,7 @@ from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
-from tasks.settings.prompts import local_prompts, published_prompts
+from tasks.settings.prompts import published_prompts
 from tasks.settings.release import (
     ExamplesSettings,
     FindSettings,
@@ -313,11 +313,8 @@ def _index_problems(configuration: Configuration) -> list[str]:
 
 
 def _prompt_problems(configuration: Configuration) -> list[str]:
-    problems = local_prompts("find.strategy", configuration.find.strategy)
-    for strategy in configuration.gate.strategies if configuration.gate else ():
-        problems += local_prompts("gate.strategies", strategy)
     try:
         published_prompts(configuration.base)
     except ConfigurationError as error:
-        problems.append(str(error))
-    return problems
+        return [str(error)]
+    return []

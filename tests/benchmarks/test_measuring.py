@@ -171,7 +171,7 @@ def test_toolret_is_measured_by_category_and_with_instructions(opened):
 def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
-    inline = '{"name": "inline", "transforms": ["condense"]}'
+    inline = '{"name": "inline", "transforms": ["clauses"]}'
 
     chosen = chosen_strategies(["search", "rag-tool-fusion", str(file), inline])
     benchmark, boards = opened("ultratool")

@@ -20,7 +20,7 @@ from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.retrieval.results import FindResult
+    from pegboard.retrieval.found import FindResult
 
 FIND = """\
 examples:

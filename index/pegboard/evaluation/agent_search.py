@@ -91,7 +91,7 @@ class AgentSystem(System):
         rankings = self._rankings(distinct, max(ENTITIES, 10 * depth))
         results: list[QueryResult] = []
         for query, own in zip(queries, texts, strict=True):
-            ranked = rank_agents([rankings[text] for text in own], _owner, depth)
+            ranked = rank_agents([rankings[text] for text in own], depth)
             agents = tuple(RetrievedTool(agent.agent, agent.score) for agent in ranked)
             needed = needed_agents(query.tools, owners)
             results.append(QueryResult(query, needed, agents, Effort(len(own))))

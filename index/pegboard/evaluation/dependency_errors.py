@@ -144,11 +144,9 @@ def _expanded(searcher: Searcher, part: Dependencies, top: Iterable[str]) -> lis
         walk = searcher.loaded.graph.dependencies(
             tool,
             part.limit,
-            order=part.order,
             types=part.types,
             origins=part.origins,
             min_confidence=part.min_confidence,
-            depth=part.depth,
         )
         tools.update(dict.fromkeys(edge.target for edge in walk))
     return list(tools)

@@ -128,8 +128,8 @@ def check_fallbacks(
 
 
 def asks_llm(strategy: Strategy) -> bool:
-    """Whether a part of it asks an LLM if there is one: such parts take custom prompts."""
-    return any(hasattr(part, "prompts") for part in strategy.parts())
+    """Whether a part of it asks an LLM if there is one: such parts bound its replies."""
+    return any(hasattr(part, "reply_tokens") for part in strategy.parts())
 
 
 def _reasons(overhead: Overhead) -> str:

@@ -14,8 +14,8 @@ from pegboard.store.database import public_uri
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
+    from pegboard.retrieval.found import FindResult
     from pegboard.retrieval.llm.caller import LlmCaller
-    from pegboard.retrieval.results import FindResult
     from pegboard.retrieval.strategy import Strategy
 
     StrategyLike = Strategy | str | Mapping[str, Any] | None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.retrieval.results import FindResult, Trace
+from pegboard.retrieval.found import FindResult, Trace
 from pegboard.retrieval.strategy import Strategy
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pegboard.board import Board
 from pegboard.errors import QueryError
 from pegboard.hits import Descriptions, Hit
 from pegboard.naming import CallNames
-from pegboard.retrieval.results import FindResult
+from pegboard.retrieval.found import FindResult
 from pegboard.tokens import definition_tokens, within_tokens
 
 SEARCH_TOOL = "search_tools"

@@ -1,22 +1,21 @@
-"""The state of one request: its searches, and the `Context` of the parts that work on it."""
+"""The searches of a strategy, and the context of one request, with which its parts work."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
 from pegboard.ranker.features import Measures
-from pegboard.records import Agent, Tool
+from pegboard.records import Tool
 from pegboard.retrieval.execution import Execution
+from pegboard.retrieval.found import NO_LLM, PartTrace, Trace
 from pegboard.retrieval.parts import Fusion, Query, Ranking, Request
-from pegboard.retrieval.results import NO_LLM, PartTrace, Trace
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, ScoredTool, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
-    from pegboard.graph.tool_graph import ToolGraph
     from pegboard.retrieval.llm.caller import LlmCaller
 
 
@@ -113,15 +112,18 @@ class Searches:
 
 
 @dataclass(slots=True)
-class RequestContext:
-    """The state of one request, and the `Context` of its parts, which documents the rest.
+class Context:
+    """What a part sees of the request that it works on, and of the release that answers.
 
     Attributes:
         request: as it was last rewritten.
         whole: the trace of all parts.
-        trace: of the part that works with this context; see `of_part`.
+        caller: the LLM; None if there is none to ask.
+        trace: of this part, which writes into `note` and `fallback_reason`.
         explain: whether the trace keeps the rank of every tool after every part.
         results: everything that was searched for the request.
+        added: for tools that no search found, why a part added them, as JSON values; it becomes
+            `Hit.why["dependency"]`.
         silent: why the LLM is not asked any more; empty until it times out.
     """
 
@@ -136,39 +138,10 @@ class RequestContext:
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     silent: list[str] = field(default_factory=list[str])
 
-    def of_part(self, trace: PartTrace) -> "RequestContext":
-        """Return the context of one part, which shares everything but the trace."""
-        return replace(self, trace=trace)
-
     @property
     def loaded(self) -> LoadedRelease:
-        """The release that answers."""
+        """The release: its agents, tools and dependencies."""
         return self.searches.loaded
-
-    @property
-    def agents(self) -> Mapping[str, Agent]:
-        """All agents by id."""
-        return self.loaded.agents
-
-    @property
-    def graph(self) -> "ToolGraph":
-        """The dependencies between the tools of the release."""
-        return self.loaded.graph
-
-    @property
-    def prompts(self) -> Mapping[str, str]:
-        """The texts of the release's own prompts, by name."""
-        return self.loaded.release.manifest.get("prompts", {})
-
-    @property
-    def has_llm(self) -> bool:
-        """Whether there is an LLM to ask."""
-        return self.caller is not None
-
-    def ranking(self, results: Sequence[IndexResult]) -> Ranking:
-        """Record what was found for one query, and return its ranking."""
-        self.results.extend(results)
-        return self.searches.ranking(results)
 
     @property
     def cosines(self) -> dict[str, float] | None:
@@ -183,7 +156,7 @@ class RequestContext:
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """How likely each tool found so far fits; None of a search that gives no probability.
+        """How likely each tool found so far fits; None but in a hybrid search.
 
         If the whole request was searched, a tool found for a step has the mean of both scores: what
         fits a step alone may not fit the request.
@@ -203,31 +176,40 @@ class RequestContext:
 
     @property
     def thresholds(self) -> dict[str, float] | None:
-        """The thresholds of the first index that is searched, by name."""
+        """The ranker's thresholds by name; None but in a hybrid search."""
         return self.loaded.thresholds(self.searches.indexes[0], self.searches.scorers)
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
-        """Return a ranking for every query: one encoder call and one search for all."""
+        """Return at most `depth` tools for every query: one encoder call, one search for all."""
         texts = [query.text for query in queries]
         self.trace.searches += len(texts)
         results = await self.execution.run(lambda: self.searches.search(texts, depth))
-        return [self.ranking(own)[:depth] for own in results]
+        return [self.found(own)[:depth] for own in results]
+
+    def found(self, results: Sequence[IndexResult]) -> Ranking:
+        """Record what was found for one query, and return its ranking."""
+        self.results.extend(results)
+        return self.searches.ranking(results)
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
-        """Return the tools of those ids; unknown ids are absent."""
+        """Return the tools of those ids without blocking; unknown ids are absent."""
         return await self.execution.run(lambda: self.loaded.tools(ids))
 
     async def passing(self, ids: Sequence[str]) -> set[str]:
-        """Return the ids that pass the caller's filter."""
+        """Return the known ids that pass the caller's filter, if there is one."""
         where, tools = self.searches.where, await self.tools(ids)
         return {
             identity
             for identity, tool in tools.items()
-            if where is None or where.passes(tool, self.agents[tool.agent].kind)
+            if where is None or where.passes(tool, self.loaded.agents[tool.agent].kind)
         }
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
-        """Return the texts of the LLM's replies, asked concurrently; None for a failed one."""
+        """Return the texts of the LLM's replies, asked concurrently; None for one that was refused,
+        late or cut off, or if there is no LLM. Never raises for a failing LLM.
+
+        Tokens, cost, calls and the reason of a failure are written into the trace.
+        """
         trace = self.trace
         if self.caller is None or self.silent:
             trace.fallback_reason = self.silent[0] if self.silent else NO_LLM

@@ -8,13 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from pegboard.retrieval.context import IndexResult, RequestContext
-from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement
-from pegboard.retrieval.results import PartTrace
+from pegboard.retrieval.context import Context, IndexResult
+from pegboard.retrieval.found import PartTrace
+from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Transform
 from pegboard.retrieval.strategy import Strategy
 
 
-async def run_strategy(strategy: Strategy, states: Sequence[RequestContext]) -> list[Candidates]:
+async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Candidates]:
     """Answer several requests of one release: one encoder call and one search for all queries.
 
     Args:
@@ -26,7 +26,7 @@ async def run_strategy(strategy: Strategy, states: Sequence[RequestContext]) -> 
     if not states:
         return []
     execution, searches = states[0].execution, states[0].searches
-    queries = await execution.gather([_transform(strategy, state) for state in states])
+    queries = await execution.gather([transformed(strategy.transforms, state) for state in states])
     texts = list(dict.fromkeys(query.text for own in queries for query in own))
     began = time.perf_counter()
     results = await execution.run(lambda: searches.search(texts, strategy.depth))
@@ -50,11 +50,12 @@ async def run_strategy(strategy: Strategy, states: Sequence[RequestContext]) -> 
     return await execution.gather(pending)
 
 
-async def _transform(strategy: Strategy, state: RequestContext) -> list[Query]:
+async def transformed(transforms: Sequence[Transform], state: Context) -> list[Query]:
+    """Return the queries that the transforms make of a request, in their steps; none twice."""
     queries = [Query(state.request.text)]
-    for part in strategy.transforms:
+    for part in transforms:
         with _traced(state, part.part, "transform") as trace:
-            queries = await part.transform(queries, state.of_part(trace)) or queries
+            queries = await part.transform(queries, replace(state, trace=trace)) or queries
             trace.queries = tuple(query.text for query in queries)
         # All later parts work with the rewritten request.
         for query in queries:
@@ -67,7 +68,7 @@ async def _transform(strategy: Strategy, state: RequestContext) -> list[Query]:
 
 async def _rank(
     strategy: Strategy,
-    state: RequestContext,
+    state: Context,
     queries: Sequence[Query],
     results: Sequence[Sequence[IndexResult]],
 ) -> Candidates:
@@ -77,7 +78,7 @@ async def _rank(
     searches: dict[int, dict[str, Ranking]] = {}
     depth = max(strategy.depth, state.request.k)
     for query, own in zip(queries, results, strict=True):
-        ranking = state.ranking(own)[:depth]
+        ranking = state.found(own)[:depth]
         rankings.setdefault(query.step, []).append(ranking)
         weights.setdefault(query.step, []).append(query.weight)
         texts.setdefault(query.step, query.text if query.step else state.request.text)
@@ -106,7 +107,7 @@ def _fuse(
     fusion: Fusion,
     rankings: Sequence[Ranking],
     weights: Sequence[float],
-    state: RequestContext,
+    state: Context,
     step: int | None = None,
 ) -> Ranking:
     if not rankings:
@@ -123,19 +124,17 @@ def _fuse(
 
 
 async def _refine(
-    part: Refinement, candidates: Candidates, state: RequestContext, step: int | None = None
+    part: Refinement, candidates: Candidates, state: Context, step: int | None = None
 ) -> Ranking:
     with _traced(state, part.part, "refine", step) as trace:
         own = replace(
             candidates, texts={number: candidates.texts[number] for number in candidates.steps}
         )
-        return _recorded(state, trace, await part.refine(own, state.of_part(trace)))
+        return _recorded(state, trace, await part.refine(own, replace(state, trace=trace)))
 
 
 @contextmanager
-def _traced(
-    state: RequestContext, part: str, stage: str, step: int | None = None
-) -> Generator[PartTrace]:
+def _traced(state: Context, part: str, stage: str, step: int | None = None) -> Generator[PartTrace]:
     trace = PartTrace(part, stage, step)
     state.whole.parts.append(trace)
     began = time.perf_counter()
@@ -145,7 +144,7 @@ def _traced(
         trace.milliseconds = (time.perf_counter() - began) * 1000
 
 
-def _recorded(state: RequestContext, trace: PartTrace, ranking: Ranking) -> Ranking:
+def _recorded(state: Context, trace: PartTrace, ranking: Ranking) -> Ranking:
     if state.explain:
         trace.ranks = {scored.tool: rank for rank, scored in enumerate(ranking, start=1)}
     return ranking

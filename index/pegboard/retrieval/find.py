@@ -9,7 +9,7 @@ from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.ranker.model import NOTHING_FITS, Ranker
-from pegboard.retrieval.context import IndexResult, RequestContext, Searches
+from pegboard.retrieval.context import Context, IndexResult, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import (
     AsyncExecution,
@@ -18,8 +18,8 @@ from pegboard.retrieval.execution import (
     drive,
     run_to_end,
 )
+from pegboard.retrieval.found import FindResult, StepResult, Trace
 from pegboard.retrieval.parts import Candidates, Request
-from pegboard.retrieval.results import FindResult, StepResult, Trace
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.arguments import check_arguments
@@ -114,7 +114,7 @@ async def _find(
     searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k, alpha)
     history = tuple(_message(message) for message in arguments.history)
     states = [
-        RequestContext(
+        Context(
             Request(text, arguments.k, history),
             searches,
             execution,
@@ -133,7 +133,7 @@ async def _find(
     ]
 
 
-def _result(state: RequestContext, candidates: Candidates | None) -> FindResult:
+def _result(state: Context, candidates: Candidates | None) -> FindResult:
     loaded, release = state.loaded, state.loaded.release.id
     if candidates is None:  # a blank request
         return FindResult((), state.whole, release=release)
@@ -163,7 +163,7 @@ def _result(state: RequestContext, candidates: Candidates | None) -> FindResult:
     return FindResult(hits, state.whole, steps, probability, release, nothing)
 
 
-def _why(state: RequestContext, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
+def _why(state: Context, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
     """For each tool its best rank by each scorer and the query, or which tool depends on it."""
     why: dict[str, dict[str, dict[str, Any]]] = {tool: {} for tool in ids}
     several = len({result.query for result in state.results}) > 1

@@ -16,18 +16,17 @@ The steps of a request are written by an LLM (the part `decompose`) where the bo
 its clauses by rules (`clauses`) where not.
 """
 
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from pegboard.errors import QueryError
 from pegboard.hits import Hit
-from pegboard.retrieval.context import RequestContext, Searches
+from pegboard.retrieval.context import Context, Searches
+from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
+from pegboard.retrieval.found import AgentHit, AgentResult, Trace
 from pegboard.retrieval.fusion import ReciprocalRank
-from pegboard.retrieval.parts import Query, Request
-from pegboard.retrieval.results import AgentHit, AgentResult, PartTrace, Trace
+from pegboard.retrieval.parts import Request
 from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
@@ -107,14 +106,6 @@ class RankedAgent:
     score: float
     why: tuple[AgentEvidence, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return the agent as JSON values."""
-        return {
-            "agent": self.agent,
-            "score": self.score,
-            "why": [asdict(evidence) for evidence in self.why],
-        }
-
 
 def find_agents(
     loaded: LoadedRelease,
@@ -136,7 +127,7 @@ def find_agents(
         return AgentResult((), (), trace, release=release)
     rankings = search_entities(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
     found = [list(_evidence(step)) for step in rankings]
-    ranked = _ranked(found, _owner, k)
+    ranked = _ranked(found, k)
     hits = [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
     entities = _entities(loaded, found, k, steps)
     own = () if steps == [arguments.request] else tuple(steps)
@@ -153,14 +144,10 @@ def _decomposed(
     run = drive if caller is None else run_to_end
     execution = BlockingExecution() if caller is None else AsyncExecution()
     request = Request(arguments.request, arguments.k)
-    context = RequestContext(request, searches, execution, trace, caller)
-    own = PartTrace(part.part, "transform")
-    trace.parts.append(own)
-    began = time.perf_counter()
-    queries = run(part.transform([Query(arguments.request)], context.of_part(own)))
-    own.milliseconds = (time.perf_counter() - began) * 1000
+    context = Context(request, searches, execution, trace, caller)
+    queries = run(transformed([part], context))
     steps = [query.text for query in queries if query.role in ("step", "clause")]
-    own.queries = tuple(steps)
+    trace.parts[0].queries = tuple(steps)
     return steps
 
 
@@ -188,9 +175,7 @@ def _entities(
     return entities
 
 
-def rank_agents(
-    rankings: Sequence[EntityRankings], owner_of: Callable[[str], str | None], k: int
-) -> list[RankedAgent]:
+def rank_agents(rankings: Sequence[EntityRankings], k: int) -> list[RankedAgent]:
     """Return the `k` best agents, best first.
 
     Of several steps, agents are ordered by their best rank in any step, then by score, so that
@@ -200,31 +185,22 @@ def rank_agents(
 
     Args:
         rankings: what the request found, or each of its steps; all by the same scorers.
-        owner_of: the id of the agent that owns a tool; None if unknown: then the tool counts for
-            no agent.
-
-    Raises:
-        QueryError: k is below 1.
 
     Example:
         >>> found = EntityRankings(
         ...     {"vector": [ScoredTool("a/git/log", 0.7)]}, {"vector": [ScoredTool("a/ci", 0.4)]}
         ... )
-        >>> [agent.agent for agent in rank_agents([found], {"a/git/log": "a/git"}.get, k=2)]
+        >>> [agent.agent for agent in rank_agents([found], k=2)]
         ['a/git', 'a/ci']
     """
-    if k < 1:
-        raise QueryError(f"k is {k}; expected the number of agents, 1 or more.")
-    return _ranked([list(_evidence(step)) for step in rankings], owner_of, k)
+    return _ranked([list(_evidence(step)) for step in rankings], k)
 
 
-def _ranked(
-    found: Sequence[Sequence[Found]], owner_of: Callable[[str], str | None], k: int
-) -> list[RankedAgent]:
+def _ranked(found: Sequence[Sequence[Found]], k: int) -> list[RankedAgent]:
     places: dict[str, int] = {}
     why: dict[str, list[AgentEvidence]] = {}
     for step in found:
-        for place, (agent, evidence) in enumerate(_owners(step, owner_of), start=1):
+        for place, (agent, evidence) in enumerate(_owners(step), start=1):
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
     ranked: list[RankedAgent] = []
@@ -284,11 +260,6 @@ def search_entities(
     ]
 
 
-def _owner(tool: str) -> str:
-    """The id of a tool's agent: ids are `catalog/agent/name`, and no segment holds a slash."""
-    return tool.rpartition("/")[0]
-
-
 def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> AgentHit:
     best = ranked.why[0]
     why: dict[str, Any] = {"rank": best.rank, "tool": best.tool}
@@ -302,12 +273,13 @@ def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> Ag
     return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)
 
 
-def _owners(found: Sequence[Found], owner_of: Callable[[str], str | None]) -> Iterator[Found]:
+def _owners(found: Sequence[Found]) -> Iterator[Found]:
     """Each agent once, with the first entity that names it."""
     seen: set[str] = set()
     for entity, evidence in found:
-        agent = entity if evidence.tool is None else owner_of(evidence.tool)
-        if agent is not None and agent not in seen:
+        # The id of a tool is `catalog/agent/name`, and no segment holds a slash.
+        agent = entity if evidence.tool is None else evidence.tool.rpartition("/")[0]
+        if agent not in seen:
             seen.add(agent)
             yield agent, evidence
 

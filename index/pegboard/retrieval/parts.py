@@ -5,20 +5,18 @@
 
 A part is a small immutable object with a `part` name, which identifies it in the JSON form of a
 strategy (`strategy.py`). Any object with the members of a protocol below is a valid part. A part
-that needs an LLM calls `context.ask`; if there is no usable reply, it uses its fallback and records
-that in the trace."""
+that needs an LLM calls `context.ask` (`context.py`); if there is no usable reply, it uses its
+fallback and records that in the trace."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
-from pegboard.llm import ChatRequest, Message
-from pegboard.records import Agent, Tool
+from pegboard.llm import Message
 from pegboard.search.ranking import ScoredTool
 
 if TYPE_CHECKING:
-    from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.retrieval.results import PartTrace
+    from pegboard.retrieval.context import Context
 
 Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back", "missing"]
 
@@ -78,85 +76,12 @@ class Candidates:
     )
 
 
-class Context(Protocol):
-    """The interface of a part to the request that it works on and to one release.
-
-    Attributes:
-        request: the request, as it was last rewritten.
-        trace: of this part; a part writes into `note` and `fallback_reason`.
-        prompts: the texts of the release's own prompts, by name.
-        added: for tools that no search found, why a part added them, as JSON values; it becomes
-            `Hit.why["dependency"]`.
-        agents: all agents by id.
-        has_llm: whether there is an LLM to ask.
-        cosines: the highest cosine of each tool found to any query searched so far; None if vectors
-            were not searched.
-        probabilities: for each tool found so far, how likely it fits; None but in a hybrid search.
-        thresholds: the probability of every threshold of the ranker, by name; None but in a hybrid
-            search.
-    """
-
-    @property
-    def request(self) -> Request: ...
-
-    @property
-    def trace(self) -> "PartTrace": ...
-
-    @property
-    def added(self) -> dict[str, Mapping[str, Any]]: ...
-
-    @property
-    def prompts(self) -> Mapping[str, str]: ...
-
-    @property
-    def cosines(self) -> Mapping[str, float] | None: ...
-
-    @property
-    def probabilities(self) -> Mapping[str, float] | None: ...
-
-    @property
-    def thresholds(self) -> Mapping[str, float] | None: ...
-
-    @property
-    def agents(self) -> Mapping[str, Agent]: ...
-
-    @property
-    def has_llm(self) -> bool: ...
-
-    @property
-    def graph(self) -> "ToolGraph":
-        """The dependencies between the tools of the release."""
-        ...
-
-    async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
-        """Return a ranking of at most `depth` tools for every query, by one encoder call and one
-        batch search.
-        """
-        ...
-
-    async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
-        """Return the tools with those ids; unknown ids are absent."""
-        ...
-
-    async def passing(self, ids: Sequence[str]) -> set[str]:
-        """Return the known ids that pass the caller's filter, if there is one."""
-        ...
-
-    async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
-        """Return the texts of the LLM's replies, requested concurrently; None for one that was
-        refused, late or cut off, or if there is no LLM.
-
-        Tokens, cost, calls and the reason of a failure are written into the trace. Never raises for
-        a failing LLM."""
-        ...
-
-
 class Transform(Protocol):
     """Derives the queries of a request."""
 
     part: ClassVar[str]
 
-    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
+    async def transform(self, queries: Sequence[Query], context: "Context") -> list[Query]:
         """Return the new queries; `queries` has at least the request itself."""
         ...
 
@@ -176,6 +101,6 @@ class Refinement(Protocol):
 
     part: ClassVar[str]
 
-    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+    async def refine(self, candidates: Candidates, context: "Context") -> list[ScoredTool]:
         """Return the ranking that replaces `candidates.ranking`."""
         ...

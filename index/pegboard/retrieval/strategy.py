@@ -21,15 +21,12 @@ from pegboard.search.ranking import MODES, Mode, searched_as
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
         "clauses": "rules.clauses:Clauses",
-        "condense": "rules.rewording:Condense",
         "context-decompose": "llm.transforms:ContextDecompose",
         "decompose": "llm.transforms:Decompose",
-        "dummy-steps": "rules.rewording:DummySteps",
+        "dummy-steps": "rules.dummy_steps:DummySteps",
         "expand": "llm.transforms:Expand",
         "rewrite": "llm.transforms:Rewrite",
-        "step-back": "rules.rewording:StepBack",
         "step-back-prompting": "llm.transforms:StepBackPrompting",
-        "variations": "rules.rewording:Variations",
     },
     "fusion": {
         "best-score": "fusion:BestScore",
@@ -39,7 +36,6 @@ PARTS: dict[str, dict[str, str]] = {
     },
     "refinement": {
         "at-least": "rules.scores:AtLeast",
-        "cross-encoder-rerank": "rules.cross_encoding:CrossEncoderRerank",
         "dependencies": "rules.dependencies:Dependencies",
         "grade": "llm.refinements:Grade",
         "listwise-rerank": "llm.refinements:ListwiseRerank",

@@ -165,27 +165,6 @@ class LanceIndex:
         """What `text` finds for each query's words, all at once."""
         return self._at_once(lambda tokens: self.text(tokens, n, where), list(queries))
 
-    def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions);
-        unknown tools are absent.
-        """
-        import numpy as np
-
-        if not tools:
-            return {}
-        with store_errors(self.uri):
-            rows = self.table.read(
-                ["tool", "key", "vector"], where=f"tool IN ({sql_literals(tools)})"
-            )
-        rows = rows.sort_by("key")
-        places: dict[str, list[int]] = {}
-        for place, tool in enumerate(rows.column("tool").to_pylist()):
-            places.setdefault(tool, []).append(place)
-        column = rows.column("vector").combine_chunks()
-        flat = column.flatten().to_numpy(zero_copy_only=False)
-        matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
-        return {tool: matrix[numbers] for tool, numbers in places.items()}
-
     def warm(self, before: "LanceIndex") -> None:
         """Count words if the previous release had done so: no search waits for it after a swap."""
         if "_statistics" in before.__dict__:

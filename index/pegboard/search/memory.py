@@ -138,13 +138,6 @@ class MemoryIndex:
         mask = self._mask(where)
         return [self._by_text(tokens, n, mask) for tokens in queries]
 
-    def rows_of(self, tools: Sequence[str]) -> "dict[str, NDArray[np.float32]]":
-        """The unit vectors of those tools' rows, each of shape (rows of the tool, dimensions);
-        unknown tools are absent.
-        """
-        places = self._places
-        return {tool: self._vectors[places[tool]] for tool in tools if tool in places}
-
     def warm(self, before: "MemoryIndex") -> None:
         """Prepare what the previous release had prepared, so that no search waits for it after
         a swap.

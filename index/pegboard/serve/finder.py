@@ -8,7 +8,7 @@ from typing import Any
 from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
 from pegboard.llm import Message
-from pegboard.retrieval.results import FindResult
+from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.catalogue import Catalogue, View

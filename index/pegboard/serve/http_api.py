@@ -23,7 +23,7 @@ from pegboard.evaluation.golden import GoldenQuery
 from pegboard.hits import Hit
 from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
-from pegboard.retrieval.results import Trace
+from pegboard.retrieval.found import Trace
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve.access import Client
 from pegboard.serve.catalogue import Entry, View

@@ -1,6 +1,5 @@
 """Several queries at once: in memory and through Lance, the same as one after the other."""
 
-import numpy as np
 import pytest
 
 import pegboard
@@ -32,26 +31,6 @@ def test_a_batch_finds_what_each_query_finds_alone(loaded, encoder):
         ]
         words = [tokenize(query) for query in QUERIES]
         assert index.texts(words, 5, narrowed) == [index.text(one, 5, narrowed) for one in words]
-
-
-def test_the_rows_of_tools_are_their_unit_vectors(loaded):
-    board = loaded.index("fine")
-    ids = ["desk/desk/book_room", "desk/desk/water_plants", "no/such/tool"]
-    rows = board.rows_of(ids)
-    assert list(rows) == ids[:2] or set(rows) == set(ids[:2])
-    assert rows[ids[0]].shape[0] == rows[ids[1]].shape[0] + 1  # one example more
-    for matrix in rows.values():
-        assert np.linalg.norm(matrix, axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-3)
-
-
-def test_memory_and_lance_hold_the_same_rows(board_uri):
-    store = pegboard.ReleaseStore(board_uri)
-    release = store.get(store.channel().release)
-    ids = ["desk/desk/book_room", "desk/desk/call_taxi"]
-    both = [LoadedRelease(store, release, rows).index("fine").rows_of(ids) for rows in (50_000, 0)]
-    for tool in ids:
-        ordered = [sorted(map(tuple, np.round(rows[tool], 5).tolist())) for rows in both]
-        assert ordered[0] == ordered[1]
 
 
 def test_what_the_release_before_had_loaded_is_loaded_before_a_swap(loaded, board_uri):

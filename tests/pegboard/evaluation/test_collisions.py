@@ -8,6 +8,7 @@ from pegboard.errors import BoardNotFound, ConfigurationError
 from pegboard.evaluation.collisions import Collisions, collisions
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
+from tests.vectors import tool_vectors
 
 
 def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
@@ -17,7 +18,7 @@ def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
 
 def by_hand(release, index, least):
     ids = sorted(tool for tool, _, _ in release.tool_names())
-    rows = release.index(index).rows_of(ids)
+    rows = tool_vectors(release, index)
     pairs = {(a, b): round(float((rows[a] @ rows[b].T).max()), 5) for a, b in combinations(ids, 2)}
     return {pair: cosine for pair, cosine in pairs.items() if cosine >= least}
 

@@ -16,6 +16,7 @@ from pegboard.evaluation.stress import stress
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import ReleaseStore
+from tests.vectors import tool_vectors
 
 VERBS = ("open", "close", "list", "rename", "archive", "print")
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter")
@@ -96,7 +97,7 @@ def test_smaller_noise_is_part_of_larger_and_never_a_right_tool(searcher):
 def test_near_distractors_are_the_nearest_by_the_closest_vectors(board_uri, encoder, index):
     searcher = Searcher.open(board_uri, encoder=encoder)
     ids = sorted(searcher.names.catalogs)
-    rows = searcher.loaded.index(index).rows_of(ids)
+    rows = tool_vectors(searcher.loaded, index)
     right = "kit/git/create_issue"
     cosines = {
         tool: round(float((rows[right] @ rows[tool].T).max()), 5) for tool in ids if tool != right

@@ -4,13 +4,14 @@ import asyncio
 import json
 import re
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.llm import ChatReply
 from pegboard.records import Agent, Tool
+from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.llm.caller import LlmCaller
 from pegboard.retrieval.parts import Candidates, Request, ScoredTool
-from pegboard.retrieval.results import PartTrace
 from pegboard.search.text import tokenize
 
 DESCRIPTIONS = {
@@ -85,8 +86,9 @@ class StubContext:
     filtered: list = field(default_factory=list)
 
     @property
-    def has_llm(self):
-        return self.caller is not None
+    def loaded(self):
+        release = SimpleNamespace(manifest={"prompts": self.prompts})
+        return SimpleNamespace(agents=self.agents, graph=self.graph, release=release)
 
     async def search(self, queries, depth):
         self.searched += [query.text for query in queries]

@@ -1,6 +1,3 @@
-import pytest
-
-from pegboard.errors import QueryError
 from pegboard.retrieval.find_agents import (
     AgentEvidence,
     EntityRankings,
@@ -20,12 +17,8 @@ def ranked(**scores: float) -> list[ScoredTool]:
     return sorted(rows, key=lambda row: (-row.score, row.tool))
 
 
-def owner(tool: str) -> str | None:
-    return tool.rpartition("/")[0]
-
-
 def agents(found: list[EntityRankings], k: int = 5) -> list[str]:
-    return [one.agent.removeprefix("a/") for one in rank_agents(found, owner, k)]
+    return [one.agent.removeprefix("a/") for one in rank_agents(found, k)]
 
 
 def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
@@ -34,7 +27,7 @@ def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
         {"vector": ranked(mail=0.5, git=0.4)},
     )
 
-    assert rank_agents([found], owner, 5) == [
+    assert rank_agents([found], 5) == [
         RankedAgent("a/git", 0.7, (AgentEvidence(0, 1, 0.7, "a/git/log"),)),
         RankedAgent("a/mail", 0.5, (AgentEvidence(0, 3, 0.5, None),)),
     ]
@@ -44,14 +37,6 @@ def test_only_the_wanted_number_of_agents_is_named_and_each_once():
     found = EntityRankings({"vector": ranked(git_log=0.9, git_diff=0.8, mail_send=0.7, ci_run=0.6)})
 
     assert agents([found], 2) == ["git", "mail"]
-
-
-def test_a_tool_whose_owner_is_unknown_counts_for_nobody():
-    found = EntityRankings({"vector": ranked(git_log=0.9, mail_send=0.7)})
-
-    assert [one.agent for one in rank_agents([found], {"a/mail/send": "a/mail"}.get, 5)] == [
-        "a/mail"
-    ]
 
 
 def test_without_a_table_of_agents_the_tools_decide_and_the_other_way_round():
@@ -87,18 +72,12 @@ def test_an_agent_that_several_steps_find_keeps_the_evidence_of_each_best_first(
     first = EntityRankings({"vector": ranked(ci_run=0.5)}, step=1)
     second = EntityRankings({"vector": ranked(mail_send=0.9, ci_log=0.6)}, step=2)
 
-    (ci,) = (one for one in rank_agents([first, second], owner, 5) if one.agent == "a/ci")
+    (ci,) = (one for one in rank_agents([first, second], 5) if one.agent == "a/ci")
 
     assert ci == RankedAgent(
         "a/ci", 0.6, (AgentEvidence(2, 2, 0.6, "a/ci/log"), AgentEvidence(1, 1, 0.5, "a/ci/run"))
     )
-    assert ci.to_dict()["why"][1] == {"step": 1, "rank": 1, "score": 0.5, "tool": "a/ci/run"}
 
 
 def test_equal_scores_are_ordered_by_id():
     assert agents([EntityRankings({"vector": ranked(b_x=0.5, a_x=0.5)})]) == ["a", "b"]
-
-
-def test_fewer_than_one_agent_cannot_be_asked_for():
-    with pytest.raises(QueryError, match=r"k is 0; expected the number of agents, 1 or more"):
-        rank_agents([], owner, 0)

@@ -3,20 +3,9 @@ import sys
 
 import pytest
 
-from pegboard.llm import Message
 from pegboard.retrieval.parts import Query
-from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses, without_fillers
-from pegboard.retrieval.rules.rewording import (
-    Condense,
-    DummySteps,
-    StepBack,
-    Variations,
-    condensed,
-    equal_parts,
-    salient_words,
-    stepped_back,
-    variations,
-)
+from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses
+from pegboard.retrieval.rules.dummy_steps import DummySteps
 from tests.pegboard.retrieval.stubs import context, transformed
 
 SEVERAL = {
@@ -220,77 +209,13 @@ def test_the_last_query_of_the_request_is_split_and_steps_before_stay():
     ]
 
 
-def test_politeness_is_stripped_and_a_text_of_nothing_else_stays():
-    assert without_fillers("Hi, could you please help me to find a dentist?") == "find a dentist"
-    assert without_fillers("Thank you!") == "Thank you!"
-
-
-def test_a_follow_up_gets_the_words_it_refers_to():
-    history = (
-        Message("user", "What is the weather in Paris tomorrow?"),
-        Message("assistant", "Sunny, 25 degrees."),
-    )
-    alone = "Please translate the attached contract from German into English"
-    query = Query("And for Lyon?")
-
-    [rewritten] = transformed(Condense(), [query], context(query.text, history=history))
-
-    assert rewritten == Query("weather Paris tomorrow for Lyon", 0, "rewrite")
-    assert transformed(Condense(), [query], context(query.text)) == [query]
-    assert condensed(alone, history) == alone
-    assert condensed("cancel it", ()) == "cancel it"
-    assert condensed("cancel it", (Message("assistant", "Booked a flight"),)) == "cancel it"
-
-
-def test_salient_words_name_something():
-    assert salient_words("Can you give me the price of the Price list?") == ["price", "list"]
-
-
-def test_variations_are_other_wordings_of_their_query():
-    text = "Could you please run getRecord_v2 for the customer?"
-
-    assert variations(text) == [
-        "run getRecord_v2 for the customer",
-        "run getRecord_v2 customer",
-        "run get Record v2 customer",
-    ]
-    assert variations("weather") == []
-
-
-def test_variations_stand_in_the_step_of_their_query_and_not_beside_its_background():
-    queries = [
-        Query("please book a flight", 1, "clause"),
-        Query("please book a flight and a hotel", 1, "request", 0.5),
-    ]
-
-    varied = transformed(Variations(), queries, context(""))
-
-    assert [(query.text, query.step, query.role, query.weight) for query in varied] == [
-        ("please book a flight", 1, "clause", 1.0),
-        ("book a flight", 1, "variation", 0.5),
-        ("book flight", 1, "variation", 0.5),
-        ("please book a flight and a hotel", 1, "request", 0.5),
-    ]
-
-
-def test_a_step_back_drops_the_specifics():
-    assert (
-        stepped_back("Send 'Hello' to ana@example.org from the office in Paris at 9:30")
-        == "Send to from the office"
-    )
-    assert stepped_back("4711 'x'") == ""
-    dollars = Query("Convert 5 dollars to euros")
-    query, general = transformed(StepBack(), [dollars], context(""))
-    assert general == Query("Convert dollars to euros", 0, "step-back", 0.5)
-    assert query == dollars
-
-
 def test_dummy_steps_are_parts_of_equal_length_with_nothing_lost():
-    text = "one two three four five six seven"
+    def parts(text, steps):
+        own = transformed(DummySteps(steps), [Query(text)], context(text))
+        return [(part.text, part.step, part.role) for part in own]
 
-    assert equal_parts(text, 3) == ["one two", "three four five", "six seven"]
-    assert equal_parts("one two", 5) == ["one", "two"]
-    assert equal_parts("", 3) == []
-    parts = transformed(DummySteps(steps=2), [Query(text)], context(text))
-    assert [(part.step, part.role) for part in parts] == [(1, "step"), (2, "step")]
-    assert transformed(DummySteps(), [Query("one")], context("one")) == [Query("one")]
+    assert parts("one two three four five six seven", 3) == [
+        ("one two", 1, "step"), ("three four five", 2, "step"), ("six seven", 3, "step"),
+    ]  # fmt: skip
+    assert parts("one two", 5) == [("one", 1, "step"), ("two", 2, "step")]
+    assert parts("one", 3) == [("one", 0, "request")]

@@ -21,7 +21,6 @@ from pegboard.retrieval.llm.transforms import (
 )
 from pegboard.retrieval.parts import Candidates, Query
 from pegboard.retrieval.rules.clauses import Clauses
-from pegboard.retrieval.rules.rewording import Condense, StepBack, Variations
 from tests.children import start_child
 from tests.pegboard.retrieval.stubs import (
     TOOLS,
@@ -55,14 +54,8 @@ STEPS = {1: ["sea/list_tides", "sea/find_berth"], 2: ["bank/list_rates", "bank/c
 UNION = ["sea/list_tides", "bank/list_rates", "sea/find_berth", "bank/convert_currency"]
 TWO_STEPS = candidates(STEPS, {1: "tides at Whitby", 2: "200 pounds in euros"})
 DECOMPOSED = [(1, "the tides of a harbour"), (2, "where a parcel is")]
-FALLBACKS = {
-    Rewrite(): Condense(),
-    Decompose(): Clauses(6),
-    ContextDecompose(): Clauses(8),
-    Expand(): Variations(),
-    StepBackPrompting(): StepBack(),
-}
-TRANSFORMS = [*FALLBACKS]
+FALLBACKS = {Decompose(): Clauses(6), ContextDecompose(): Clauses(8)}
+TRANSFORMS = [Rewrite(), *FALLBACKS, Expand(), StepBackPrompting()]
 EXPECTED = {  # the first tools or queries, with the replies of tests/scripted_llm.py
     Rewrite(): [(0, "the tides of a harbour")],
     Decompose(): DECOMPOSED,
@@ -126,7 +119,9 @@ def result(part, context):
 
 
 def fallback(part):
-    return result(FALLBACKS[part], context(REQUEST)) if part in FALLBACKS else UNION
+    if part in REFINEMENTS:
+        return UNION
+    return result(FALLBACKS[part], context(REQUEST)) if part in FALLBACKS else [(0, REQUEST)]
 
 
 @for_each(PARTS)

@@ -5,7 +5,6 @@ import re
 
 import pytest
 
-from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from pegboard.llm.prompts import read_prompt
 from pegboard.records import Agent, Enrichment, Tool
@@ -17,13 +16,11 @@ from pegboard.retrieval.llm.questions import (
     show_steps,
     show_tools,
 )
-from pegboard.retrieval.llm.refinements import Grade
 from pegboard.retrieval.llm.transforms import Rewrite
 from pegboard.retrieval.parts import Query
-from tests.pegboard.retrieval.stubs import candidates, context, refined, transformed
+from tests.pegboard.retrieval.stubs import candidates, context, transformed
 
 NAMES = sorted({path.stem for path in PROMPTS.iterdir()} - {"thoughts"})
-OWN = '+++\nversion = "7"\n+++\n# system\n{text}\n# user\nIt is: {{{{ request }}}}\n'
 AGENTS = {
     "kit/sea": Agent("kit/sea", "kit", "sea"),
     "kit/post": Agent("kit/post", "kit", "post office"),
@@ -69,35 +66,20 @@ def test_every_prompt_explains_data_shows_examples_and_asks_for_json(name):
     assert re.fullmatch(r"[a-z_]+", asked.schema_name)
 
 
-def test_a_folders_prompt_replaces_the_releases_and_that_the_librarys(tmp_path):
-    (tmp_path / "rewrite.md").write_text(OWN.format(text="We are sailors."), "utf-8")
-    published = {"rewrite": OWN.format(text="We are bankers.")}
-    scripted = context("R", *[{"query": "r"}] * 3, prompts=published)
+def test_the_releases_prompt_replaces_the_librarys():
+    own = '+++\nversion = "7"\n+++\n# system\nWe are bankers.\n# user\nIt is: {{ request }}\n'
+    published = context("R", {"query": "r"}, prompts={"rewrite": own})
     plain = context("R", {"query": "r"})
 
-    for part, asked in (
-        (Rewrite(prompts=str(tmp_path)), scripted), (Rewrite(), scripted), (Rewrite(), plain),
-    ):  # fmt: skip
-        transformed(part, [Query("R")], asked)
+    transformed(Rewrite(), [Query("R")], published)
+    transformed(Rewrite(), [Query("R")], plain)
 
-    first, second = scripted.completer.requests
-    assert first.messages[0].content == "We are sailors."
-    assert second.messages[0].content == "We are bankers."
-    assert second.messages[1].content == 'It is: <data label="request">\n"R"\n</data>'
+    system, user = published.completer.requests[0].messages
+    assert system.content == "We are bankers."
+    assert user.content == 'It is: <data label="request">\n"R"\n</data>'
     assert plain.completer.requests[0].messages == built_in("rewrite").messages(
         request='<data label="request">\n"R"\n</data>'
     )
-
-
-def test_a_folder_without_a_prompt_of_the_part_is_an_error_where_an_llm_is_asked(tmp_path):
-    (tmp_path / "grades.md").write_text(OWN.format(text="x"), "utf-8")
-    found = candidates({1: ["sea/list_tides"]})
-
-    for folder, problem in ((tmp_path, "has no file for this part"), ("away", "does not exist")):
-        part = Grade(prompts=str(folder))
-        with pytest.raises(ConfigurationError, match=rf"{problem}. Expected .*grade.md"):
-            refined(part, found, context("R", {"relevant": []}))
-        assert refined(part, found, context("R")) == ["sea/list_tides"]
 
 
 def test_equal_names_are_made_unique_and_every_name_is_plain():

@@ -11,7 +11,6 @@ from pegboard.retrieval.llm.transforms import (
     StepBackPrompting,
 )
 from pegboard.retrieval.parts import Query
-from pegboard.retrieval.rules.rewording import Variations
 from tests.pegboard.retrieval.stubs import context, prompt_text, shown_names, transformed
 
 REQUEST = "what are the tides at Whitby, and then send Anna an email about it"
@@ -116,7 +115,7 @@ def test_every_step_gets_a_more_general_query():
     assert queries == [TWO[0], general[0], TWO[1], general[1]]
 
 
-def test_only_a_step_without_an_answer_is_varied_by_rules():
+def test_a_step_without_an_answer_is_searched_alone():
     def by(request):
         return "no idea" if "email" in request.messages[-1].content else {"queries": ["tide table"]}
 
@@ -124,8 +123,7 @@ def test_only_a_step_without_an_answer_is_varied_by_rules():
 
     queries = transformed(Expand(), TWO, scripted)
 
-    by_rules = transformed(Variations(), TWO[1:], context(REQUEST))
-    assert queries == [TWO[0], Query("tide table", 1, "variation"), *by_rules]
+    assert queries == [TWO[0], Query("tide table", 1, "variation"), TWO[1]]
     assert scripted.trace.fallback_reason == "for 1 of 2: the reply holds no JSON object"
 
 

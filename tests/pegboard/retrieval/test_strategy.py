@@ -97,8 +97,6 @@ def test_an_unknown_strategy_is_reported_with_the_known_ones():
 INVALID_OPTIONS = {
     "transform": {
         "clauses": [{"limit": 0}, {"background": -1}, {"background": 2}],
-        "variations": [{"limit": 4}, {"weight": -1}],
-        "step-back": [{"weight": -0.1}],
         "dummy-steps": [{"steps": 0}],
         "decompose": [{"limit": 0}],
         "context-decompose": [{"m": 0, "limit": True}],
@@ -107,10 +105,9 @@ INVALID_OPTIONS = {
     "fusion": {"reciprocal-rank": [{"k": -1}], "weighted": [{"normalise": "sigmoid"}]},
     "refinement": {
         "dependencies": [
-            {"initial": -1, "limit": -2, "final": 0, "order": "deepest", "types": ("needs",)},
+            {"initial": -1, "limit": -2, "final": 0, "types": ("needs",)},
             {"origins": ("guessed",)},
         ],
-        "cross-encoder-rerank": [{"model": "ms-marco"}, {"depth": 0}],
         "at-least": [{"probability": 1.5, "score": 7}],
         "listwise-rerank": [{"depth": 0}],
         "grade": [{"depth": 0, "keep": -1}],

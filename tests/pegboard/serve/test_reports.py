@@ -15,7 +15,7 @@ import pytest
 
 from pegboard.errors import ConfigurationError
 from pegboard.opening import open_board
-from pegboard.retrieval.results import FindResult, Trace
+from pegboard.retrieval.found import FindResult, Trace
 from pegboard.serve.access import Client
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.reports import Reports

@@ -12,6 +12,7 @@ from tasks.lake.files import Lake
 from tasks.report.charts import place_labels
 from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
 from tasks.report.vectors import ToolVectors, choose_evenly
+from tests.vectors import tool_vectors
 
 
 def clusters(count, each, seed=0):
@@ -78,7 +79,7 @@ def test_every_tool_has_the_mean_of_its_vectors(board_uri):
 
     vectors = ToolVectors.of(release, "fine")
 
-    rows = release.index("fine").rows_of([several])[several]
+    rows = tool_vectors(release, "fine")[several]
     mean = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
     assert len(vectors.ids) == len(vectors.matrix) == 14
     assert vectors.ids == sorted(vectors.ids)

@@ -178,10 +178,6 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
             MINIMAL + '[find.strategy]\nname = "mine"\nindexes = ["fine"]\n',
             "find.strategy: no index 'fine'; expected one of full",
         ),
-        (
-            MINIMAL + '[find.strategy]\nrefine = [{part = "grade", prompts = "mine"}]\n',
-            "find.strategy: the part 'grade' takes prompts from a folder",
-        ),
         (MINIMAL + "[golden]\n", "golden.queries: missing"),
         (MINIMAL + "[bord]\n", "bord: no such setting; did you mean 'board'?"),
         (MINIMAL.replace("functions", "functoins"), "did you mean 'functions'?"),

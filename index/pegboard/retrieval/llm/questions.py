@@ -1,7 +1,6 @@
 """What LLM parts share: prompts, the text of tools and steps in them, replies and fallbacks.
 
-The library's prompt files stand in `prompts/`. A release may publish its own, which replace them,
-and the folder of a part's option `prompts` replaces those of both.
+The library's prompt files stand in `prompts/`; those that a release publishes replace them.
 """
 
 import re
@@ -11,14 +10,15 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from pegboard.errors import ConfigurationError, QueryError
+from pegboard.errors import QueryError
 from pegboard.llm import ChatRequest, Message
 from pegboard.llm.prompts import REPLY_TOKENS, Prompt, PromptFormat, fenced, read_prompt
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.found import NO_LLM
 from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
-from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, ScoredTool
-from pegboard.retrieval.results import NO_LLM
+from pegboard.retrieval.parts import Candidates, Query, Ranking, ScoredTool
 
 Value = TypeVar("Value")
 
@@ -78,18 +78,14 @@ class LlmPart:
     """A part that asks an LLM, and what all of them have in common.
 
     Attributes:
-        prompts: a folder with prompt files of one's own, which replace those of the release.
         reply_tokens: the most tokens of a reply.
         thoughts: whether the LLM first writes its thoughts in prose, and then, in a second call,
             the reply (Toolshed, appendix H). Takes twice the calls and the time.
     """
 
     part: ClassVar[str]
-    files: ClassVar[tuple[str, ...]]
-    """The names of its prompts."""
     may_be_zero: ClassVar[tuple[str, ...]] = ()
     """The options that may be 0; every other whole number is at least 1."""
-    prompts: str | None = None
     reply_tokens: int = REPLY_TOKENS
     thoughts: bool = False
 
@@ -117,10 +113,10 @@ class LlmPart:
         with the number of questions that failed if others were answered.
 
         Raises:
-            ConfigurationError: a prompt file has problems; lists all of them.
+            ConfigurationError: a published prompt has problems; lists all of them.
         """
         trace = context.trace
-        if not context.has_llm:
+        if context.caller is None:
             trace.fallback_reason = NO_LLM
             return [None for _ in questions]
         if not questions:
@@ -150,7 +146,7 @@ class LlmPart:
     async def _replies(self, requests: Sequence[ChatRequest], context: Context) -> list[str | None]:
         if not self.thoughts:
             return await context.ask(requests)
-        first, second = self._prompt("thoughts", context).messages()
+        first, second = _prompt_of(context, "thoughts").messages()
         free = [
             replace(request, messages=_with(request.messages, first.content), schema=None)
             for request in requests
@@ -168,45 +164,21 @@ class LlmPart:
         return [replies.get(place) for place in range(len(requests))]
 
     def _request(self, question: Question[Any], context: Context) -> ChatRequest:
-        prompt = self._prompt(question.prompt, context)
+        prompt = _prompt_of(context, question.prompt)
         return prompt.request(question.schema, max_tokens=self.reply_tokens, **question.values)
-
-    def _prompt(self, name: str, context: Context) -> Prompt:
-        folder = None
-        if self.prompts is not None:
-            folder = prompt_folder(self.prompts, self.files)
-        return _prompt(name, folder, context.prompts.get(name))
-
-
-def prompt_folder(folder: str, names: Sequence[str]) -> Path:
-    """Return the folder of a part's option `prompts`.
-
-    Args:
-        names: the part's prompts, of which the folder has at least one.
-
-    Raises:
-        ConfigurationError: it does not exist, or has none of them.
-    """
-    path, expected = Path(folder).expanduser(), ", ".join(f"{name}.md" for name in names)
-    if not path.is_dir():
-        raise ConfigurationError(
-            f"The folder of prompts {path} does not exist. Expected a folder with {expected}."
-        )
-    if not any((path / f"{name}.md").exists() for name in names):
-        raise ConfigurationError(
-            f"The folder of prompts {path} has no file for this part. Expected {expected}."
-        )
-    return path
 
 
 @lru_cache(maxsize=64)
-def _prompt(name: str, folder: Path | None, published: str | None) -> Prompt:
-    """Return a prompt: the file of the folder, else the release's text, else the library's own."""
-    if folder is not None and (path := folder / f"{name}.md").exists():
-        return read_prompt(path, FORMATS[name])
+def _prompt(name: str, published: str | None) -> Prompt:
+    """Return a prompt: the release's text, else the library's own."""
     if published is not None:
         return read_prompt(Path(f"{name}.md of the release"), FORMATS[name], published)
     return read_prompt(PROMPTS / f"{name}.md", FORMATS[name])
+
+
+def _prompt_of(context: Context, name: str) -> Prompt:
+    published = context.loaded.release.manifest.get("prompts", {})
+    return _prompt(name, published.get(name))
 
 
 def choice(
@@ -232,7 +204,7 @@ def choice(
             raise UnusableReply(problem)
         return [labels[name].id for name in names]
 
-    values["tools"] = show_tools(labels, context.agents)
+    values["tools"] = show_tools(labels, context.loaded.agents)
     return Question(prompt, values, names_schema(field, labels), read)
 
 
@@ -268,7 +240,7 @@ async def shown_tools(context: Context, ranking: Ranking, depth: int) -> dict[st
     """Return the first tools of a ranking in its order, by their labels."""
     ids = [scored.tool for scored in ranking[:depth]]
     tools = await context.tools(ids)
-    return labelled({tool: tools[tool] for tool in ids if tool in tools}, context.agents)
+    return labelled({tool: tools[tool] for tool in ids if tool in tools}, context.loaded.agents)
 
 
 def own_steps(candidates: Candidates) -> dict[int, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from pegboard.retrieval.context import Context
 from pegboard.retrieval.fusion import RoundRobin
 from pegboard.retrieval.llm.questions import (
     LlmPart,
@@ -24,7 +25,7 @@ from pegboard.retrieval.llm.questions import (
     shown_tools,
 )
 from pegboard.retrieval.llm.replies import read_texts, texts_schema
-from pegboard.retrieval.parts import Candidates, Context, Query, ScoredTool
+from pegboard.retrieval.parts import Candidates, Query, ScoredTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,6 @@ class ListwiseRerank(LlmPart):
     """
 
     part: ClassVar[str] = "listwise-rerank"
-    files: ClassVar[tuple[str, ...]] = ("rerank", "rerank-steps")
     depth: int = 20
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
@@ -87,7 +87,6 @@ class Grade(LlmPart):
     """
 
     part: ClassVar[str] = "grade"
-    files: ClassVar[tuple[str, ...]] = ("grade",)
     may_be_zero: ClassVar[tuple[str, ...]] = ("keep",)
     depth: int = 20
     keep: int = 1
@@ -139,7 +138,6 @@ class PostSelection(LlmPart):
     """
 
     part: ClassVar[str] = "post-selection"
-    files: ClassVar[tuple[str, ...]] = ("post-select",)
     depth: int = 30
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
@@ -176,7 +174,6 @@ class Reflect(LlmPart):
     """
 
     part: ClassVar[str] = "reflect"
-    files: ClassVar[tuple[str, ...]] = ("reflect",)
     rounds: int = 1
     missing: int = 3
     add: int = 2
@@ -207,7 +204,7 @@ class Reflect(LlmPart):
         values = {
             "request": show_subject(candidates, context),
             "steps": show_steps(candidates),
-            "tools": show_tools(labels, context.agents),
+            "tools": show_tools(labels, context.loaded.agents),
             "count": str(self.missing),
         }
         read = partial(read_texts, field="missing", limit=self.missing)

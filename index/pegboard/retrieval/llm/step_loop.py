@@ -8,9 +8,10 @@ a task fail, one too many does not.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.found import NO_LLM
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.llm.questions import (
     LlmPart,
@@ -21,8 +22,7 @@ from pegboard.retrieval.llm.questions import (
     show_request,
 )
 from pegboard.retrieval.llm.transforms import Expand
-from pegboard.retrieval.parts import Candidates, Context, Query, Ranking, ScoredTool
-from pegboard.retrieval.results import NO_LLM
+from pegboard.retrieval.parts import Candidates, Query, Ranking, ScoredTool
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,6 @@ class StepLoop(LlmPart):
     """
 
     part: ClassVar[str] = "step-loop"
-    files: ClassVar[tuple[str, ...]] = ("select", "expand")
     k: int = 10
     more: int = 5
     rounds: int = 3
@@ -58,7 +57,7 @@ class StepLoop(LlmPart):
         queries = {step: [Query(text, step, "step")] for step, text in texts.items()}
         chosen: dict[int, list[str]] = {}
         waiting = [step for step, ranking in pools.items() if ranking]
-        if not context.has_llm:
+        if context.caller is None:
             context.trace.fallback_reason, waiting = NO_LLM, []
         notes: list[str] = []
         for number in range(1, self.rounds + 1):
@@ -96,7 +95,7 @@ class StepLoop(LlmPart):
         questions: dict[int, Question[list[str]]] = {}
         for step in steps:
             own = {row.tool: tools[row.tool] for row in pools[step] if row.tool in tools}
-            if labels := labelled(own, context.agents):
+            if labels := labelled(own, context.loaded.agents):
                 request = show_request(texts[step], "step")
                 questions[step] = choice("select", "tools", labels, context, request=request)
         replies = await self.consult(context, list(questions.values()))
@@ -107,13 +106,7 @@ class StepLoop(LlmPart):
         self, queries: Sequence[Sequence[Query]], context: Context
     ) -> dict[int, list[Query]]:
         """The queries of each step, with more variations."""
-        own = self.prompts is not None and (Path(self.prompts).expanduser() / "expand.md").exists()
-        expand = Expand(
-            self.variations,
-            prompts=self.prompts if own else None,
-            reply_tokens=self.reply_tokens,
-            thoughts=self.thoughts,
-        )
+        expand = Expand(self.variations, reply_tokens=self.reply_tokens, thoughts=self.thoughts)
         varied: dict[int, list[Query]] = {}
         flat = await expand.transform([query for step in queries for query in step], context)
         for query in dict.fromkeys(flat):

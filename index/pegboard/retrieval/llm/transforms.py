@@ -1,8 +1,8 @@
 """Transforms by an LLM: rewrite, decompose, expand and step back (Toolshed, section 3.4.2).
 
 Prompts after Toolshed's appendix H, `context-decompose` after Retrieval-Plan-Select (RPS,
-algorithm 1), `step-back` after Zheng et al., 2023. Where the LLM does not answer, a transform of
-`rules` takes over.
+algorithm 1), `step-back` after Zheng et al., 2023. Where the LLM does not answer, a decomposition
+falls back on `clauses`, and the others leave the queries as they are.
 """
 
 from collections.abc import Sequence
@@ -11,6 +11,7 @@ from functools import partial
 from typing import ClassVar
 
 from pegboard.llm.prompts import fenced
+from pegboard.retrieval.context import Context
 from pegboard.retrieval.llm.questions import (
     LlmPart,
     Question,
@@ -27,21 +28,18 @@ from pegboard.retrieval.llm.replies import (
     text_schema,
     texts_schema,
 )
-from pegboard.retrieval.parts import Context, Query
+from pegboard.retrieval.parts import Query
 from pegboard.retrieval.rules.clauses import Clauses
-from pegboard.retrieval.rules.rewording import Condense, StepBack, Variations
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite(LlmPart):
     """An LLM writes the request as one plain statement, with the conversation before it in view.
 
-    Stands before a decomposition; all later parts see the rewritten request. Falls back on
-    `condense`.
+    Stands before a decomposition; all later parts see the rewritten request.
     """
 
     part: ClassVar[str] = "rewrite"
-    files: ClassVar[tuple[str, ...]] = ("rewrite",)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries, with the rewritten request in the place of the request."""
@@ -51,7 +49,7 @@ class Rewrite(LlmPart):
         question = Question("rewrite", values, text_schema("query"), read)
         text = await self.consult_one(context, question)
         if text is None:
-            return await Condense().transform(queries, context)
+            return list(queries)
         rewritten = replace(whole, text=text, role="rewrite")
         return [rewritten if query == whole else query for query in queries]
 
@@ -71,7 +69,6 @@ class Decompose(LlmPart):
     """
 
     part: ClassVar[str] = "decompose"
-    files: ClassVar[tuple[str, ...]] = ("decompose",)
     limit: int = 6
     whole: bool = False
 
@@ -95,7 +92,6 @@ class ContextDecompose(LlmPart):
     """
 
     part: ClassVar[str] = "context-decompose"
-    files: ClassVar[tuple[str, ...]] = ("context-decompose",)
     m: int = 10
     limit: int = 8
     whole: bool = False
@@ -109,7 +105,7 @@ class ContextDecompose(LlmPart):
 class Expand(LlmPart):
     """An LLM writes variations of each step, which are searched beside it and fused with it.
 
-    All steps are asked for concurrently. A step whose question fails falls back on `variations`.
+    All steps are asked for concurrently. A step whose question fails is searched alone.
 
     Attributes:
         variations: how many for each step; the paper's 3.
@@ -117,7 +113,6 @@ class Expand(LlmPart):
     """
 
     part: ClassVar[str] = "expand"
-    files: ClassVar[tuple[str, ...]] = ("expand",)
     variations: int = 3
     weight: float = 1.0
 
@@ -143,7 +138,7 @@ class Expand(LlmPart):
         expanded: list[Query] = []
         for own, texts in zip(steps, await self.consult(context, questions), strict=True):
             if texts is None:
-                expanded += await Variations(self.variations).transform(own, context)
+                expanded += own
             else:
                 known = {query.text.casefold() for query in own}
                 step, weight = own[0].step, self.weight
@@ -157,14 +152,13 @@ class StepBackPrompting(LlmPart):
     """An LLM writes a more general query for each step, which is searched beside it.
 
     Tools are described in general words: "converts an amount", not "200 pounds in euros". All steps
-    are asked for concurrently. A step whose question fails falls back on `step-back`.
+    are asked for concurrently. A step whose question fails is searched alone.
 
     Attributes:
         weight: the weight of the general query's ranking beside that of the step.
     """
 
     part: ClassVar[str] = "step-back-prompting"
-    files: ClassVar[tuple[str, ...]] = ("step-back",)
     weight: float = 1.0
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
@@ -182,7 +176,7 @@ class StepBackPrompting(LlmPart):
         expanded: list[Query] = []
         for own, text in zip(steps, await self.consult(context, questions), strict=True):
             if text is None:
-                expanded += await StepBack().transform(own, context)
+                expanded += own
             else:
                 expanded += [*own, Query(text, own[0].step, "step-back", self.weight)]
         return expanded
@@ -196,10 +190,10 @@ async def _steps(
         context.trace.note = "the request is in steps already"
         return list(queries)
     whole, values = whole_request(queries, context), dict[str, str]()
-    if isinstance(part, ContextDecompose) and context.has_llm:
+    if isinstance(part, ContextDecompose) and context.caller is not None:
         [ranking] = await context.search([whole], part.m)
         labels = await shown_tools(context, ranking, part.m)
-        values["tools"] = show_tools(labels, context.agents)
+        values["tools"] = show_tools(labels, context.loaded.agents)
     values |= {
         "request": show_request(whole.text),
         "history": show_history(context),

@@ -24,10 +24,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Context, Query
-from pegboard.retrieval.rules import clause_words as words
-from pegboard.retrieval.rules.clause_heads import Reading
-from pegboard.retrieval.rules.clause_tokens import Token
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.parts import Query
+from pegboard.retrieval.rules.clause_reading import EMPTY, TEXTS, WORDS, Reading, Token
 
 MAX_TEXT = 20_000
 """Characters of a request that are looked at. A longer one is a document with a request in it."""
@@ -65,14 +64,6 @@ def split_clauses(text: str, limit: int = 8) -> list[str]:
         if not reading.states(first, last) and (clause := _cleaned(reading, first, last)):
             clauses[clause] = None
     return list(clauses)[:limit] if len(clauses) > 1 else []
-
-
-def without_fillers(text: str) -> str:
-    """A request without the politeness and connectives that it begins with, and the punctuation at
-    its ends; as it is if that is all of it.
-    """
-    reading = Reading(text[:MAX_TEXT])
-    return _cleaned(reading, 0, len(reading.tokens)) or text.strip()
 
 
 def _segments(reading: Reading) -> Iterator[tuple[int, int]]:
@@ -156,8 +147,8 @@ def _stops(reading: Reading, place: int, before: Token | None, after: Token) -> 
     if after.start == place or (after.start == reading.tokens[place].end and after.kind != "line"):
         return False
     word = before.low if before else ""
-    if word in words.ABBREVIATIONS or (len(word) == 1 and word.isalpha()):
-        capital = after.text[0].isupper() and after.low in words.VERBS
+    if word in WORDS["abbreviations"] or (len(word) == 1 and word.isalpha()):
+        capital = after.text[0].isupper() and after.low in WORDS["verbs"]
         return capital or reading.connected[place + 1] > place + 1
     return reading.starts_sentence(place + 1)
 
@@ -168,7 +159,7 @@ def _cleaned(reading: Reading, first: int, last: int) -> str:
     """
     tokens = reading.tokens
     first = min(reading.content[first], last)
-    while last > first and (tokens[last - 1].low in words.AND or _ends_only(tokens[last - 1])):
+    while last > first and (tokens[last - 1].low in WORDS["and"] or _ends_only(tokens[last - 1])):
         last -= 1
     remaining = tokens[first:last]
     if not any(_names(token) for token in remaining):
@@ -176,7 +167,8 @@ def _cleaned(reading: Reading, first: int, last: int) -> str:
     clause = " ".join(reading.text[remaining[0].start : remaining[-1].end].split())
     while (
         filler := next(
-            (candidate for candidate in words.UNSPACED_FILLERS if clause.startswith(candidate)), ""
+            (candidate for candidate in TEXTS["unspaced_fillers"] if clause.startswith(candidate)),
+            "",
         )
     ) and clause != filler:
         clause = clause.removeprefix(filler)
@@ -191,7 +183,7 @@ def _names(token: Token) -> bool:
     return (
         token.kind == "word"
         and len(token.text) <= MAX_WORD
-        and token.low not in words.EMPTY
+        and token.low not in EMPTY
         and any(letter.isalpha() for letter in token.text)
     )
 

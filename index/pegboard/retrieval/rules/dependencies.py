@@ -7,12 +7,13 @@ tool twice; cut at last to the number of tools that is wanted."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar
 
 from pegboard.errors import QueryError
-from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS, TYPES, Order, ToolGraph
+from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS, TYPES, ToolGraph
 from pegboard.records import DependencyType, Edge, EdgeOrigin
-from pegboard.retrieval.parts import Candidates, Context, Ranking, ScoredTool
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.parts import Candidates, Ranking, ScoredTool
 
 LAST_STEP = 0.01
 """The share of its score by which the dependencies of the last tool stay below it, where nothing
@@ -38,13 +39,7 @@ class Dependencies:
             .901 and .905; more change nothing.
         final: the most tools that are left at the end; as many as the request wants if None. A part
             that chooses among them afterwards wants more.
-        budget: the most tools that are placed as dependencies, of all expanded tools together; no
-            such limit if None.
-        order: how the dependencies of a tool follow one another. `direct-first` is what the paper's
-            section 9 proposes; there it has .893 instead of .905, so it is for graphs so large that
-            limits cut off direct ones.
         types, origins, min_confidence: which edges count.
-        depth: the most edges between a tool and what is added for it; any number if None.
         rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
@@ -52,12 +47,9 @@ class Dependencies:
     initial: int = 3
     limit: int = DEPENDENCY_LIMIT
     final: int | None = None
-    budget: int | None = None
-    order: Order = "declared"
     types: tuple[DependencyType, ...] = TYPES
     origins: tuple[EdgeOrigin, ...] = ORIGINS
     min_confidence: float = 0.0
-    depth: int | None = None
     rest: bool = True
 
     def __post_init__(self) -> None:
@@ -69,7 +61,7 @@ class Dependencies:
         ranking = candidates.ranking
         initial = [row.tool for row in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
-        placed = self._placed(walks)
+        placed = _placed(walks)
         expanded = _scored(ranking if self.rest else ranking[: self.initial], walks, placed)[
             : context.request.k if self.final is None else self.final
         ]
@@ -96,7 +88,9 @@ class Dependencies:
         the next one reaches twice as far."""
         checked, refused, reach = set(passing), set[str](), self.limit
         while True:
-            walks = {tool: self._walk(context.graph, tool, reach, refused) for tool in initial}
+            walks = {
+                tool: self._walk(context.loaded.graph, tool, reach, refused) for tool in initial
+            }
             if checked.issuperset(
                 edge.target for walk in walks.values() for edge in walk[: self.limit]
             ):
@@ -114,50 +108,34 @@ class Dependencies:
         return graph.dependencies(
             tool,
             reach,
-            order=self.order,
             types=self.types,
             origins=self.origins,
             min_confidence=self.min_confidence,
-            depth=self.depth,
             passes=lambda target: target not in refused,
         )
 
-    def _placed(self, walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:
-        """The tools that stand somewhere because they are needed there, by the edge that says so.
-
-        A first tool that an earlier one needs is among them; it would be there anyway, so it does
-        not count for the budget."""
-        placed: dict[str, Edge] = {}
-        before: set[str] = set()
-        spent = 0
-        for tool, walk in walks.items():
-            before.add(tool)
-            for edge in walk:
-                if edge.target in placed or edge.target in before:
-                    continue
-                if edge.target not in walks:
-                    if spent == self.budget:
-                        continue
-                    spent += 1
-                placed[edge.target] = edge
-        return placed
-
     def _problems(self) -> Iterable[str]:
-        for name, least in (
-            ("initial", 0),
-            ("limit", 0),
-            ("final", 1),
-            ("budget", 0),
-            ("depth", 1),
-        ):
+        for name, least in (("initial", 0), ("limit", 0), ("final", 1)):
             value = getattr(self, name)
             if value is not None and value < least:
                 yield f"{name} is {value}, expected {least} or more"
-        if self.order not in get_args(Order):
-            yield f"order is '{self.order}', expected one of {', '.join(get_args(Order))}"
         for name, choices in (("types", TYPES), ("origins", ORIGINS)):
             if unknown := [str(value) for value in getattr(self, name) if value not in choices]:
                 yield f"{name} has {', '.join(unknown)}, expected some of {', '.join(choices)}"
+
+
+def _placed(walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:
+    """The tools that stand somewhere because they are needed there, by the edge that says so; the
+    first tools that an earlier one needs are among them.
+    """
+    placed: dict[str, Edge] = {}
+    before: set[str] = set()
+    for tool, walk in walks.items():
+        before.add(tool)
+        for edge in walk:
+            if edge.target not in before:
+                placed.setdefault(edge.target, edge)
+    return placed
 
 
 def _why(edge: Edge) -> dict[str, Any]:

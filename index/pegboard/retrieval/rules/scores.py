@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Candidates, Context, ScoredTool
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.parts import Candidates, ScoredTool
 
 SIMILARITY = 0.5
 """The default cosine threshold, as in Armory's Tool RAG (`similarity_threshold`)."""

@@ -1,21 +1,144 @@
-"""Where a clause begins inside a sentence, what it may open with, and what of that says nothing
-about the need.
+"""Reads a request: its words, punctuation and quotations, where a clause begins among them, and
+which of them say nothing about the need.
 
-What is asked about a place in the text is worked out beforehand for all places, from the right to
-the left, so that reading a request takes time in proportion to its length, whatever stands in it.
+Reading takes time in proportion to the length, whatever the text is: no pattern can match one
+character in two ways, text behind an unclosed quotation mark is not searched again, and what is
+asked about a place is worked out beforehand for all places, from the right to the left.
 """
 
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import resources
 from itertools import accumulate
+from typing import Literal
 
-from pegboard.retrieval.rules import clause_words as words
-from pegboard.retrieval.rules.clause_tokens import Token, tokens_of
-
+_LISTS: dict[str, dict[str, list[str]]] = json.loads(
+    resources.files("pegboard.retrieval.rules").joinpath("clause_words.json").read_text("utf-8")
+)
+TEXTS = {
+    name: tuple(text for line in lines for text in line.split(", "))
+    for name, lines in (_LISTS["phrases"] | _LISTS["texts"]).items()
+}
+WORDS = {name: frozenset(" ".join(lines).split()) for name, lines in _LISTS["words"].items()}
+"""The closed lists of `clause_words.json`, which says what each is for, by name."""
+EMPTY = WORDS["empty"] | WORDS["and"]
+SEQUENTIAL, ADDITIVE, FILLERS = (
+    frozenset(tuple(text.split()) for text in TEXTS[name])
+    for name in ("sequential", "additive", "fillers")
+)
+Kind = Literal["word", "quoted", "mark", "line"]
+MAX_QUOTED = 4_000
+"""Characters; a quotation that is longer, or goes on behind an empty line, is taken for a stray
+mark.
+"""
 _COMMAS = frozenset(",，、—–-")
 _OPENING = frozenset("([{¿¡<（")
-_PHRASES = words.SEQUENTIAL | words.ADDITIVE | words.FILLERS
-_NO_VERBS = words.EMPTY | words.SUBORDINATORS
+_PHRASES = SEQUENTIAL | ADDITIVE | FILLERS
+_NO_VERBS = EMPTY | WORDS["subordinators"]
 _LONGEST = max(len(phrase) for phrase in _PHRASES)
 _FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASES)
+_TOKEN = re.compile(
+    r"(?P<line>\n\s*)"
+    r"|(?P<link>(?:https?|ftp|file)://\S+|www\.\S+)"
+    # Words with what may stand inside them: don't, 1,000, 9:30, config.yaml, ana@example.org, a/b,
+    # C:\x, snake_case, AT&T.
+    r"|(?P<word>[\w$€£#@/\\~%](?:[\w'’%$€£#@/\\~+&-]|[.:](?=[\w/\\])|,(?=\d{3}(?!\d)))*)"
+    r"|(?P<mark>\S)"
+    r"|[^\S\n]+"
+)
+_CLOSING = {
+    mark: re.compile(closing)
+    for mark, closing in {
+        "```": "```",
+        "`": "`",
+        '"': '"',
+        "“": "[”“\"]",
+        "„": "[“”\"]",
+        "«": "»",
+        "「": "」",
+        "『": "』",
+        "《": "》",
+        # 'Today's work': an apostrophe inside a word closes nothing.
+        "'": r"(?<!\s)['’](?!\w)",
+        "‘": r"(?<!\s)['’](?!\w)",
+    }.items()
+}  # fmt: skip
+_TRAILING = ".,;:!?)]}，。；！？、）"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A word, a quotation with its marks, a punctuation mark, or a line end; `low` is its text in
+    lower case.
+    """
+
+    kind: Kind
+    text: str
+    low: str
+    start: int
+    end: int
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The tokens of a text in their order; blanks are left out."""
+    tokens: list[Token] = []
+    place = 0
+    for start, end in _quotations(text):
+        tokens += _plain(text, place, start)
+        tokens.append(Token("quoted", text[start:end], "", start, end))
+        place = end
+    tokens += _plain(text, place, len(text))
+    return tokens
+
+
+def _plain(text: str, start: int, end: int) -> Iterator[Token]:
+    for match in _TOKEN.finditer(text, start, end):
+        group = match.lastgroup
+        if group is None:
+            continue
+        # What ends the sentence is not part of an address.
+        word = match[0].rstrip(_TRAILING) if group == "link" else match[0]
+        last = match.start() + len(word)
+        kind: Kind = "line" if group == "line" else "mark" if group == "mark" else "word"
+        yield Token(kind, word, word.lower().replace("’", "'"), match.start(), last)
+        for place in range(last, match.end()):
+            yield Token("mark", text[place], text[place], place, place + 1)
+
+
+def _quotations(text: str) -> Iterator[tuple[int, int]]:
+    """The spans of quoted text and code, marks included, that do not overlap."""
+    searched: dict[str, int] = {}
+    place = 0
+    while place < len(text):
+        mark = "```" if text.startswith("```", place) else text[place]
+        closing = _CLOSING.get(mark)
+        if closing is None or place < searched.get(mark, 0) or not _opens(text, place, mark):
+            place += 1
+            continue
+        last = min(len(text), place + MAX_QUOTED)
+        if mark != "```":
+            paragraph = text.find("\n\n", place, last)
+            last = paragraph if paragraph >= 0 else last
+        closed = closing.search(text, place + len(mark), min(len(text), last + 1))
+        if closed is None:
+            searched[mark] = last
+            place += len(mark)
+        else:
+            yield place, closed.end()
+            place = closed.end()
+
+
+def _opens(text: str, place: int, mark: str) -> bool:
+    """Whether a mark that looks the same at both ends begins something: not an apostrophe, not the
+    inches of 5".
+    """
+    if mark not in ('"', "'", "‘"):
+        return True
+    before = text[place - 1] if place else " "
+    after = text[place + 1] if place + 1 < len(text) else " "
+    return not before.isalnum() and not after.isspace()
 
 
 class Reading:
@@ -44,10 +167,10 @@ class Reading:
         self.content = list(range(count + 1))
         for place in range(count - 1, -1, -1):
             self.connected[place] = self._connected(place)
-            behind = max(self._phrase(place, words.FILLERS), self.connected[place])
+            behind = max(self._phrase(place, FILLERS), self.connected[place])
             token = self.tokens[place]
             if behind == place and (
-                token.kind == "line" or token.low in words.AND or self._separates(token)
+                token.kind == "line" or token.low in WORDS["and"] or self._separates(token)
             ):
                 behind = place + 1
             self.content[place] = self.content[behind] if behind > place else place
@@ -70,14 +193,12 @@ class Reading:
         while token := self.at(head):
             if token.text in _COMMAS:
                 comma, head = True, head + 1
-            elif token.low in words.AND or token.low in words.BUT:
+            elif token.low in WORDS["and"] or token.low in WORDS["but"]:
                 joined, head = True, head + 1
             elif self.connected[head] > head:
                 behind = self.connected[head]
                 led = (
-                    "sequential"
-                    if self._phrase(head, words.SEQUENTIAL) == behind
-                    else led or "additive"
+                    "sequential" if self._phrase(head, SEQUENTIAL) == behind else led or "additive"
                 )
                 head = behind
             else:
@@ -85,7 +206,7 @@ class Reading:
         following = self.at(head)
         if following is None or following.kind == "line" or head == place:
             return head, False
-        if comma and following.text.startswith(words.UNSPACED_CONNECTIVES):
+        if comma and following.text.startswith(TEXTS["unspaced_connectives"]):
             return head, True
         if not self._enough(first, place):
             return head, False
@@ -111,16 +232,16 @@ class Reading:
             or following.kind not in ("word", "quoted")
         ):
             return False
-        if token.low in words.QUESTIONS or (joined and token.low in words.RELATIVES):
+        if token.low in WORDS["questions"] or (joined and token.low in WORDS["relatives"]):
             return following.kind == "word"
-        if token.low in words.NAMING_VERBS:
+        if token.low in WORDS["naming_verbs"]:
             return _is_object(following)
-        if token.low in words.VERBS:
+        if token.low in WORDS["verbs"]:
             return True
         # "and wash the car": nobody can list all verbs.
         return (
             joined
-            and following.low in words.DETERMINERS
+            and following.low in WORDS["determiners"]
             and token.text.isascii()
             and token.text.islower()
             and token.text.isalpha()
@@ -135,11 +256,11 @@ class Reading:
         token, following = self.at(place), self.at(place + 1)
         if token is None or following is None:
             return False
-        if token.low in words.AUXILIARIES:
-            return following.low in words.SUBJECTS
+        if token.low in WORDS["auxiliaries"]:
+            return following.low in WORDS["subjects"]
         if token.low in ("i", "we"):
-            return following.low in words.WISHES
-        return token.low in words.ASKING or self._phrase(place, words.FILLERS) > place
+            return following.low in WORDS["wishes"]
+        return token.low in WORDS["asking"] or self._phrase(place, FILLERS) > place
 
     def states(self, first: int, last: int) -> bool:
         """Whether the clause tells something instead of asking for it: "My account ID is 12", "It
@@ -153,12 +274,15 @@ class Reading:
         if place >= last or self.asks(place):
             return False
         head = self.tokens[place].low
-        if head in words.STATING:
+        if head in WORDS["stating"]:
             return True
-        if head in words.VERBS or head in words.QUESTIONS | words.RELATIVES | words.SUBORDINATORS:
+        if (
+            head in WORDS["verbs"]
+            or head in WORDS["questions"] | WORDS["relatives"] | WORDS["subordinators"]
+        ):
             return False
         return any(
-            token.low in words.COPULAS for token in self.tokens[place + 1 : min(place + 5, last)]
+            token.low in WORDS["copulas"] for token in self.tokens[place + 1 : min(place + 5, last)]
         )
 
     def starts_sentence(self, place: int) -> bool:
@@ -166,16 +290,16 @@ class Reading:
         token = self.at(place)
         if token is None or token.kind in ("quoted", "line") or not token.text[0].islower():
             return True
-        return token.low in words.VERBS or self.connected[place] > place or self.asks(place)
+        return token.low in WORDS["verbs"] or self.connected[place] > place or self.asks(place)
 
     def _connected(self, place: int) -> int:
-        behind = max(self._phrase(place, words.SEQUENTIAL), self._phrase(place, words.ADDITIVE))
-        if behind == place + 1 and self.tokens[place].low in words.ALSO_ADJECTIVES:
+        behind = max(self._phrase(place, SEQUENTIAL), self._phrase(place, ADDITIVE))
+        if behind == place + 1 and self.tokens[place].low in WORDS["also_adjectives"]:
             # "next week" and "the second one" lead nowhere: behind a connective stands a comma or a
             # clause.
             after = self.at(behind)
             leads = after is not None and (
-                after.text in (",", "，", ":") or after.low in words.VERBS or self.asks(behind)
+                after.text in (",", "，", ":") or after.low in WORDS["verbs"] or self.asks(behind)
             )
             return behind if leads else place
         return behind
@@ -203,8 +327,8 @@ class Reading:
         before = self.at(place - 1)
         bare = (
             before is not None
-            and before.low in words.VERBS
-            and before.low not in words.NAMING_VERBS
+            and before.low in WORDS["verbs"]
+            and before.low not in WORDS["naming_verbs"]
         )
         return self._worded[place] - self._worded[start] > 1 and not bare
 
@@ -213,7 +337,7 @@ class Reading:
         rains,"
         """
         start = self.content[first]
-        if start >= place or self.tokens[start].low not in words.SUBORDINATORS:
+        if start >= place or self.tokens[start].low not in WORDS["subordinators"]:
             return False
         return self._commas[place] == self._commas[start]
 
@@ -228,4 +352,6 @@ def _ends_line(before: Token | None, line: Token, after: Token | None) -> bool:
 
 
 def _is_object(token: Token) -> bool:
-    return token.kind == "quoted" or token.low in words.DETERMINERS or not token.text[0].islower()
+    return (
+        token.kind == "quoted" or token.low in WORDS["determiners"] or not token.text[0].islower()
+    )
