@@ -72,7 +72,7 @@ _HOMES = {
     ),
     "records": ("Agent", "Edge", "Enrichment", "Tool"),
     "store.releases": ("Channel", "Release", "ReleaseStore"),
-    "retrieval.results": ("AgentHit", "AgentResult", "FindResult"),
+    "retrieval.found": ("AgentHit", "AgentResult", "FindResult"),
     "retrieval.strategy": ("Strategy",),
 }
 _PLACES = {
