@@ -82,15 +82,9 @@ def at_once(settings: IndexSettings) -> int:
     return processors() if runs_here(settings.encoder) else 1
 
 
-def shards_of(
-    uri: str, documents: Documents, settings: IndexSettings, encoder: Encoder | None = None
-) -> list[Shard]:
-    """Return the shards of the texts that are not in the lake, and store each one's texts.
-
-    Args:
-        encoder: replaces the configured one.
-    """
-    lake, fingerprint = Lake(uri), (encoder or encoder_for(settings)).fingerprint
+def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[Shard]:
+    """Return the shards of the texts that are not in the lake, and store each one's texts."""
+    lake, fingerprint = Lake(uri), encoder_for(settings).fingerprint
     merge_small_files(lake, fingerprint)
     texts = _missing(lake, documents.path, fingerprint)
     size = max(SHARD_TEXTS, -(-texts.height // MAX_SHARDS))
@@ -112,18 +106,13 @@ def store_shard(
     return Shard(documents.index, documents.table, number, path, first, last, len(digests))
 
 
-def embed_shard(
-    uri: str, shard: Shard, settings: IndexSettings, encoder: Encoder | None = None
-) -> EmbedResult:
+def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> EmbedResult:
     """Encode the texts of a shard that are still missing, and store their vectors.
-
-    Args:
-        encoder: replaces the configured one.
 
     Raises:
         StoreError: neither the texts nor all their vectors are in the lake.
     """
-    lake, encoder = Lake(uri), encoder or encoder_for(settings)
+    lake, encoder = Lake(uri), encoder_for(settings)
     known = known_texts(lake, encoder.fingerprint)
     texts = _waiting_texts(lake, shard)
     if texts is None:

@@ -166,19 +166,15 @@ def filter_enrichments(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     generated: EnrichmentSet,
-    encoder: Encoder | None = None,
 ) -> Filtered:
     """Filter the generated texts of these snapshots (catalog -> digest).
-
-    Args:
-        encoder: replaces that of the default index.
 
     Raises:
         CompletionError: most questions were dropped, and `incomplete` is `stop`.
     """
     settings = configuration.enrich
     assert settings is not None, "nothing is generated without [enrich]"
-    encoder = encoder or encoder_for(configuration.index(configuration.default))
+    encoder = encoder_for(configuration.index(configuration.default))
     limits = [_requests_of(configuration), settings.keep_within, settings.collision]
     name = digest([FILTER_VERSION, dict(snapshots), generated.path, encoder.fingerprint, limits])
     lake = Lake(configuration.uri)

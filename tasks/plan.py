@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pegboard.cli.tables import count_text, limited_lines
-from pegboard.encoders import Encoder
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.database import store_errors
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
@@ -142,13 +141,11 @@ def make_plan(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     channel: str,
-    encoder: Encoder | None = None,
 ) -> Plan:
     """Compare the snapshots with the release of the channel.
 
     Args:
         snapshots: catalog -> digest.
-        encoder: replaces the configured encoders.
     """
     uri = configuration.uri
     state, live = _live_release(uri, channel)
@@ -158,10 +155,7 @@ def make_plan(
     changed = sorted(tool for tool in common if before[tool] != after[tool])
     texts: dict[str, tuple[int, int]] = {}
     if configuration.enrich is None:
-        texts = {
-            index.name: _texts(uri, index, snapshots, encoder or encoder_for(index))
-            for index in configuration.indexes
-        }
+        texts = {index.name: _texts(uri, index, snapshots) for index in configuration.indexes}
     return Plan(
         channel=channel,
         live=live.id if live else None,
@@ -254,9 +248,7 @@ def _changes(
     return dict(sorted(changes.items()))
 
 
-def _texts(
-    uri: str, index: IndexSettings, snapshots: Mapping[str, str], encoder: Encoder
-) -> tuple[int, int]:
+def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:
     """The number of texts of an index's tools and agents, and of those that are not encoded yet."""
     import polars as pl
 
@@ -266,7 +258,7 @@ def _texts(
         read_rows(lake, table.path, ["text_digests"]).explode("text_digests") for table in documents
     )
     new = texts.unique().join(
-        known_texts(lake, encoder.fingerprint),
+        known_texts(lake, encoder_for(index).fingerprint),
         left_on="text_digests",
         right_on="text_digest",
         how="anti",

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
-from pegboard.encoders import Encoder
 from pegboard.languages import IndexLanguages
 from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
@@ -147,7 +146,6 @@ def make_release_spec(
     documents: Sequence[Documents],
     records: Records,
     edges: Edges,
-    encoder: Encoder | None = None,
 ) -> ReleaseSpec:
     """Return the spec of the release with these records, edges and documents.
 
@@ -166,8 +164,9 @@ def make_release_spec(
         _table(uri, TableSpec(EDGES, "key", edges.path, 0, "")),
     ]
     for table in documents:
-        used = encoder or encoder_for(configuration.index(table.index))
-        made_by = (used.fingerprint, used.dimensions, configuration.index(table.index).encoder)
+        index = configuration.index(table.index)
+        encoder = encoder_for(index)
+        made_by = (encoder.fingerprint, encoder.dimensions, index.encoder)
         spec = TableSpec(table.table, "key", table.path, 0, "", *made_by)
         tables.append(_table(uri, spec))
     recipes = [

@@ -79,7 +79,6 @@ def find_suspicious(
     configuration: Configuration,
     plan: Plan,
     snapshots: Mapping[str, str],
-    encoder: Encoder | None = None,
 ) -> Suspicious:
     """Return the suspicious tools of a release by id, each with its flags and what shows them.
 
@@ -88,7 +87,6 @@ def find_suspicious(
 
     Args:
         snapshots: catalog -> digest.
-        encoder: replaces that of the default index.
     """
     import polars as pl
 
@@ -96,7 +94,7 @@ def find_suspicious(
     found: Suspicious = defaultdict(list)
     examples = snapshot_rows(lake, snapshots, "tools", ["id", "examples"])
     if (examples.get_column("examples").list.len() >= MIN_EXAMPLES).any():
-        encoder = encoder or encoder_for(configuration.index(configuration.default))
+        encoder = encoder_for(configuration.index(configuration.default))
         agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
         ids = examples.get_column("id")
         sample = tools_of(lake, snapshots, ids.gather_every(-(-len(ids) // MAX_TOOLS)))

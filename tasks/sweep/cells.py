@@ -102,11 +102,8 @@ class Cell:
         return self.files.exists(self.rows)
 
 
-def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
+def measure_cell(cell: Cell) -> None:
     """Evaluate a cell, and write its files.
-
-    Args:
-        encoder: replaces the encoder of the index.
 
     Raises:
         ConfigurationError: the golden queries were changed since the sweep began.
@@ -115,8 +112,7 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
     queries = [golden[place] for place in cell.queries]
     loaded = _sample(cell.uri, cell.release, cell.folder, cell.sample)
     caller = _llm_caller(cell.llm, cell.llm_api_base)
-    cached = QueryVectors(encoder, None) if encoder else _cached_vectors(cell, loaded)
-    system = _system(cell, Searcher(loaded, cached, caller))
+    system = _system(cell, Searcher(loaded, _cached_vectors(cell, loaded), caller))
     evaluation = evaluate(
         system,
         queries,
@@ -125,21 +121,19 @@ def measure_cell(cell: Cell, encoder: Encoder | None = None) -> None:
     )
     if cell.llm:
         check_fallbacks([evaluation.overhead], 0.0, "repeat the sweep: finished cells are kept.")
-    _write(cell, evaluation, _latency(cell, system, queries, encoder))
+    _write(cell, evaluation, _latency(cell, system, queries))
 
 
 def _system(cell: Cell, searcher: Searcher) -> ReleaseSystem:
     return ReleaseSystem(searcher, Strategy.from_dict(cell.strategy), cell.index)
 
 
-def _latency(
-    cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery], encoder: Encoder | None
-) -> dict[str, Any]:
+def _latency(cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery]) -> dict[str, Any]:
     """Milliseconds of single requests with their encoding; None where none are timed."""
     if not cell.timed:
         return {"ms_p50": None, "ms_p95": None}
     loaded, caller = system.searcher.loaded, system.searcher.caller
-    vectors = QueryVectors(encoder or _encoder(cell, loaded), None)
+    vectors = QueryVectors(_encoder(cell, loaded), None)
     timed = queries[:: max(1, len(queries) // cell.timed)][: cell.timed]
     own = _system(cell, Searcher(loaded, vectors, caller))
     p50, p95 = latency(own, timed, max(cell.ks))

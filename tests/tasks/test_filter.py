@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pegboard.encoders.hashing import HashingEncoder
 from pegboard.errors import CompletionError
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
@@ -68,13 +69,14 @@ PARAPHRASED = {
 }
 """Questions that a model of language connects with their tool."""
 SNOW = "is there snow in the weather forecast of Oslo?"
+LOCAL = "local/all-MiniLM-L6-v2"
 CATALOG = '[catalogs.shop]\ntype = "records"\npath = "tools.json"\nagent = "desk"\n'
 
 
 class Shop:
     """A catalog of the tools above, or others, and the filter over it."""
 
-    def __init__(self, workshop, encoder):
+    def __init__(self, workshop, encoder="hashing/256"):
         self.workshop, self.encoder = workshop, encoder
 
     def filter(self, enrichments, tools=TOOLS, agents=None, enrich="", encoder=None):
@@ -84,7 +86,9 @@ class Shop:
         ]
         self.workshop.write("tools.json", rows)
         configuration = self.workshop.configure(
-            f'[enrich]\nmodel = "openai/none"\n{enrich}', f'{CATALOG}columns.examples = "examples"'
+            f'[enrich]\nmodel = "openai/none"\n{enrich}\n'
+            f'[[indexes]]\nencoder = "{encoder or self.encoder}"\n',
+            f'{CATALOG}columns.examples = "examples"',
         )
         self.snapshot = take_snapshot(configuration, "shop", allow_removal=True).digest
         ids = {
@@ -92,9 +96,7 @@ class Shop:
             for name, one in enrichments.items()
         }
         generated = write_enrichments(self.workshop.lake, "generated", ids, agents or {})
-        return filter_enrichments(
-            configuration, {"shop": self.snapshot}, generated, encoder or self.encoder
-        )
+        return filter_enrichments(configuration, {"shop": self.snapshot}, generated)
 
     def left(self, filtered):
         tools, _ = read_enrichments(self.workshop.lake, filtered.enrichments.path)
@@ -112,8 +114,8 @@ class Shop:
 
 
 @pytest.fixture
-def shop(workshop, encoder):
-    return Shop(workshop, encoder)
+def shop(workshop):
+    return Shop(workshop)
 
 
 def test_questions_that_find_their_tool_stay_and_another_tools_are_dropped_with_the_winner(shop):
@@ -160,10 +162,8 @@ def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop
     assert "say at its source or in an override what this one is for" in str(hidden)
 
 
-def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_are_dropped(
-    workshop, real_encoder
-):
-    shop = Shop(workshop, real_encoder)
+def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_are_dropped(workshop):
+    shop = Shop(workshop, LOCAL)
     strays = ("will there be snow in Oslo?", "order a cab", "commits of last week")
 
     filtered = shop.filter({**PARAPHRASED, "translate": strays})
@@ -292,13 +292,9 @@ def test_a_wider_limit_keeps_more_questions(shop):
     assert shop.filter({"book_room": (SNOW,)}, enrich="keep_within = 1").kept == 1
 
 
-def test_the_same_enrichments_are_filtered_once(shop, workshop, hashing):
-    class Unreachable:
-        name, dimensions = "stub/unreachable", shop.encoder.dimensions
-        fingerprint = shop.encoder.fingerprint
-
-        def encode(self, texts):
-            raise ConnectionError("there was nothing to encode")
+def test_the_same_enrichments_are_filtered_once(shop, workshop, monkeypatch):
+    def unreachable(encoder, texts):
+        raise ConnectionError("there was nothing to encode")
 
     questions = {**GOOD, "translate": (SNOW, "play the blues")}
     first = shop.filter(questions)
@@ -306,29 +302,30 @@ def test_the_same_enrichments_are_filtered_once(shop, workshop, hashing):
     for kind in ("json", "parquet"):
         Path(workshop.uri, "lake", first.path).with_suffix(f".{kind}").unlink()
 
-    for _ in range(2):  # from the stored vectors, then from the stored result
-        assert shop.filter(questions, encoder=Unreachable()) == first
+    with monkeypatch.context() as patch:
+        patch.setattr(HashingEncoder, "encode", unreachable)
+        for _ in range(2):  # from the stored vectors, then from the stored result
+            assert shop.filter(questions) == first
     assert shop.judged(first) == judged
     assert json.loads(json.dumps(first.to_dict())) == first.to_dict()
     assert first.to_dict()["questions"] == {"written": 10, "kept": 8, "dropped": 2, "k": 3}
-    assert shop.filter(questions, encoder=hashing()).path != first.path
+    assert shop.filter(questions, encoder="hashing/16").path != first.path
 
 
-def test_a_credential_is_neither_encoded_nor_stored_with_the_ranks(shop):
-    secret, texts = "sk-proj-4f9aA81bTq7kLm20Zx81", []
+def test_a_credential_is_neither_encoded_nor_stored_with_the_ranks(shop, monkeypatch):
+    secret, texts, encode = "sk-proj-4f9aA81bTq7kLm20Zx81", [], HashingEncoder.encode
 
-    class Listening:
-        name, dimensions, fingerprint = "stub/listening", shop.encoder.dimensions, "listening"
+    def listening(encoder, batch):
+        texts.extend(batch)
+        return encode(encoder, batch)
 
-        def encode(self, batch):
-            texts.extend(batch)
-            return shop.encoder.encode(batch)
+    monkeypatch.setattr(HashingEncoder, "encode", listening)
 
     tools = {**TOOLS, "call_api": (f"Calls with {secret}.", [f"call it with {secret}"])}
     question = f"use {secret} to call the API"
     enrichment = Enrichment(f"Calls the API with {secret}.", questions=(question,))
 
-    filtered = shop.filter({"call_api": enrichment}, tools, encoder=Listening())
+    filtered = shop.filter({"call_api": enrichment}, tools)
 
     assert any("[credential]" in text for text in texts)
     assert secret not in f"{texts} {shop.judged(filtered)}"
@@ -351,7 +348,7 @@ def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, re
     """Of five questions of each tool, 60 % are another tool's; `benchmarks/performance/filter.py`
     has the whole table.
     """
-    random, shop = np.random.default_rng(0), Shop(workshop, real_encoder)
+    random, shop = np.random.default_rng(0), Shop(workshop, LOCAL)
     tools = {
         name: (text, [])
         for name, text in json.loads((METATOOL / "plugin_des.json").read_text("utf-8")).items()

@@ -23,11 +23,13 @@ VERBS = {
 INDEXES = """
 [[indexes]]
 name = "whole"  # every part
+encoder = "hashing/48"
 parts = ["name", "description", "arguments"]
 shape = "single"
 
 [[indexes]]
 name = "names"
+encoder = "hashing/48"
 parts = ["name"]
 shape = "single"
 """
@@ -55,7 +57,6 @@ class Bench:
     """A published board, and the steps of a sweep of it as plain calls."""
 
     folder: Path
-    encoder: Any
     release: str
 
     @property
@@ -84,12 +85,12 @@ class Bench:
         made = self.design(**parameters)
         todo = made.todo
         for cell in todo:
-            measure_cell(cell, encoder=self.encoder)
+            measure_cell(cell)
         return made, todo
 
 
 @pytest.fixture(scope="session")
-def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
+def shared_bench(tmp_path_factory, workshop_type) -> Bench:
     """Do not change it."""
     workshop = workshop_type(tmp_path_factory.mktemp("bench"))
     tools = [
@@ -99,9 +100,8 @@ def shared_bench(tmp_path_factory, workshop_type, hashing) -> Bench:
     ]
     workshop.servers({"office": tools})
     workshop.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in golden()))
-    encoder = hashing(48)
-    release = workshop.run(workshop.configure(INDEXES), encoder=encoder).release
-    return Bench(workshop.folder, encoder, release.id)
+    release = workshop.run(workshop.configure(INDEXES)).release
+    return Bench(workshop.folder, release.id)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ def test_a_cell_holds_what_evaluate_returns_for_the_sample(bench):
     design, _ = bench.measure(
         tools="10,all", strategies=["clauses"], indexes=["names"], measures=["Recall", "nDCG"]
     )
-    searcher = Searcher.open(str(bench.folder / "board"), encoder=bench.encoder)
+    searcher = Searcher.open(str(bench.folder / "board"))
 
     for cell, sample in zip(design.cells, design.samples, strict=True):
         restricted = searcher.restricted(cell.files.read_json(cell.sample)["tools"])
@@ -45,7 +45,7 @@ def test_a_cell_holds_what_evaluate_returns_for_the_sample(bench):
 
 def test_a_finished_cell_is_not_measured_again(bench):
     first, *others = bench.design(tools="10,all").cells
-    measure_cell(first, encoder=bench.encoder)
+    measure_cell(first)
     file = bench.folder / "sweep" / first.rows
     before = file.stat().st_mtime_ns
 
@@ -80,7 +80,7 @@ def test_a_new_index_leaves_the_others_done(bench, workshop):
     bench.measure(strategies=["search"])
     third = '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
     bench.config.write_text(bench.config.read_text("utf-8") + third, "utf-8")
-    release = workshop.run(load_configuration(bench.config), encoder=bench.encoder).release
+    release = workshop.run(load_configuration(bench.config)).release
 
     design, measured = bench.measure(strategies=["search"])
 
@@ -95,7 +95,7 @@ def test_golden_queries_that_change_during_a_sweep_are_an_error(bench):
 
     golden_queries.cache_clear()
     with pytest.raises(ConfigurationError, match="changed while the sweep ran"):
-        measure_cell(cell, encoder=bench.encoder)
+        measure_cell(cell)
 
 
 def test_query_vectors_are_kept_without_the_texts_and_need_no_encoder(tmp_path, hashing):
@@ -126,7 +126,7 @@ def test_a_cell_whose_llm_is_gone_is_not_kept_under_the_name_of_its_strategy(ben
     design = bench.design(**{**CELL, "strategies": ["step-back"]}, llm="dead/model")
 
     with pytest.raises(CompletionError, match="step-back in whole") as refused:
-        measure_cell(design.cells[0], encoder=bench.encoder)
+        measure_cell(design.cells[0])
 
     assert "repeat the sweep: finished cells are kept" in str(refused.value)
     assert not design.cells[0].is_done
