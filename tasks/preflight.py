@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable
 from functools import partial
 
-from pegboard.errors import ConfigurationError, PegboardError
+from pegboard.errors import ConfigurationError, EncoderError, PegboardError
 from tasks.embed import encoder_for
 from tasks.enrichment.models import hosted_models
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
-from tasks.settings.configuration import Configuration
+from tasks.settings.configuration import Configuration, IndexSettings
 
 
 def check_before_run(configuration: Configuration) -> None:
-    """Read the gate's files and the prompts, and load the encoder of every index.
+    """Read the gate's files and the prompts, load the encoder of every index, and look for its key.
 
     LiteLLM, which takes seconds to load, is asked about models and prices only if a run has
     something to ask for (`tasks.enrich`), or if it fails here anyway.
@@ -23,7 +23,7 @@ def check_before_run(configuration: Configuration) -> None:
     """
     encoders = {(index.encoder, str(index.options)): index for index in configuration.indexes}
     checks: list[Callable[[], object]] = [partial(read_gate, configuration)]
-    checks += [partial(encoder_for, index) for index in encoders.values()]
+    checks += [partial(_check_encoder, index) for index in encoders.values()]
     if (enrich := configuration.enrich) is not None:
         checks.append(
             partial(load_enrichment_prompts, configuration.base / "prompts", enrich.products)
@@ -32,6 +32,16 @@ def check_before_run(configuration: Configuration) -> None:
     if failures and enrich is not None:
         failures += failures_of([partial(hosted_models, configuration)])
     raise_together(configuration, failures)
+
+
+def _check_encoder(index: IndexSettings) -> None:
+    missing: str | None = getattr(encoder_for(index), "missing_key", lambda: None)()
+    if missing is not None:
+        raise EncoderError(
+            f"The encoder {index.encoder} of index '{index.name}' needs a key, and the environment "
+            f"variable {missing} is not set. Set it, or name the variable that holds the key as "
+            f"api_key_env in the index's options."
+        )
 
 
 def failures_of(checks: Iterable[Callable[[], object]]) -> list[PegboardError]:
