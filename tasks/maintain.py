@@ -2,9 +2,8 @@
 
 Every embedding table has a text index. A vector index follows the number of rows:
 
-    up to 50,000 rows       none: readers hold the table in memory
-    up to 1,000,000 rows    IVF_FLAT: vectors as they are, in partitions of about 1,000
-    above                   IVF_HNSW_SQ: a graph over quantised vectors; the best are rescored
+    up to 50,000 rows    none: readers hold the table in memory
+    above                IVF_FLAT: vectors as they are, in partitions of about 1,000
 
 A table with a vector index has one for every column by which a search is filtered, and a table of
 so many tools or agents one for their ids, by which readers fetch them.
@@ -20,9 +19,8 @@ pins an old version."""
 
 import os
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from math import ceil, sqrt
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pegboard.search.loaded import IN_MEMORY_ROWS
 from pegboard.store.contract import TABLES_FOLDER
@@ -45,66 +43,33 @@ MOST_FRAGMENTS = 16
 MOST_DELETED = 0.3
 FEWEST_DELETED = 1_000
 """Minimum deleted rows, and their minimum share, for compaction."""
-GRAPH_EF = 150
-GRAPH_REFINE = 5
-"""Candidates of a graph, and how many times k of them are rescored. All partitions are visited:
-there are few.
-"""
+PARTITION_ROWS = 1_000
+"""Rows in a partition of a vector index."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexSizes:
-    """Rows up to which a table has no index, and up to which it has IVF_FLAT; rows in a partition
-    of either kind.
-    """
-
-    in_memory: int = IN_MEMORY_ROWS
-    flat: int = 1_000_000
-    flat_partition: int = 1_000
-    graph_partition: int = 500_000
+def partitions_for(rows: int) -> int | None:
+    """Return the partitions of the vector index for a number of rows; None if they need none."""
+    return None if rows <= IN_MEMORY_ROWS else max(1, round(rows / PARTITION_ROWS))
 
 
-@dataclass(frozen=True, slots=True)
-class VectorIndex:
-    """A kind of vector index and its number of partitions."""
-
-    kind: Literal["ivf_flat", "ivf_hnsw_sq"]
-    partitions: int
-
-    @classmethod
-    def fitting(cls, rows: int, sizes: IndexSizes) -> "VectorIndex | None":
-        """Return the index for a number of rows; None if they need none."""
-        if rows <= sizes.in_memory:
-            return None
-        if rows <= sizes.flat:
-            return cls("ivf_flat", max(1, round(rows / sizes.flat_partition)))
-        return cls("ivf_hnsw_sq", max(1, round(rows / sizes.graph_partition)))
-
-    def still_fits(self, target: "VectorIndex") -> bool:
-        """Return whether this index is close enough to the target: same kind, within a factor of 2
-        of its partitions.
-        """
-        return (
-            self.kind == target.kind
-            and target.partitions <= 2 * self.partitions <= 4 * target.partitions
-        )
-
-    def search(self, columns: Collection[str]) -> dict[str, Any]:
-        """Return how a reader searches a table with these columns: the value of `Pin.search`."""
-        if self.kind == "ivf_flat":
-            options = {"nprobes": min(self.partitions, ceil(PROBES * sqrt(self.partitions)))}
-        else:
-            options = {"nprobes": self.partitions, "ef": GRAPH_EF, "refine": GRAPH_REFINE}
-        return {
-            "vector": self.kind,
-            "partitions": self.partitions,
-            **options,
-            "text": "fts",
-            "filters": _filters(columns),
-        }
+def still_fits(partitions: int, rows: int) -> bool:
+    """Return whether an index is within a factor of 2 of the partitions for a number of rows."""
+    target = partitions_for(rows)
+    return target is not None and target <= 2 * partitions <= 4 * target
 
 
-def maintain(table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = None) -> None:
+def search_settings(partitions: int, columns: Collection[str]) -> dict[str, Any]:
+    """Return how a reader searches a table with these columns: the value of `Pin.search`."""
+    return {
+        "vector": "ivf_flat",
+        "partitions": partitions,
+        "nprobes": min(partitions, ceil(PROBES * sqrt(partitions))),
+        "text": "fts",
+        "filters": _filters(columns),
+    }
+
+
+def maintain(table: "Table", uri: str, rows: int) -> None:
     """Maintain the newest version of a table.
 
     Args:
@@ -112,15 +77,13 @@ def maintain(table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = 
         uri: the board's root.
         rows: the number of rows.
     """
-    sizes = sizes or IndexSizes()
     dataset = open_dataset(uri, table.name)
     if _is_fragmented(dataset):
         # Lance does not compact fragments of different index segments into one.
         _drop_indices(table, {index.columns[0] for index in table.list_indices()})
         open_dataset(uri, table.name).optimize.compact_files(materialize_deletions_threshold=0.0)
-    target = VectorIndex.fitting(rows, sizes)
-    current = vector_index(open_dataset(uri, table.name))
-    if current is not None and (target is None or not current.still_fits(target)):
+    current = index_partitions(open_dataset(uri, table.name))
+    if current is not None and not still_fits(current, rows):
         _drop_indices(table, {"vector"})
     due = [
         index.name
@@ -131,12 +94,10 @@ def maintain(table: "Table", uri: str, rows: int, *, sizes: IndexSizes | None = 
         segment = {"num_indices_to_merge": 0, "index_names": due}
         open_dataset(uri, table.name).optimize.optimize_indices(**segment)
     stale = _text_is_stale(open_dataset(uri, table.name), rows)
-    fit_indices(table, rows, changed=stale, sizes=sizes)
+    fit_indices(table, rows, changed=stale)
 
 
-def fit_indices(
-    table: "Table", rows: int, *, changed: bool, sizes: IndexSizes | None = None
-) -> None:
+def fit_indices(table: "Table", rows: int, *, changed: bool) -> None:
     """Create the indices that a table of so many rows lacks, and drop those that it does not need.
 
     An existing vector index stays as it is; `maintain` decides when it is replaced.
@@ -146,7 +107,7 @@ def fit_indices(
             table, and an index that was only extended ranks by the old statistics, so it is
             rebuilt.
     """
-    configs = _index_configs(table.schema.names, rows, sizes or IndexSizes())
+    configs = _index_configs(table.schema.names, rows)
     indexed = {column for index in table.list_indices() for column in index.columns}
     _drop_indices(table, indexed - configs.keys())
     for column, config in configs.items():
@@ -160,37 +121,42 @@ def _drop_indices(table: "Table", columns: Collection[str]) -> None:
             table.drop_index(index.name)
 
 
-def _index_configs(columns: Collection[str], rows: int, sizes: IndexSizes) -> dict[str, Any]:
+def _index_configs(columns: Collection[str], rows: int) -> dict[str, Any]:
     """Return the configuration of each index that a table of so many rows has, by its column."""
-    from lancedb.index import Bitmap, BTree, LabelList
+    from lancedb.index import FTS, Bitmap, BTree, IvfFlat, LabelList
 
-    target = VectorIndex.fitting(rows, sizes)
+    partitions = partitions_for(rows)
     if "vector" not in columns:
-        return {KEY: BTree()} if KEY in columns and target is not None else {}
-    configs: dict[str, Any] = {"tokens": _text_config()}
-    if target is not None:
+        return {KEY: BTree()} if KEY in columns and partitions is not None else {}
+    # The words are prepared by `pegboard.search.text`.
+    options: dict[str, Any] = dict.fromkeys(
+        ("lower_case", "stem", "remove_stop_words", "ascii_folding", "with_position"), False
+    )
+    configs: dict[str, Any] = {"tokens": FTS(base_tokenizer="whitespace", **options)}
+    if partitions is not None:
         filters = _filters(columns)
-        configs |= {"vector": _vector_config(target), **dict.fromkeys(filters, Bitmap())}
+        size = {"num_partitions": partitions, "max_iterations": 20, "sample_rate": 64}
+        configs |= {"vector": IvfFlat(distance_type="cosine", **size)}
+        configs |= dict.fromkeys(filters, Bitmap())
         configs |= {filters[0]: BTree(), **({"tags": LabelList()} if "tags" in filters else {})}
     return configs
 
 
 def search_of(dataset: "LanceDataset") -> Mapping[str, Any] | None:
     """Return how a version of a table is searched, as `Pin.search`; None without a vector index."""
-    index = vector_index(dataset)
-    return index.search(dataset.schema.names) if index else None
+    partitions = index_partitions(dataset)
+    return search_settings(partitions, dataset.schema.names) if partitions else None
 
 
-def vector_index(dataset: "LanceDataset") -> VectorIndex | None:
-    """Return the vector index that a table has, for however many rows it was built."""
+def index_partitions(dataset: "LanceDataset") -> int | None:
+    """Return the partitions of a table's vector index; None if it has none."""
     name = _index_name(dataset, "vector")
     if name is None:
         return None
     # Otherwise every call copies all centroids, and logs that on stderr.
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
     first = dataset.stats.index_stats(name)["indices"][0]
-    kind = "ivf_hnsw_sq" if "HNSW" in first["index_type"] else "ivf_flat"
-    return VectorIndex(kind, first.get("num_partitions") or len(first["partitions"]))
+    return first.get("num_partitions") or len(first["partitions"])
 
 
 def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceDataset":
@@ -200,12 +166,8 @@ def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceData
     import lance
 
     folder = f"{uri.rstrip('/')}/{TABLES_FOLDER}/{table}.lance"
-    return lance.dataset(folder, version=version, storage_options=lance_options(uri))
-
-
-def lance_options(uri: str) -> dict[str, str] | None:
-    """Return the storage options of a board for pylance."""
-    return opening_options(uri)[0] or None
+    options = opening_options(uri)[0] or None
+    return lance.dataset(folder, version=version, storage_options=options)
 
 
 def _is_fragmented(dataset: "LanceDataset") -> bool:
@@ -233,25 +195,3 @@ def _index_name(dataset: "LanceDataset", column: str) -> str | None:
 def _filters(columns: Collection[str]) -> list[str]:
     """Return the columns by which rows are filtered; the first has a value for nearly every row."""
     return [column for column in FILTERS if column in columns]
-
-
-def _vector_config(index: VectorIndex) -> Any:
-    from lancedb.index import HnswSq, IvfFlat
-
-    config: Any = IvfFlat if index.kind == "ivf_flat" else HnswSq
-    return config(
-        distance_type="cosine", num_partitions=index.partitions, max_iterations=20, sample_rate=64
-    )
-
-
-def _text_config() -> Any:
-    from lancedb.index import FTS
-
-    return FTS(
-        base_tokenizer="whitespace",
-        lower_case=False,
-        stem=False,
-        remove_stop_words=False,
-        ascii_folding=False,
-        with_position=False,
-    )

@@ -25,7 +25,7 @@ from pegboard.store.database import open_table, public_uri, sql_literals, store_
 from pegboard.store.releases import Pin, ReleaseStore
 from tasks import progress
 from tasks.lake.vectors import row_vectors
-from tasks.maintain import IndexSizes, maintain, open_dataset, search_of
+from tasks.maintain import maintain, open_dataset, search_of
 from tasks.release_spec import ReleaseSpec, TableSpec, table_digest, table_rows
 
 if TYPE_CHECKING:
@@ -53,14 +53,11 @@ class _ConcurrentWriteError(PublishError):
     """Another run wrote to the table meanwhile: worth another attempt."""
 
 
-def stage_tables(
-    uri: str, spec: ReleaseSpec, attempts: int = ATTEMPTS, *, sizes: IndexSizes | None = None
-) -> dict[str, Pin]:
+def stage_tables(uri: str, spec: ReleaseSpec, attempts: int = ATTEMPTS) -> dict[str, Pin]:
     """Bring every table to the rows of the spec, and return the pins of the release by table.
 
     Args:
         attempts: how often a table that another run writes to is tried.
-        sizes: the numbers of rows at which a table gets indices.
 
     Raises:
         PublishError: another run writes to the same tables; nothing is published.
@@ -71,7 +68,7 @@ def stage_tables(
     sound = _sound_versions(store)
     progress.start("stage", len(spec.tables))
     for table in spec.tables:
-        pins[table.name] = _stage_with_retries(uri, store.database, table, attempts, sizes, sound)
+        pins[table.name] = _stage_with_retries(uri, store.database, table, attempts, sound)
         progress.advance("stage", text=table.name)
     return pins
 
@@ -86,33 +83,31 @@ def _stage_with_retries(
     database: "DBConnection",
     spec: TableSpec,
     attempts: int,
-    sizes: IndexSizes | None,
     sound: SoundVersions,
 ) -> Pin:
     for attempt in range(1, attempts):
         try:
-            return _stage(uri, database, spec, sizes, sound)
+            return _stage(uri, database, spec, sound)
         except (_ConcurrentWriteError, StoreError) as error:
             message = str(error).lower()
             if isinstance(error, StoreError) and not any(word in message for word in CONFLICT):
                 raise
             logger.warning("Attempt %s of %s: %s", attempt, attempts, error)
             time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
-    return _stage(uri, database, spec, sizes, sound)
+    return _stage(uri, database, spec, sound)
 
 
 def _stage(
     uri: str,
     database: "DBConnection",
     spec: TableSpec,
-    sizes: IndexSizes | None,
     sound: SoundVersions,
 ) -> Pin:
     with store_errors(uri):
         table = _open_or_create(uri, database, spec)
         rows = _write_differences(uri, table, spec, sound)
         _describe(uri, table, spec)
-        maintain(table, uri, rows, sizes=sizes)
+        maintain(table, uri, rows)
         version = table.version
         search = None
         if spec.fingerprint is not None:

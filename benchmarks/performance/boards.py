@@ -11,7 +11,7 @@ import pyarrow as pa
 from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import CHECKSUM, CONTRACT, column_names, row_checksums, table_schema
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.maintain import IndexSizes, VectorIndex, fit_indices
+from tasks.maintain import fit_indices, partitions_for, search_settings
 
 DIMENSIONS = 384
 WORDS = 40
@@ -20,7 +20,6 @@ NAME_WORDS = 3
 VOCABULARY = 20_000
 ACTIONS = ("list", "get", "create", "update", "delete", "")
 AGENTS = 100
-SIZES = IndexSizes()
 SCHEMA = '{"type": "object", "properties": {"one": {"type": "string"}}}'
 
 Columns = dict[str, Any]
@@ -53,7 +52,7 @@ def synthetic_board(
     store.create()
     database = lancedb.connect(f"{uri}/tables")
     opened = {name: database.create_table(name, data) for name, data in tables.items()}
-    fit_indices(opened["emb_full"], rows, changed=True, sizes=SIZES)
+    fit_indices(opened["emb_full"], rows, changed=True)
     index = {
         "encoder": encoder[0],
         "fingerprint": encoder[1],
@@ -152,6 +151,6 @@ def _table(name: str, count: int, columns: Columns) -> pa.Table:
 
 
 def _pin(name: str, table: Any, rows: int) -> Pin:
-    vector_index = VectorIndex.fitting(rows, SIZES) if name == "emb_full" else None
-    search = vector_index.search(column_names(name)) if vector_index else None
+    partitions = partitions_for(rows) if name == "emb_full" else None
+    search = search_settings(partitions, column_names(name)) if partitions else None
     return Pin(name, table.version, table.count_rows(), "", "", search)

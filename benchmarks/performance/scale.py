@@ -279,7 +279,7 @@ def _plain_lancedb(
     """A search of plain lancedb, with an index of the same kind, and what its table cost."""
     import lancedb
     import pyarrow as pa
-    from lancedb.index import HnswSq, IvfFlat
+    from lancedb.index import IvfFlat
 
     place = folder / "plain"
     shutil.rmtree(place, ignore_errors=True)
@@ -288,9 +288,8 @@ def _plain_lancedb(
     table = lancedb.connect(place).create_table("plain", pa.table({"id": ids, "vector": vectors}))
     search = search or {}
     if search:
-        kind: Any = IvfFlat if search["vector"] == "ivf_flat" else HnswSq
         size = {"num_partitions": search["partitions"], "max_iterations": 20, "sample_rate": 64}
-        table.create_index("vector", config=kind(distance_type="cosine", **size))
+        table.create_index("vector", config=IvfFlat(distance_type="cosine", **size))
     figures = {
         "lancedb_ingest_s": time.perf_counter() - began,
         "lancedb_ingest_cpu": time.process_time() - processor,
@@ -301,9 +300,7 @@ def _plain_lancedb(
         query: Any = (
             table.search(vector).distance_type("cosine").select(["id", "_distance"]).limit(K)
         )
-        for name, option in (("nprobes", "nprobes"), ("ef", "ef"), ("refine_factor", "refine")):
-            query = getattr(query, name)(search[option]) if search.get(option) else query
-        return query.to_list()
+        return (query.nprobes(search["nprobes"]) if search else query).to_list()
 
     return nearest, figures
 

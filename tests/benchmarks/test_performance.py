@@ -9,8 +9,8 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import performance
-from benchmarks.performance import boards, data, start
-from tasks.maintain import IndexSizes
+from benchmarks.performance import data, start
+from tasks import maintain
 
 SHARED = {"gateway_upstream", "boards", "data", "shared"}
 """Modules without a benchmark of their own."""
@@ -65,7 +65,8 @@ def test_every_other_program_is_started_by_its_name(name, monkeypatch, capsys):
 def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
     monkeypatch.setattr(start, "TEXTS", 10)
     # Few rows, and indices as for many.
-    monkeypatch.setattr(boards, "SIZES", IndexSizes(in_memory=100, flat_partition=100))
+    monkeypatch.setattr(maintain, "IN_MEMORY_ROWS", 100)
+    monkeypatch.setattr(maintain, "PARTITION_ROWS", 100)
 
     assert call(name, TINY[name]).strip()
 

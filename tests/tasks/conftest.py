@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tasks import maintain
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.snapshot import take_snapshot
 from tests.children import end_child, start_child
@@ -82,6 +83,19 @@ def thousand_tools() -> list[dict[str, Any]]:
         for thing in THINGS
         for place in PLACES
     ]
+
+
+@pytest.fixture
+def large_from(monkeypatch):
+    """A function that sets the rows from which a table has a vector index, and the rows of one of
+    its partitions.
+    """
+
+    def large_from(rows, partition):
+        monkeypatch.setattr(maintain, "IN_MEMORY_ROWS", rows)
+        monkeypatch.setattr(maintain, "PARTITION_ROWS", partition)
+
+    return large_from
 
 
 @pytest.fixture

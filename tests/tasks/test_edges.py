@@ -13,7 +13,6 @@ from pegboard.store.diff import EdgeChanges, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.lake.row_sets import read_rows
-from tasks.maintain import IndexSizes
 from tasks.revise import revise_snapshots
 from tasks.stage import stage_tables
 
@@ -266,16 +265,16 @@ def test_every_index_has_a_table_of_agents_which_goes_with_it(travel):
     assert first.release.tables["agents_full"].digest == first.release.tables["agents_fine"].digest
 
 
-def test_a_large_table_of_agents_has_the_indices_of_its_columns(workshop, hashing):
+def test_a_large_table_of_agents_has_the_indices_of_its_columns(workshop, hashing, large_from):
     workshop.servers({f"server {number}": [workshop.tool("one")] for number in range(60)})
     run = workshop.run(workshop.configure(DECLARED), "embed", encoder=hashing(8))
-    sizes = IndexSizes(in_memory=50, flat_partition=20)
+    large_from(50, 20)
 
-    pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
+    pins = stage_tables(workshop.uri, run.spec)
 
     assert pins["agents_full"].search["filters"] == ["agent", "catalog", "kind"]
     assert pins["emb_full"].search["filters"] == ["tool", "agent", "catalog", "kind", "tags"]
-    assert stage_tables(workshop.uri, run.spec, sizes=sizes) == pins
+    assert stage_tables(workshop.uri, run.spec) == pins
 
 
 def test_a_skipped_tool_is_in_no_edge(travel, snapshots):

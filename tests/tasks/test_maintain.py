@@ -9,36 +9,86 @@ import pytest
 
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import table_schema
-from tasks.maintain import FILTERS, MOST_FRAGMENTS, IndexSizes, maintain, open_dataset, search_of
+from tasks.maintain import (
+    FILTERS,
+    MOST_FRAGMENTS,
+    fit_indices,
+    maintain,
+    open_dataset,
+    partitions_for,
+    search_of,
+    search_settings,
+    still_fits,
+)
 
 ROWS, DIMENSIONS = 2_000, 8
-SIZES = IndexSizes(in_memory=500, flat_partition=100)
+
+
+def table_of(ids, vectors, state=0):
+    """A table of an index with these vectors, shape (rows, dimensions)."""
+    schema = table_schema("emb_full", vectors.shape[1])
+    keys = [f"t{one:05}" for one in ids]
+    flat = pa.array(vectors.astype(np.float32).ravel())
+    column = pa.FixedSizeListArray.from_arrays(flat, vectors.shape[1])
+    text = [f"w{one % 37} w{one % 11} s{state}" for one in ids]
+    columns = dict.fromkeys(schema.names, text)
+    columns |= {"key": keys, "tool": keys, "agent": [f"a{one % 5}" for one in ids]}
+    columns |= {"tags": [["x"]] * len(keys), "vector": column, "summary_vector": column}
+    return pa.table(columns, schema=schema)
+
+
+def unit(vectors):
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def rows_of(ids, state):
-    rng = np.random.default_rng(state)
-    vectors = rng.normal(size=(len(ids), DIMENSIONS)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    text = [f"w{one % 37} w{one % 11} s{state}" for one in ids]
-    columns = {
-        "key": [f"t{one:05}" for one in ids],
-        "tool": [f"t{one:05}" for one in ids],
-        "part": ["document"] * len(ids),
-        "catalog": ["c"] * len(ids),
-        "agent": [f"a{one % 5}" for one in ids],
-        "kind": ["library"] * len(ids),
-        "tags": [["x"]] * len(ids),
-        "text": text,
-        "tokens": text,
-        "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
-        "name_tokens": text,
-        "actions": text,
-        "summary": text,
-        "summary_vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
-        "digest": [f"{one}-{state}" for one in ids],
-        "checksum": [f"{one}-{state}" for one in ids],
-    }
-    return pa.table(columns, schema=table_schema("emb_full", DIMENSIONS))
+    return table_of(
+        ids, unit(np.random.default_rng(state).normal(size=(len(ids), DIMENSIONS))), state
+    )
+
+
+@pytest.mark.parametrize(
+    ("rows", "partitions"),
+    [(0, None), (50_000, None), (50_001, 50), (100_000, 100), (5_000_000, 5_000)],
+)
+def test_a_table_that_readers_do_not_hold_in_memory_has_partitions_of_a_thousand(rows, partitions):
+    assert partitions_for(rows) == partitions
+
+
+@pytest.mark.parametrize(
+    ("built", "rows", "fits"),
+    [(100, 60_000, True), (100, 199_000, True), (100, 201_000, False), (120, 59_000, False)],
+)
+def test_an_index_fits_until_its_table_grew_or_shrank_by_a_factor_of_2(built, rows, fits):
+    assert still_fits(built, rows) is fits
+
+
+def test_as_it_is_recorded_an_index_finds_99_of_100_nearest(tmp_path, large_from):
+    large_from(1_000, 1_000)
+    rows, rng = 20_000, np.random.default_rng(0)
+    far = rng.normal(size=(30, 32))[rng.integers(0, 30, rows // 20)]
+    centres = rng.normal(size=(rows // 20, 32)) + far
+
+    def clustered(count, near):
+        noise = near * rng.normal(size=(count, 32))
+        return unit(centres[rng.integers(0, len(centres), count)] + noise).astype(np.float32)
+
+    vectors, requests = clustered(rows, 0.5), clustered(100, 1.5)  # far from any cluster
+    database = lancedb.connect(tmp_path / "tables")
+    table = database.create_table("emb_full", table_of(range(rows), vectors))
+    fit_indices(table, rows, changed=True)
+
+    search = search_of(open_dataset(str(tmp_path), "emb_full"))
+
+    common = 0
+    for request in requests:
+        exact = set(np.argpartition(-(vectors @ request), 10)[:10].tolist())
+        query = table.search(request, vector_column_name="vector").distance_type("cosine")
+        keys = query.nprobes(search["nprobes"]).limit(10).select(["key", "_distance"]).to_arrow()
+        common += len(exact & {int(key[1:]) for key in keys.column("key").to_pylist()})
+    assert search == search_settings(20, table.schema.names)
+    assert search["nprobes"] < search["partitions"]
+    assert common >= 0.99 * 10 * len(requests)
 
 
 class Board:
@@ -54,8 +104,8 @@ class Board:
     def dataset(self):
         return open_dataset(self.uri, "emb_full")
 
-    def maintain(self, sizes=SIZES):
-        maintain(self.table, self.uri, self.table.count_rows(), sizes=sizes)
+    def maintain(self):
+        maintain(self.table, self.uri, self.table.count_rows())
 
     def upsert(self, ids, state):
         merge = (
@@ -96,7 +146,8 @@ class Board:
 
 
 @pytest.fixture
-def board(tmp_path):
+def board(tmp_path, large_from):
+    large_from(500, 100)
     return Board(tmp_path)
 
 
@@ -181,14 +232,18 @@ def test_a_table_that_became_small_keeps_only_its_text_index_and_gets_the_others
     board.upsert(range(ROWS), 2)
     board.maintain()
 
-    assert search_of(board.dataset)["vector"] == "ivf_flat"
+    assert search_of(board.dataset) == {
+        "vector": "ivf_flat", "partitions": 20, "nprobes": 15, "text": "fts",
+        "filters": ["tool", "agent", "catalog", "kind", "tags"],
+    }  # fmt: skip
     board.assert_in_order()
 
 
-def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board):
+def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board, large_from):
+    large_from(50_000, 1_000)
     for night in range(MOST_FRAGMENTS + 2):
         board.upsert(range(night, night + 3), night)
-        board.maintain(IndexSizes())
+        board.maintain()
         assert len(board.fragments()) <= MOST_FRAGMENTS
         found = board.table.search(f"s{night}", query_type="fts").limit(9).to_list()
         assert len(found) == 3 or night == 0
@@ -209,7 +264,8 @@ def test_earlier_versions_stay_readable_through_all_of_it(board):
     assert search_of(old)["partitions"] == 20
 
 
-def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tmp_path):
+def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tmp_path, large_from):
+    large_from(500, 100)
     schema = table_schema("tools", 0)
 
     def rows_with_ids(ids, state):
@@ -222,7 +278,7 @@ def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tm
     table = database.create_table("tools", rows_with_ids(range(600), 0))
 
     def night():
-        maintain(table, str(tmp_path), table.count_rows(), sizes=SIZES)
+        maintain(table, str(tmp_path), table.count_rows())
 
     night()
     merge = table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()

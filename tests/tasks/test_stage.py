@@ -12,7 +12,6 @@ from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import open_table
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
-from tasks.maintain import IndexSizes
 from tasks.release_spec import compose_records, make_release_spec
 from tasks.stage import stage_tables
 
@@ -96,17 +95,17 @@ def test_staging_again_changes_nothing(workshop):
 
 
 def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_nothing(
-    workshop, hashing
+    workshop, hashing, large_from
 ):
-    sizes = IndexSizes(in_memory=50, flat_partition=20)
+    large_from(50, 20)
     names = [f"tool_{number}" for number in range(120)]
 
     def stage(*names):
         workshop.servers(workshop.named(*names))
         configuration = workshop.configure()
         run = workshop.run(configuration, "embed", encoder=hashing(8), allow_removal=True)
-        pins = stage_tables(workshop.uri, run.spec, sizes=sizes)
-        assert stage_tables(workshop.uri, run.spec, sizes=sizes) == pins
+        pins = stage_tables(workshop.uri, run.spec)
+        assert stage_tables(workshop.uri, run.spec) == pins
         return pins
 
     pins, fewer, small = stage(*names), stage(*names[:90], "tool_zebra"), stage(*names[:40])

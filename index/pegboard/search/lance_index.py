@@ -60,27 +60,11 @@ class LanceIndex:
         """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
         first.
         """
-        settings = self.settings or {}
-        nprobes, ef, refine = (
-            settings.get("nprobes") or NPROBES,
-            settings.get("ef"),
-            settings.get("refine"),
-        )
+        nprobes = (self.settings or {}).get("nprobes") or NPROBES
         condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            # A graph search that keeps fewer candidates than rows are asked for would answer with
-            # fewer.
-            candidates = max(ef, limit) if ef else None
-            return self.table.nearest(
-                query,
-                limit,
-                COLUMNS,
-                where=condition,
-                nprobes=nprobes,
-                ef=candidates,
-                refine=refine,
-            )
+            return self.table.nearest(query, limit, COLUMNS, where=condition, nprobes=nprobes)
 
         return self._best(
             search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS)

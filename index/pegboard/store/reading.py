@@ -118,8 +118,6 @@ class BoardTable:
         *,
         where: str | None = None,
         nprobes: int | None = None,
-        ef: int | None = None,
-        refine: int | None = None,
     ) -> "pa.Table":
         """Return the rows with the smallest cosine distance, nearest first, with `_distance`.
 
@@ -127,8 +125,6 @@ class BoardTable:
             vector: shape (dimensions,).
             where: applied before the search.
             nprobes: partitions that are visited.
-            ef: candidates that are kept in a graph.
-            refine: how many times `limit` rows are scored again exactly.
         """
         import pyarrow as pa
 
@@ -136,9 +132,8 @@ class BoardTable:
             query = query.nearest_to(vector if self._public else pa.array(vector))
             query.column("vector")
             query.distance_type("cosine")
-            for option, value in (("nprobes", nprobes), ("ef", ef), ("refine_factor", refine)):
-                if value:
-                    getattr(query, option)(value)
+            if nprobes:
+                query.nprobes(nprobes)
             return query
 
         return self._rows(build, limit, [*columns, "_distance"], where)

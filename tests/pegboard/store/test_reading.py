@@ -66,7 +66,7 @@ def test_the_nearest_rows_come_nearest_first_and_rows_match_words(full, encoder)
     vectors = np.array(rows.column("vector").to_pylist(), dtype=np.float32)
     expected = [ids(rows)[place] for place in np.argsort(-(vectors @ query))]
 
-    nearest = full.nearest(query, 5, ["tool", "part"], nprobes=3, ef=64, refine=2)
+    nearest = full.nearest(query, 5, ["tool", "part"], nprobes=3)
     assert nearest.column_names == ["tool", "part", "_distance"]
     assert ids(nearest) == expected[:5]
     kit = full.nearest(query, 100, ["tool"], where="catalog = 'kit'")
