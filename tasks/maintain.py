@@ -135,8 +135,9 @@ def _index_configs(columns: Collection[str], rows: int) -> dict[str, Any]:
     configs: dict[str, Any] = {"tokens": FTS(base_tokenizer="whitespace", **options)}
     if partitions is not None:
         filters = _filters(columns)
-        size = {"num_partitions": partitions, "max_iterations": 20, "sample_rate": 64}
-        configs |= {"vector": IvfFlat(distance_type="cosine", **size)}
+        configs["vector"] = IvfFlat(
+            distance_type="cosine", num_partitions=partitions, max_iterations=20, sample_rate=64
+        )
         configs |= dict.fromkeys(filters, Bitmap())
         configs |= {filters[0]: BTree(), **({"tags": LabelList()} if "tags" in filters else {})}
     return configs
