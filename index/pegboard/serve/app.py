@@ -9,19 +9,20 @@ from collections.abc import AsyncGenerator, Callable, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
+from fastapi import FastAPI
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
-from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.routing import Route
 
+from pegboard import __version__
 from pegboard.errors import ConfigurationError
 from pegboard.serve.changes import telling_of_changes
-from pegboard.serve.connections import PromptProtocol, RequestShare
+from pegboard.serve.connections import RequestShare
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import (
@@ -43,7 +44,7 @@ PUBLIC = ("/", "/healthz", "/openapi.json")
 """Paths that are answered without credentials: nothing of the board is behind them."""
 
 
-def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
+def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     """Return the gateway as an ASGI application: `/mcp`, `/healthz`, the HTTP API and the page.
 
     Args:
@@ -58,7 +59,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
     sessions = StreamableHTTPSessionManager(app=McpServer(gateway), max_sessions=None)
 
     @asynccontextmanager
-    async def lifespan(_: Starlette) -> AsyncGenerator[None]:
+    async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with sessions.run(), telling_of_changes(gateway):
             yield
         await gateway.close()
@@ -77,15 +78,24 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> Starlette:
     routes = [
         Route("/mcp", endpoint=SessionLimit(StreamableHTTPASGIApp(sessions))),
         Route("/healthz", healthz),
-        *HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics).routes(),
         *page_routes(),
     ]
-    return Starlette(
+    app = FastAPI(
+        title="Pegboard gateway",
+        description="Finds the right few tools for a request. Every answer is about the tools "
+        "that the client may see.",
+        version=__version__,
+        servers=[{"url": "."}],
+        docs_url=None,
+        redoc_url=None,
         routes=routes,
         lifespan=lifespan,
         middleware=[Middleware(ClientMiddleware, gateway=gateway, local=host in LOOPBACK)],
         exception_handlers={404: no_such_path, 405: wrong_method},
     )
+    api = HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics)
+    app.include_router(api.router())
+    return app
 
 
 def check_host(gateway: Gateway, host: str) -> None:
@@ -183,7 +193,7 @@ def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
     import uvicorn
 
     app = create_app(gateway, host)
-    config = uvicorn.Config(app, http=PromptProtocol, log_level="warning", access_log=False)
+    config = uvicorn.Config(app, log_level="warning", access_log=False)
     server = uvicorn.Server(config)
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
         server.run(sockets=[listening])

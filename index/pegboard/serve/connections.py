@@ -1,59 +1,14 @@
-"""What connections and requests may cost: limited numbers and bytes at once of one client, and
-limited time for whoever has not sent a request yet, since nobody knows who that is."""
+"""Per-client limits for the number and the bytes of concurrent requests."""
 
-import asyncio
 from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from typing import Any
-
-from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from pegboard.serve.access import ANYONE, Client
 from pegboard.serve.http_errors import ApiError
 
-HEAD_SECONDS = 10.0
-"""For the head of a request, from the connection or from the first bytes after an answer."""
 MAX_BYTES = 33_554_432
 """Of the requests of one client that are under way: eight of the largest that MCP takes."""
-
-
-class PromptProtocol(H11Protocol):
-    """uvicorn's protocol, but that a connection ends on which no request comes in time."""
-
-    _deadline: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        super().connection_made(transport)
-        self._expect_head()
-
-    def data_received(self, data: bytes) -> None:
-        super().data_received(data)
-        self._expect_head()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._stop_waiting()
-
-    def _expect_head(self) -> None:
-        """Let time run while no request is under way."""
-        if not self._is_waiting():
-            self._stop_waiting()
-        elif self._deadline is None:
-            self._deadline = self.loop.call_later(HEAD_SECONDS, self._give_up)
-
-    def _stop_waiting(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
-
-    def _give_up(self) -> None:
-        self._deadline = None
-        if self._is_waiting():
-            self.transport.close()
-
-    def _is_waiting(self) -> bool:
-        return getattr(self.cycle, "response_complete", True)  # without a request it is None
 
 
 class RequestShare:

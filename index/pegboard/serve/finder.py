@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from pegboard.errors import QueryError, StoreError
@@ -12,7 +12,7 @@ from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.catalogue import Catalogue, View
-from pegboard.serve.observer import Observers
+from pegboard.serve.observer import Found, Observers
 
 MAX_QUERY = 8_000
 """Characters of a request for tools."""
@@ -20,26 +20,6 @@ AGENTS, AGENT_TOOLS = 3, 10
 """Agents that one search finds, and tools that are named of each."""
 MAX_SEARCHES = 32
 """Searches at once: those of one client fill a batch of the encoder, and no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found.
-
-    Attributes:
-        view: the release as the client sees it; gives the hits' call names.
-        result: the hits, best first, all of them visible to the client.
-        reason: why there are none, or why those there are may not fit; else "".
-    """
-
-    view: View
-    result: FindResult
-    reason: str = ""
-
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The hits, best first."""
-        return self.result.hits
 
 
 class Finder:

@@ -6,16 +6,22 @@ A tool that is hidden from it and one that does not exist get the same answer.
 """
 
 import asyncio
+import inspect
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from starlette.requests import Request
+from fastapi import APIRouter, Depends, Query
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from fastapi.security import HTTPBearer
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
-from starlette.routing import BaseRoute, Route
 
 from pegboard import __version__
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError, did_you_mean
@@ -25,31 +31,63 @@ from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
 from pegboard.retrieval.found import Trace
 from pegboard.retrieval.strategies import STRATEGIES
+from pegboard.serve import http_models as models
 from pegboard.serve.access import Client
 from pegboard.serve.catalogue import Entry, View
-from pegboard.serve.finder import Finder, Found
+from pegboard.serve.finder import Finder
 from pegboard.serve.golden_file import OtherTools, add_golden_query
-from pegboard.serve.http_description import describe
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
-from pegboard.serve.http_requests import (
-    FindParameters,
-    GoldenParameters,
-    GraphParameters,
-    ReleaseParameters,
-    ToolsParameters,
-    body_parameters,
-    query_parameters,
-)
 from pegboard.serve.mcp_tools import HINTS
 from pegboard.serve.metrics import CONTENT_TYPE, Metrics
+from pegboard.serve.observer import Found
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.tool_texts import ToolTexts
 
 MAX_EDGES = 500
 """Dependencies in one answer."""
+MAX_BODY = 65_536
+"""Bytes of a request's body."""
+SHOWN = 5
+"""Problems of one request that the error names."""
 
 log = logging.getLogger("pegboard.serve")
-Handler = Callable[[Request, Client], Awaitable[Response]]
+
+
+def _client(request: Request) -> Client:
+    return request.state.client
+
+
+Asking = Annotated[Client, Depends(_client)]
+"""The client that the application recognised."""
+
+
+class ApiRoute(APIRoute):
+    """A route with bounded bodies, whose errors say what is wrong, where, and the next step."""
+
+    def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        """Return the handler of a request."""
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                _check_repeated(request)
+                response = await handle(await _with_bounded_body(request))
+            except ApiError as error:
+                response = error.response()
+            except RequestValidationError as error:
+                response = _invalid(self.endpoint, error.errors()).response()
+            except HTTPException as error:
+                response = invalid(str(error.detail), "body", "Send one JSON object.").response()
+            except PegboardError as error:
+                response = error_of(error).response()
+            except Exception:
+                log.exception("%s %s failed.", request.method, request.url.path)
+                response = unexpected().response()
+            response.headers["Cache-Control"] = "no-store"
+            response.headers["X-Content-Type-Options"] = "nosniff"
+            return response
+
+        return answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,28 +104,36 @@ class HttpApi:
     metrics: Metrics | None = None
     texts: ToolTexts = field(default_factory=ToolTexts)
 
-    def routes(self) -> list[BaseRoute]:
-        """Return the routes of the API, its description and the metrics."""
-        handlers: list[tuple[str, str, Handler]] = [
-            ("GET", "/v1/status", self.status),
-            ("GET", "/v1/find", self.find),
-            ("POST", "/v1/find", self.find),
-            ("GET", "/v1/tools", self.tools),
-            ("GET", "/v1/tools/{id:path}", self.tool),
-            ("GET", "/v1/agents", self.agents),
-            ("GET", "/v1/releases", self.list_releases),
-            ("GET", "/v1/graph", self.graph),
-            ("POST", "/v1/golden", self.save_golden),
-        ]
-        if self.metrics is not None:
-            handlers.append(("GET", "/metrics", self.show_metrics))
-        routes: list[BaseRoute] = [
-            Route(path, self._endpoint(handler), methods=[method])
-            for method, path, handler in handlers
-        ]
-        return [*routes, Route("/openapi.json", _openapi, methods=["GET"])]
+    def router(self) -> APIRouter:
+        """Return the routes of the API and of the metrics."""
+        bearer = Depends(HTTPBearer(auto_error=False))
+        router = APIRouter(route_class=ApiRoute, dependencies=[bearer])
 
-    async def status(self, request: Request, client: Client) -> Response:
+        def add(method: str, path: str, handler: Callable[..., Any], answer: Any = None) -> None:
+            router.add_api_route(
+                path,
+                handler,
+                methods=[method],
+                response_model=answer,
+                operation_id=f"{handler.__name__}_{method}".lower(),
+                include_in_schema=answer is not None,
+                responses={"default": {"model": models.Error}},
+            )
+
+        add("GET", "/v1/status", self.status, models.Status)
+        add("GET", "/v1/find", self.find_by_address, models.FindResult)
+        add("POST", "/v1/find", self.find, models.FindResult)
+        add("GET", "/v1/tools", self.tools, models.ToolPage)
+        add("GET", "/v1/tools/{id:path}", self.tool, models.ToolAnswer)
+        add("GET", "/v1/agents", self.agents, models.AgentList)
+        add("GET", "/v1/releases", self.list_releases, models.ReleaseList)
+        add("GET", "/v1/graph", self.graph, models.Graph)
+        add("POST", "/v1/golden", self.save_golden, models.Saved)
+        if self.metrics is not None:
+            add("GET", "/metrics", self.show_metrics)
+        return router
+
+    async def status(self, client: Asking) -> Response:
         """Return what the gateway serves, and what this client may do."""
         view = await self.releases.live.catalogue.view(client)
         return _json(
@@ -103,13 +149,14 @@ class HttpApi:
             }
         )
 
-    async def find(self, request: Request, client: Client) -> Response:
+    async def find_by_address(
+        self, client: Asking, given: Annotated[models.FindParameters, Query()]
+    ) -> Response:
         """Return the tools for a request."""
-        given = (
-            await body_parameters(request, FindParameters)
-            if request.method == "POST"
-            else query_parameters(request, FindParameters)
-        )
+        return await self.find(client, given)
+
+    async def find(self, client: Asking, given: models.FindParameters) -> Response:
+        """Return the tools for a request."""
         finder = await self._finder(given.release, client)
         if given.strategy is not None and given.strategy not in STRATEGIES:
             raise invalid(
@@ -128,9 +175,10 @@ class HttpApi:
         )
         return _json(_found_values(found))
 
-    async def tools(self, request: Request, client: Client) -> Response:
+    async def tools(
+        self, client: Asking, given: Annotated[models.ToolsParameters, Query()]
+    ) -> Response:
         """Return a page of the tools that pass a filter, by id."""
-        given = query_parameters(request, ToolsParameters)
         view = await self._view(given.release, client)
         matching = {entry.id for entry in view.entries.values() if _passes(entry, given)}
         if given.text:
@@ -147,11 +195,12 @@ class HttpApi:
             }
         )
 
-    async def tool(self, request: Request, client: Client) -> Response:
+    async def tool(
+        self, client: Asking, id: str, given: Annotated[models.ReleaseParameters, Query()]
+    ) -> Response:
         """Return one tool with its schemas, and its dependencies among the tools one may see."""
-        given = query_parameters(request, ReleaseParameters)
         view = await self._view(given.release, client)
-        tool = await _existing_tool(view, request.path_params["id"])
+        tool = await _existing_tool(view, id)
         agents = {agent.id: agent for agent in await view.board.list_agents()}
         graph = await view.board.graph()
         return _json(
@@ -164,25 +213,27 @@ class HttpApi:
             }
         )
 
-    async def agents(self, request: Request, client: Client) -> Response:
+    async def agents(
+        self, client: Asking, given: Annotated[models.ReleaseParameters, Query()]
+    ) -> Response:
         """Return the agents that have tools which the client may see."""
-        given = query_parameters(request, ReleaseParameters)
         view = await self._view(given.release, client)
         tools = Counter(entry.agent for entry in view.entries.values())
         agents = [agent for agent in await view.board.list_agents() if tools[agent.id]]
         rows = [{**_agent_values(agent), "tools": tools[agent.id]} for agent in agents]
         return _json({"release": view.release, "agents": rows})
 
-    async def list_releases(self, request: Request, client: Client) -> Response:
+    async def list_releases(self, client: Asking) -> Response:
         """Return the releases of the board, newest first; to others than operators the live one."""
         listed = await self.releases.listed()
         if not client.operator:
             listed["releases"] = [row for row in listed["releases"] if row["live"]]
         return _json(listed)
 
-    async def graph(self, request: Request, client: Client) -> Response:
+    async def graph(
+        self, client: Asking, given: Annotated[models.GraphParameters, Query()]
+    ) -> Response:
         """Return the tools around one, by their dependencies in both directions."""
-        given = query_parameters(request, GraphParameters)
         view = await self._view(given.release, client)
         middle = await _existing_tool(view, given.tool)
         graph = await view.board.graph()
@@ -208,11 +259,10 @@ class HttpApi:
             }
         )  # fmt: skip
 
-    async def save_golden(self, request: Request, client: Client) -> Response:
+    async def save_golden(self, client: Asking, given: models.GoldenParameters) -> Response:
         """Add a request with its right tools to the golden queries."""
         if not client.operator:
             raise operators_only("Golden queries")
-        given = await body_parameters(request, GoldenParameters)
         if self.golden is None:
             raise ApiError(
                 403, "not_configured", "This gateway saves no golden queries.", "golden",
@@ -222,7 +272,7 @@ class HttpApi:
         tools = dict.fromkeys(given.tools)
         for number, identity in enumerate(tools):
             await _existing_tool(view, identity, f"tools.{number}")
-        query = GoldenQuery(redact(given.query.strip()), tuple(tools), kind=given.kind or "")
+        query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
         try:
             saved = await asyncio.to_thread(add_golden_query, self.golden, query)
         except OtherTools as error:
@@ -240,7 +290,7 @@ class HttpApi:
             ) from error  # fmt: skip
         return _json({"saved": saved, "id": query.id}, 201 if saved else 200)
 
-    async def show_metrics(self, request: Request, client: Client) -> Response:
+    async def show_metrics(self, client: Asking) -> Response:
         """Return counts and times for Prometheus, of all clients."""
         if not client.operator:
             raise operators_only("Metrics")
@@ -269,26 +319,58 @@ class HttpApi:
         finder = await self._finder(release, client)
         return await finder.catalogue.view(client)
 
-    def _endpoint(self, handler: Handler) -> Callable[[Request], Awaitable[Response]]:
-        async def endpoint(request: Request) -> Response:
-            try:
-                response = await handler(request, request.state.client)
-            except ApiError as error:
-                response = error.response()
-            except PegboardError as error:
-                response = error_of(error).response()
-            except Exception:
-                log.exception("%s %s failed.", request.method, request.url.path)
-                response = unexpected().response()
-            response.headers["Cache-Control"] = "no-store"
-            response.headers["X-Content-Type-Options"] = "nosniff"
-            return response
 
-        return endpoint
+def _check_repeated(request: Request) -> None:
+    names = Counter(name for name, _ in request.query_params.multi_items())
+    if repeated := [name for name, count in names.items() if count > 1]:
+        raise invalid(f"{repeated[0]} is given twice.", repeated[0], "Give each parameter once.")
 
 
-async def _openapi(request: Request) -> Response:
-    return JSONResponse(describe())
+async def _with_bounded_body(request: Request) -> Request:
+    """Return the request with its body read, of which no more than the limit is ever held."""
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > MAX_BODY:
+                raise ApiError(
+                    413, "too_large", f"The body has more than {MAX_BODY} bytes.", "body",
+                    "Shorten it.",
+                )  # fmt: skip
+    except ClientDisconnect as error:
+        raise invalid("The body ended early.", "body", "Send it again.") from error
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": bytes(body), "more_body": False}
+
+    return Request(request.scope, receive)
+
+
+def _invalid(endpoint: Callable[..., Any], problems: Sequence[Mapping[str, Any]]) -> ApiError:
+    """Return the error that names what is wrong with the parameters of an operation."""
+    annotations = [one.annotation for one in inspect.signature(endpoint).parameters.values()]
+    types = [getattr(one, "__origin__", one) for one in annotations]
+    names = [
+        name
+        for one in types
+        if inspect.isclass(one) and issubclass(one, BaseModel)
+        for name in one.model_fields
+    ]
+    places = [".".join(str(part) for part in one["loc"][1:]) for one in problems]
+    texts = [_problem(place, one, names) for place, one in zip(places, problems, strict=True)]
+    return invalid(
+        "; ".join(texts[:SHOWN]) + ("; ..." if len(texts) > SHOWN else "."),
+        places[0] or "body",
+        "Correct it; /openapi.json describes every parameter.",
+    )
+
+
+def _problem(place: str, problem: Mapping[str, Any], names: Sequence[str]) -> str:
+    if problem["type"] == "extra_forbidden":
+        hint = did_you_mean(place, names).rstrip(".?") or f"; expected {', '.join(names)}"
+        return f"{place[:60]}: there is no such parameter{hint}"
+    message = str(problem["msg"])
+    return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
 
 def _json(values: Any, status: int = 200) -> JSONResponse:
@@ -319,7 +401,7 @@ async def _tools_of(view: View, ids: Sequence[str]) -> list[Tool]:
     return [tool for tool in tools if tool is not None]
 
 
-def _passes(entry: Entry, given: ToolsParameters) -> bool:
+def _passes(entry: Entry, given: models.ToolsParameters) -> bool:
     return (
         (given.agent is None or entry.agent == given.agent)
         and (given.catalog is None or entry.catalog == given.catalog)

@@ -30,11 +30,11 @@ from pegboard.serve.access import Client
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
 from pegboard.serve.calls.results import error_result
 from pegboard.serve.connections import RequestShare
-from pegboard.serve.finder import Found
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, unexpected
 from pegboard.serve.listing import listed_tools
 from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_AGENTS, SEARCH_TOOLS, object_schema
+from pegboard.serve.observer import Found
 from pegboard.serve.sessions import Session
 from pegboard.servers.connection import Report
 from pegboard.tokens import estimate_tokens

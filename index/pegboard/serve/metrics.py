@@ -7,8 +7,7 @@ and sessions are in the request log.
 from typing import Any
 
 from pegboard.serve.access import Client
-from pegboard.serve.finder import Found
-from pegboard.serve.observer import Outcome
+from pegboard.serve.observer import Found, Outcome
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 SIZES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)

@@ -1,13 +1,14 @@
 """What the gateway reports of each request: to metrics, spans and the request log."""
 
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
 
+from pegboard.hits import Hit
+from pegboard.retrieval.results import FindResult
 from pegboard.serve.access import Client
-
-if TYPE_CHECKING:
-    from pegboard.serve.finder import Found
+from pegboard.serve.catalogue import View
 
 Outcome = Literal[
     "ok",
@@ -29,10 +30,30 @@ gave up."""
 log = logging.getLogger("pegboard.serve")
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        view: the release as the client sees it; gives the hits' call names.
+        result: the hits, best first, all of them visible to the client.
+        reason: why there are none, or why those there are may not fit; else "".
+    """
+
+    view: View
+    result: FindResult
+    reason: str = ""
+
+    @property
+    def hits(self) -> tuple[Hit, ...]:
+        """The hits, best first."""
+        return self.result.hits
+
+
 class Observer(Protocol):
     """Is told of each search, call and list. Methods must not block: they run in the event loop."""
 
-    def found(self, client: Client, session: str, query: str, found: "Found", ms: float) -> None:
+    def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """A client searched. `session` is "" outside a session."""
         ...
 
@@ -63,28 +84,23 @@ class Observers:
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.observers = list(observers)
 
-    def found(self, client: Client, session: str, query: str, found: "Found", ms: float) -> None:
+    def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """As `Observer.found`."""
-        for observer in self.observers:
-            try:
-                observer.found(client, session, query, found, ms)
-            except Exception:
-                log.exception("An observer failed.")
+        self._tell(lambda each: each.found(client, session, query, found, ms))
 
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
     ) -> None:
         """As `Observer.called`."""
-        for observer in self.observers:
-            try:
-                observer.called(client, session, tool, outcome, ms, size)
-            except Exception:
-                log.exception("An observer failed.")
+        self._tell(lambda each: each.called(client, session, tool, outcome, ms, size))
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
         """As `Observer.listed`."""
+        self._tell(lambda each: each.listed(client, session, tools, sent, whole))
+
+    def _tell(self, tell: Callable[[Observer], None]) -> None:
         for observer in self.observers:
             try:
-                observer.listed(client, session, tools, sent, whole)
+                tell(observer)
             except Exception:
                 log.exception("An observer failed.")

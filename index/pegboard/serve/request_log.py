@@ -24,8 +24,7 @@ from typing import IO, Any
 from pegboard.errors import ConfigurationError
 from pegboard.redaction import redact
 from pegboard.serve.access import Client
-from pegboard.serve.finder import Found
-from pegboard.serve.observer import Outcome
+from pegboard.serve.observer import Found, Outcome
 
 MAX_BYTES = 50_000_000
 """Bytes of the file at which it is rotated."""

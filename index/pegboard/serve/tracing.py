@@ -11,8 +11,7 @@ from typing import Any
 
 from pegboard.redaction import redact
 from pegboard.serve.access import Client
-from pegboard.serve.finder import Found
-from pegboard.serve.observer import Outcome
+from pegboard.serve.observer import Found, Outcome
 
 MAX_HITS = 10
 """Hits that a span has."""

@@ -19,7 +19,6 @@ from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.opening import open_board
 from pegboard.serve.app import create_app
-from pegboard.serve.connections import PromptProtocol
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp_server import McpServer
 from pegboard.serve.settings import GatewaySettings, ServeSettings
@@ -154,7 +153,7 @@ def served() -> Callable[..., Any]:
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
         gateway = Gateway.open(settings, open_board(uri, refresh=0))
         app = create_app(gateway)
-        config = uvicorn.Config(app, "127.0.0.1", 0, http=PromptProtocol, log_level="error")
+        config = uvicorn.Config(app, "127.0.0.1", 0, log_level="error")
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)
         thread.start()

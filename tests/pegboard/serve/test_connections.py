@@ -1,4 +1,4 @@
-"""Connections that send nothing or little, and clients with many requests at once."""
+"""Clients with many or large requests at once."""
 
 import contextlib
 import socket
@@ -46,36 +46,8 @@ def find(client):
     )
 
 
-def rest_of(connection):
-    """What comes until the connection is closed."""
-    received = b""
-    while part := connection.recv(65_536):
-        received += part
-    return received
-
-
 def status_of(connection):
     return int(connection.recv(65_536).split()[1])
-
-
-def test_a_connection_without_a_request_is_closed_and_a_slow_body_is_not(
-    desk_uri, served, connect, monkeypatch
-):
-    monkeypatch.setattr("pegboard.serve.connections.HEAD_SECONDS", 0.1)
-
-    with served(desk_uri, SETTINGS) as (url, _):
-        slow = connect(url, find(ANA), BODY[:1])
-        silent = rest_of(connect(url))
-        half = rest_of(connect(url, HEALTH))
-        unknown = connect(url, find(b"").replace(b"Connection: close\r\n", b""))
-        refused = status_of(unknown)
-        unknown.sendall(b"x")  # ends the time for which uvicorn keeps a connection
-        rest_of(unknown)
-        slow.sendall(BODY[1:])
-        answer = rest_of(slow)
-
-    assert (silent, half, refused) == (b"", b"", 401)
-    assert answer.startswith(b"HTTP/1.1 200")
 
 
 def test_a_client_with_many_requests_leaves_half_of_the_connections_to_others(
