@@ -95,7 +95,7 @@ def sweep_configuration(
 def _measure(design: Design, runner: Runner) -> None:
     todo = design.todo
     if todo:
-        progress.start("queries", sum(len(cell.queries) for cell in todo))
+        progress.start("queries", sum(len(cell.sample.queries) for cell in todo))
     progress.start("cells", len(design.cells), design.finished)
     for cell in todo:
         runner.call(measure_cell, cell)

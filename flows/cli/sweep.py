@@ -73,12 +73,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "how much worse than the best a cheaper choice may be (default: 0.02)",
     },
     "--seed": {"type": int, "metavar": "N", "help": "of the samples (default: 0)"},
-    "--samples": {"type": int, "metavar": "N", "help": "samples of each size (default: 1)"},
-    "--timed": {
-        "type": int,
-        "metavar": "N",
-        "help": "requests of each cell that are timed, 0 for none (default: 20)",
-    },
     "--board": {
         "metavar": "URI",
         "help": "build the board there; with --release, the board to measure",
@@ -164,7 +158,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(summary: dict[str, Any]) -> None:
-    from tasks.sweep.page import (
+    from tasks.sweep.report import (
         measure_name,
         result_table,
         size_effect_caption,

@@ -4,15 +4,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pegboard.canonical import digest
-from pegboard.errors import ConfigurationError, QueryError
+from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import STANDARD, Measure, parse_measure
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from tasks.gate.rules import FORMS, Rule, margin_advice, parse_rule
 from tasks.golden.reading import read_golden
-from tasks.settings.configuration import LACKS_PROBABILITY, Configuration
-from tasks.settings.release import GateSettings, default_strategy
+from tasks.settings.configuration import Configuration
+from tasks.settings.release import (
+    GateSettings,
+    default_strategy,
+    read_strategies,
+    unknown_indexes,
+)
 
 MAIN_MEASURE = Measure("Recall", 5)
 """The measure by which releases are compared where no other was chosen."""
@@ -167,25 +172,10 @@ def _rules(
 def _strategies(
     configuration: Configuration, settings: GateSettings, problems: list[str]
 ) -> tuple[Strategy, ...]:
-    strategies: list[Strategy] = []
+    strategies = read_strategies(settings.strategies, problems)
     indexes = [index.name for index in configuration.indexes]
-    for reference in settings.strategies:
-        try:
-            strategy = Strategy.from_dict(default_strategy(reference) or {})
-        except QueryError as error:
-            problems.append(f"strategies: {error}")
-            continue
-        if strategy.name in [other.name for other in strategies]:
-            problems.append(f"strategies: two are named '{strategy.name}'; rename one")
-        if strategy.lacks_probability():
-            problems.append(f"strategies: '{strategy.name}' {LACKS_PROBABILITY}")
-        problems += [
-            f"strategies: '{strategy.name}' searches index '{name}'; expected one of "
-            f"{', '.join(indexes)}"
-            for name in strategy.indexes
-            if name not in indexes
-        ]
-        strategies.append(strategy)
+    for strategy in strategies:
+        problems += unknown_indexes(f"strategies: '{strategy.name}'", strategy.indexes, indexes)
     return tuple(strategies) or (configured_strategy(configuration),)
 
 

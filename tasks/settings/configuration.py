@@ -24,20 +24,16 @@ from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.prompts import published_prompts
 from tasks.settings.release import (
+    LACKS_PROBABILITY,
     ExamplesSettings,
     FindSettings,
     GateSettings,
     GoldenSettings,
     GraphSettings,
     default_strategy,
+    unknown_indexes,
 )
 from tasks.settings.run import RunSettings
-
-LACKS_PROBABILITY = (
-    "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
-    "and named thresholds those of the ranker"
-)
-"""Of a strategy."""
 
 
 class KeepSettings(Settings):
@@ -299,14 +295,9 @@ def _index_problems(configuration: Configuration) -> list[str]:
     if not names:
         problems.append("indexes: expected at least one, or leave it out for the default")
     strategy = default_strategy(configuration.find.strategy) or {}
-    references = [("find.strategy", name) for name in strategy.get("indexes", ())]
     if configuration.default_index is not None:
-        references.insert(0, ("default_index", configuration.default_index))
-    problems += [
-        f"{place}: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
-        for place, name in references
-        if name not in names
-    ]
+        problems += unknown_indexes("default_index", [configuration.default_index], names)
+    problems += unknown_indexes("find.strategy", strategy.get("indexes", ()), names)
     if strategy and Strategy.from_dict(strategy).lacks_probability():
         problems.append(f"find.strategy: '{strategy['name']}' {LACKS_PROBABILITY}")
     return problems

@@ -3,13 +3,24 @@ and the default strategy of a release, what it learns from use, and what it has 
 is published.
 """
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+import json
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
-from pegboard.errors import QueryError
-from pegboard.toml_settings import Settings
+from pegboard.errors import QueryError, did_you_mean
+from pegboard.toml_settings import Settings, duplicates
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.strategy import Strategy
+
+LACKS_PROBABILITY = (
+    "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
+    "and named thresholds those of the ranker"
+)
+"""Of a strategy."""
 
 
 class GraphSettings(Settings):
@@ -109,3 +120,49 @@ def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any]
     if isinstance(strategy, str):
         return named_strategy(strategy).to_dict()
     return Strategy.from_dict(strategy).to_dict()
+
+
+def read_strategies(
+    references: Iterable[str | Mapping[str, Any]],
+    problems: list[str],
+    path: Callable[[str], Path] | None = None,
+) -> "list[Strategy]":
+    """Return the valid ones of strategies given by name or as tables of parts.
+
+    Args:
+        problems: what is wrong with the others, and with names that occur twice, is added.
+        path: where a JSON file of a strategy is; without it, only names and tables are expected.
+    """
+    from pegboard.retrieval.strategy import Strategy
+
+    strategies: list[Strategy] = []
+    for reference in references:
+        try:
+            table: Any = reference
+            if path is not None and isinstance(reference, str) and reference.endswith(".json"):
+                value: Any = json.loads(path(reference).read_text("utf-8"))
+                if not isinstance(value, Mapping):
+                    raise QueryError(
+                        f"{reference}: expected a JSON object (got {type(value).__name__})"
+                    )
+                table = {"name": Path(reference).stem, **value}
+            strategies.append(Strategy.from_dict(default_strategy(table) or {}))
+        except (QueryError, OSError, ValueError) as error:
+            problems.append(f"strategies: {error}")
+    names = [strategy.name for strategy in strategies]
+    problems += [f"strategies: two are named '{name}'; rename one" for name in duplicates(names)]
+    problems += [
+        f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
+        for strategy in strategies
+        if strategy.lacks_probability()
+    ]
+    return strategies
+
+
+def unknown_indexes(place: str, named: Iterable[str], names: list[str]) -> list[str]:
+    """Return a problem for each index that is named and not configured."""
+    return [
+        f"{place}: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
+        for name in named
+        if name not in names
+    ]

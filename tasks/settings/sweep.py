@@ -2,23 +2,21 @@
 table, the table overrides the defaults, and all problems are in one message.
 """
 
-import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, ValidationError, field_validator
 
-from pegboard.canonical import digest
-from pegboard.errors import ConfigurationError, QueryError, did_you_mean
+from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
-from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
-from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
-from tasks.settings.configuration import LACKS_PROBABILITY, Configuration, check_configuration
+from pegboard.toml_settings import Settings, problems_of, read_toml
+from tasks.settings.configuration import Configuration, check_configuration
+from tasks.settings.release import read_strategies, unknown_indexes
 
 MAX_K = 128
 """The most tools that LLM providers accept in one request."""
@@ -36,12 +34,10 @@ class SweepSettings(Settings):
             and 10000, as far as they are smaller.
         measures: kinds of measures; the first decides.
         indexes: the indexes to search; all if empty.
-        seed, samples: the first seed of the samples, and how many samples of each size are drawn.
-        share: the share of a sample that are tools which golden queries need, while there are any.
+        seed: of the samples.
         max_tokens, max_ms: limits on a choice: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
         margin: by how much a cheaper choice may be worse than the best by the first measure.
-        timed: requests of each cell that are sent one at a time to measure latency.
         out: the folder for results; `sweep` beside the configuration if None.
         board: where the sweep's own board is built, or that of `release`.
         release: a published release, or a channel, to measure instead of building one.
@@ -58,12 +54,9 @@ class SweepSettings(Settings):
     measures: Annotated[tuple[str, ...], Field(min_length=1)] = ("Recall", "Complete")
     indexes: tuple[str, ...] = ()
     seed: Annotated[int, Field(ge=0)] = 0
-    samples: Annotated[int, Field(ge=1, le=100)] = 1
-    share: Annotated[float, Field(gt=0, le=1)] = 0.75
     max_tokens: Annotated[float | None, Field(gt=0)] = None
     max_ms: Annotated[float | None, Field(gt=0)] = None
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
-    timed: Annotated[int, Field(ge=0, le=1000)] = 20
     out: str | None = None
     board: str | None = None
     release: str | None = None
@@ -130,11 +123,6 @@ class Sweep:
         """Return the same sweep of the release that was built for it."""
         return replace(self, settings=self.settings.model_copy(update={"release": release}))
 
-    @property
-    def golden_digest(self) -> str:
-        """Equal for equal queries in the same order."""
-        return digest([query.to_dict() for query in self.queries])
-
 
 def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool = False) -> Sweep:
     """Read and check what a sweep needs, before anything is built or searched.
@@ -155,26 +143,46 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool
     if file.exists() or not {"board", "release"} <= given.keys():
         configuration, table = _configuration(config, problems)
     settings = _settings({**table, **given}, problems)
-    folders = {
-        name: file.parent if name in table and name not in given else Path.cwd()
-        for name in ("golden", "strategies", "out")
-    }
-    strategies = _strategies(settings.strategies, folders["strategies"], problems)
-    golden = _golden_file(settings, configuration, folders["golden"], problems)
-    queries = _queries(golden, problems) if golden else []
-    _check(settings, configuration, strategies, problems)
+
+    def path(name: str, value: str) -> Path:
+        folder = file.parent if name in table and name not in given else Path.cwd()
+        return (folder / Path(value).expanduser()).resolve()
+
+    strategies = read_strategies(
+        settings.strategies, problems, lambda name: path("strategies", name)
+    )
+    problems += [
+        f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
+        f"sweep searches every index"
+        for strategy in strategies
+        if strategy.indexes
+    ]
+    golden, queries = Path(), list[GoldenQuery]()
+    if settings.golden is not None:
+        golden = path("golden", settings.golden)
+        queries = _queries(golden, problems)
+    elif configuration is not None and configuration.golden is not None:
+        golden = (configuration.base / configuration.golden.queries).resolve()
+        queries = _queries(golden, problems)
+    else:
+        problems.append(
+            "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
+        )
+    if settings.llm_api_base and not settings.llm:
+        problems.append("llm_api_base: no model is named; name one with llm")
+    if configuration is not None and settings.release is None:
+        names = [index.name for index in configuration.indexes]
+        problems += unknown_indexes("indexes", settings.indexes, names)
     if write and configuration is None:
         problems.append(f"write: no configuration at {config} to write into; give one with -c")
-    if problems or golden is None:
+    if problems:
         raise ConfigurationError.from_problems(
             "The sweep", problems, "`pegboard sweep --help` has examples."
         )
-    if settings.out:
-        out = (folders["out"] / Path(settings.out).expanduser()).resolve()
-    else:
-        out = ((configuration.base if configuration else Path.cwd()) / "sweep").resolve()
+    base = configuration.base if configuration else Path.cwd()
+    out = path("out", settings.out) if settings.out else (base / "sweep").resolve()
     uri = _uri(settings, configuration, out)
-    return Sweep(settings, configuration, strategies, tuple(queries), golden, out, uri)
+    return Sweep(settings, configuration, tuple(strategies), tuple(queries), golden, out, uri)
 
 
 def _configuration(
@@ -204,83 +212,12 @@ def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
         return SweepSettings(**{name: value for name, value in values.items() if name not in wrong})
 
 
-def _strategies(
-    references: Iterable[str | Mapping[str, Any]], folder: Path, problems: list[str]
-) -> tuple[Strategy, ...]:
-    strategies: list[Strategy] = []
-    for reference in references:
-        try:
-            strategies.append(_strategy(reference, folder))
-        except (QueryError, OSError, ValueError) as error:
-            problems.append(f"strategies: {error}")
-    problems += [
-        f"strategies: two are named '{name}'"
-        for name in duplicates([strategy.name for strategy in strategies])
-    ]
-    problems += [
-        f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
-        for strategy in strategies
-        if strategy.lacks_probability()
-    ]
-    problems += [
-        f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
-        f"sweep searches every index"
-        for strategy in strategies
-        if strategy.indexes
-    ]
-    return tuple(strategies)
-
-
-def _strategy(reference: str | Mapping[str, Any], folder: Path) -> Strategy:
-    if not isinstance(reference, str):
-        return Strategy.from_dict(reference)
-    if not reference.endswith(".json"):
-        return named_strategy(reference)
-    value: Any = json.loads((folder / reference).read_text("utf-8"))
-    if not isinstance(value, Mapping):
-        raise QueryError(f"{reference}: expected a JSON object (got {type(value).__name__})")
-    return Strategy.from_dict({"name": Path(reference).stem, **cast("Mapping[str, Any]", value)})
-
-
-def _golden_file(
-    settings: SweepSettings, configuration: Configuration | None, folder: Path, problems: list[str]
-) -> Path | None:
-    if settings.golden is not None:
-        return (folder / Path(settings.golden).expanduser()).resolve()
-    if configuration is not None and configuration.golden is not None:
-        return (configuration.base / configuration.golden.queries).resolve()
-    problems.append(
-        "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
-    )
-    return None
-
-
 def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:
     queries, wrong = read_problems(golden)
     problems += [f"golden: {problem}" for problem in wrong]
     if not queries and not wrong:
         problems.append(f"golden: {golden} has no queries")
     return queries
-
-
-def _check(
-    settings: SweepSettings,
-    configuration: Configuration | None,
-    strategies: Iterable[Strategy],
-    problems: list[str],
-) -> None:
-    if settings.max_ms is not None and not settings.timed:
-        problems.append("max_ms: latency is not measured with timed = 0; time some requests")
-    if settings.llm_api_base and not settings.llm:
-        problems.append("llm_api_base: no model is named; name one with llm")
-    if configuration is None or settings.release is not None:
-        return
-    names = [index.name for index in configuration.indexes]
-    problems += [
-        f"indexes: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
-        for name in settings.indexes
-        if name not in names
-    ]
 
 
 def _uri(settings: SweepSettings, configuration: Configuration | None, out: Path) -> str:

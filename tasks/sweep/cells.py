@@ -5,18 +5,16 @@ the index, the strategy, the sample, the queries, the measures. So a sweep that 
 where it stopped, and a sweep with another index measures only the cells of that index."""
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
-from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.experiment import evaluate
-from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.evaluation.overhead import check_fallbacks, latency
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
 from pegboard.evaluation.systems import ReleaseSystem
@@ -24,13 +22,14 @@ from pegboard.retrieval.llm.caller import open_caller
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.store.contract import VECTOR_OPTIONS
+from pegboard.store.contract import EDGES, VECTOR_OPTIONS, embedding_table
 from pegboard.tokens import prompt_tokens
 from tasks import progress
 from tasks.embed import encoder_for
+from tasks.lake.files import Lake
 from tasks.lake.query_vectors import CachedQueryEncoder
 from tasks.settings.configuration import IndexSettings
-from tasks.sweep.files import SweepFolder
+from tasks.settings.sweep import Sweep
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,53 +37,89 @@ if TYPE_CHECKING:
 
     from pegboard.retrieval.llm.caller import LlmCaller
 
-VERSION = 1
+VERSION = 2
 """Counts up when the columns of a cell, or how they are measured, change."""
+TIMED = 20
+"""Requests of each cell that are sent one at a time to measure latency."""
+
+
+class SweepFolder(Lake):
+    """The folder of a sweep, written and read like the lake: no file is ever half-written.
+
+    cells/<key>.parquet            one cell: a row for each measure and k; written last, so a cell
+                                   is done if it exists
+    cells/<key>.values.parquet     its values query by query
+    vectors/<digest>/*.parquet     vectors of queries
+    sweep.parquet, values.parquet, sweep.json, sweep.html     the results
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.uri = str(folder)
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogSample:
+    """Some tools of a catalog, and the golden queries all of whose tools are among them.
+
+    Attributes:
+        tools: their ids, sorted.
+        queries: places of the queries in the golden file, rising.
+        share: how much of the sample are tools that golden queries need.
+    """
+
+    size: int
+    tools: tuple[str, ...]
+    queries: tuple[int, ...]
+    share: float
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What is measured, by names and paths.
+    """What is measured: a strategy, as JSON values, in an index of a sample of a release."""
 
-    Attributes:
-        key: the digest of everything that decides the values.
-        folder: the folder of the sweep.
-        uri, release: the board, and the release by its id.
-        strategy: as JSON values.
-        size, seed, sample: of the sample, and the path of its file in the folder.
-        golden, golden_digest, queries: the file of golden queries, and the places of the queries.
-        timed: how many of them are searched one at a time to measure latency.
-        options: of the encoder.
-    """
-
-    key: str
-    folder: Path
-    uri: str
+    sweep: Sweep
     release: str
     index: str
     strategy: Mapping[str, Any]
-    size: int
-    seed: int
-    sample: str
-    golden: Path
-    golden_digest: str
-    queries: tuple[int, ...]
-    measures: tuple[str, ...]
-    ks: tuple[int, ...]
-    timed: int
-    options: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    llm: str | None = None
-    llm_api_base: str | None = None
+    sample: CatalogSample
+    key: str
+
+    @classmethod
+    def of(
+        cls,
+        sweep: Sweep,
+        loaded: LoadedRelease,
+        index: str,
+        strategy: Strategy,
+        sample: CatalogSample,
+    ) -> "Cell":
+        """Return the cell of an index, a strategy and a sample of a release."""
+        names = ("tools", EDGES, embedding_table(index))
+        pins = [loaded.release.tables[name] for name in names if name in loaded.release.tables]
+        settings = sweep.settings
+        key = digest(
+            VERSION,
+            [[pin.table, pin.digest] for pin in pins],
+            loaded.index_manifest(index),
+            strategy.to_dict(),
+            sample.tools,
+            [sweep.queries[place].to_dict() for place in sample.queries],
+            settings.measures,
+            settings.k,
+            settings.llm,
+            settings.llm_api_base,
+        )
+        return cls(sweep, loaded.release.id, index, strategy.to_dict(), sample, key[:24])
 
     @property
     def name(self) -> str:
         """The name of the cell in progress displays."""
-        return f"{self.strategy['name']} in {self.index}, {self.size} tools"
+        return f"{self.strategy['name']} in {self.index}, {self.sample.size} tools"
 
     @property
     def files(self) -> SweepFolder:
         """The folder of the sweep."""
-        return SweepFolder(self.folder)
+        return SweepFolder(self.sweep.out)
 
     @property
     def rows(self) -> str:
@@ -103,48 +138,34 @@ class Cell:
 
 
 def measure_cell(cell: Cell) -> None:
-    """Evaluate a cell, and write its files.
-
-    Raises:
-        ConfigurationError: the golden queries were changed since the sweep began.
-    """
-    golden = golden_queries(cell.golden, cell.golden_digest)
-    queries = [golden[place] for place in cell.queries]
-    loaded = _sample(cell.uri, cell.release, cell.folder, cell.sample)
-    caller = _llm_caller(cell.llm, cell.llm_api_base)
-    system = _system(cell, Searcher(loaded, _cached_vectors(cell, loaded), caller))
+    """Evaluate a cell, and write its files."""
+    sweep, settings = cell.sweep, cell.sweep.settings
+    queries = [sweep.queries[place] for place in cell.sample.queries]
+    loaded = _sample(sweep.uri, cell.release, cell.sample.tools)
+    caller = _llm_caller(settings.llm, settings.llm_api_base)
+    strategy, vectors = Strategy.from_dict(cell.strategy), _cached_vectors(cell, loaded)
+    system = ReleaseSystem(Searcher(loaded, vectors, caller), strategy, cell.index)
     evaluation = evaluate(
         system,
         queries,
-        [f"{measure}@{k}" for measure in cell.measures for k in cell.ks],
+        [f"{measure}@{k}" for measure in settings.measures for k in settings.k],
         advance=lambda count: progress.advance("queries", count, cell.name),
     )
-    if cell.llm:
+    if settings.llm:
         check_fallbacks([evaluation.overhead], 0.0, "repeat the sweep: finished cells are kept.")
-    _write(cell, evaluation, _latency(cell, system, queries))
-
-
-def _system(cell: Cell, searcher: Searcher) -> ReleaseSystem:
-    return ReleaseSystem(searcher, Strategy.from_dict(cell.strategy), cell.index)
-
-
-def _latency(cell: Cell, system: ReleaseSystem, queries: Sequence[GoldenQuery]) -> dict[str, Any]:
-    """Milliseconds of single requests with their encoding; None where none are timed."""
-    if not cell.timed:
-        return {"ms_p50": None, "ms_p95": None}
-    loaded, caller = system.searcher.loaded, system.searcher.caller
-    vectors = QueryVectors(_encoder(cell, loaded), None)
-    timed = queries[:: max(1, len(queries) // cell.timed)][: cell.timed]
-    own = _system(cell, Searcher(loaded, vectors, caller))
-    p50, p95 = latency(own, timed, max(cell.ks))
-    return {"ms_p50": p50, "ms_p95": p95}
+    # Requests are timed with their encoding.
+    searcher = Searcher(loaded, QueryVectors(_encoder(cell, loaded), None), caller)
+    timed = queries[:: max(1, len(queries) // TIMED)][:TIMED]
+    system = ReleaseSystem(searcher, strategy, cell.index)
+    p50, p95 = latency(system, timed, max(settings.k))
+    _write(cell, evaluation, {"ms_p50": p50, "ms_p95": p95})
 
 
 def _write(cell: Cell, evaluation: Evaluation, timing: Mapping[str, Any]) -> None:
     import polars as pl
 
     by_query = {
-        "place": cell.queries,
+        "place": cell.sample.queries,
         "query": [result.query.id for result in evaluation.results],
         "kind": [result.query.kind for result in evaluation.results],
     }
@@ -158,7 +179,7 @@ def _write(cell: Cell, evaluation: Evaluation, timing: Mapping[str, Any]) -> Non
     ]
     efforts = [result.effort for result in evaluation.results if result.effort]
     without_llm = dict.fromkeys(part for effort in efforts for part, _ in effort.fallbacks)
-    tokens = dict(zip(cell.ks, _tokens(cell, evaluation).mean(axis=0).tolist(), strict=True))
+    tokens = dict(zip(cell.sweep.settings.k, _tokens(cell, evaluation).tolist(), strict=True))
     rows = [
         {
             "k": measure.k,
@@ -170,24 +191,23 @@ def _write(cell: Cell, evaluation: Evaluation, timing: Mapping[str, Any]) -> Non
         }
         for measure in evaluation.values
     ]
-    types = {"k": pl.Int16, "ms_p50": pl.Float64, "ms_p95": pl.Float64}
     cell.files.write(cell.values, pl.concat(values))
-    cell.files.write(cell.rows, pl.DataFrame(rows, schema_overrides=types))
+    cell.files.write(cell.rows, pl.DataFrame(rows, schema_overrides={"k": pl.Int16}))
 
 
 def _tokens(cell: Cell, evaluation: Evaluation) -> "NDArray[np.float64]":
-    """The prompt tokens of the first k tools, of shape (queries, ks)."""
+    """The mean prompt tokens of the first k tools, of shape (ks,)."""
     import numpy as np
 
-    most = max(cell.ks)
+    most = max(cell.sweep.settings.k)
     retrieved = [[tool.id for tool in result.retrieved[:most]] for result in evaluation.results]
-    sizes = _known_tokens(cell.uri, cell.release)
+    sizes = _known_tokens(cell.sweep.uri, cell.release)
     new = {tool for tools in retrieved for tool in tools if tool not in sizes}
-    sizes.update(prompt_tokens(release_searcher(cell.uri, cell.release).loaded, new))
+    sizes.update(prompt_tokens(release_searcher(cell.sweep.uri, cell.release).loaded, new))
     table = np.zeros((len(retrieved), most + 1))
     for row, tools in enumerate(retrieved):
         table[row, 1 : len(tools) + 1] = [sizes[tool] for tool in tools]
-    return np.cumsum(table, axis=1)[:, list(cell.ks)]
+    return np.cumsum(table, axis=1)[:, list(cell.sweep.settings.k)].mean(axis=0)
 
 
 # What the cells of a process share.
@@ -199,31 +219,13 @@ def release_searcher(uri: str, release: str) -> Searcher:
     return Searcher.open(uri, release=release)
 
 
-@lru_cache(maxsize=2)
-def golden_queries(file: Path, expected: str) -> list[GoldenQuery]:
-    """Return the golden queries of a file.
-
-    Args:
-        expected: the digest of the queries.
-
-    Raises:
-        ConfigurationError: the queries have another digest.
-    """
-    queries = read_queries(file)
-    if digest([query.to_dict() for query in queries]) != expected:
-        raise ConfigurationError(
-            f"{file} was changed while the sweep ran. Start the sweep again; cells that are still "
-            f"valid are kept."
-        )
-    return queries
-
-
 @lru_cache(maxsize=1)
-def _sample(uri: str, release: str, folder: Path, file: str) -> LoadedRelease:
+def _sample(uri: str, release: str, tools: tuple[str, ...]) -> LoadedRelease:
     """The release with the tools of a sample only; itself, if the sample has all of them."""
     whole = release_searcher(uri, release)
-    ids: list[str] = SweepFolder(folder).read_json(file)["tools"]
-    return whole.loaded if len(ids) == len(whole.names.catalogs) else whole.restricted(ids).loaded
+    return (
+        whole.loaded if len(tools) == len(whole.names.catalogs) else whole.restricted(tools).loaded
+    )
 
 
 @lru_cache(maxsize=2)
@@ -242,8 +244,8 @@ _query_vectors: dict[tuple[str, str, str], QueryVectors] = {}
 
 def _cached_vectors(cell: Cell, loaded: LoadedRelease) -> QueryVectors:
     manifest = loaded.index_manifest(cell.index)
-    options = json.dumps(dict(cell.options), sort_keys=True)
-    key = (str(cell.folder), manifest["fingerprint"], options)
+    options = json.dumps(_encoder_settings(cell, loaded).options, sort_keys=True)
+    key = (str(cell.sweep.out), manifest["fingerprint"], options)
     if key not in _query_vectors:
         encoder = CachedQueryEncoder(
             cell.files,
@@ -258,8 +260,15 @@ def _cached_vectors(cell: Cell, loaded: LoadedRelease) -> QueryVectors:
 
 def _encoder(cell: Cell, loaded: LoadedRelease) -> Encoder:
     """The encoder of the index, loaded once in a process."""
+    return encoder_for(_encoder_settings(cell, loaded))
+
+
+def _encoder_settings(cell: Cell, loaded: LoadedRelease) -> IndexSettings:
+    """The published encoder of the index, with the options that the configuration gives it."""
     manifest = loaded.index_manifest(cell.index)
     published = manifest.get("options", {})
     options = {name: published[name] for name in VECTOR_OPTIONS if name in published}
-    settings = IndexSettings(encoder=manifest["encoder"], options={**options, **cell.options})
-    return encoder_for(settings)
+    for index in cell.sweep.configuration.indexes if cell.sweep.configuration else ():
+        if (index.name, index.encoder) == (cell.index, manifest["encoder"]):
+            options |= index.options
+    return IndexSettings(encoder=manifest["encoder"], options=options)

@@ -1,4 +1,11 @@
-"""Which cells a sweep has, and the problems that prevent measuring them."""
+"""Which cells a sweep has, and the problems that prevent measuring them.
+
+The catalogs are nested samples: retrieval among 100, 500, 1,000, all tools (Toolshed, 4.2). A small
+random sample would have all tools of hardly any query. So the tools are put in an order in which
+tools of whole golden queries alternate with other tools, at a fixed share, and a sample is the
+beginning of that order. In a small sample the tools that queries need are therefore denser than in
+the catalog, and queries that need few tools are a little more frequent: to measure the effect of
+size alone, compare the same queries in both samples."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,28 +16,19 @@ from pegboard.cli.tables import list_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.retrieval.strategy import Strategy
-from pegboard.store.contract import EDGES, embedding_table
 from pegboard.store.releases import ReleaseStore
 from tasks.settings.sweep import Sweep
-from tasks.sweep.cells import VERSION, Cell, release_searcher
-from tasks.sweep.files import SweepFolder
-from tasks.sweep.samples import CatalogSample, default_sizes, nested_samples
+from tasks.sweep.cells import CatalogSample, Cell, release_searcher
 
 MIN_QUERIES = 30
 """With fewer queries a mean says little: the interval of a recall of .8 is then .29 wide."""
 MAX_NAMES = 10
-
-
-@dataclass(frozen=True, slots=True)
-class IndexRecipe:
-    """The recipe of an index, as the release has it."""
-
-    name: str
-    encoder: str
-    parts: tuple[str, ...]
-    shape: str
-    questions: int
+SIZES = (100, 500, 1_000, 5_000, 10_000)
+MAX_SHARE = 0.8
+"""A sample with more of the catalog than this is not worth measuring beside the whole."""
+NEEDED_SHARE = 0.75
+"""The share of a sample that are tools which golden queries need, while there are any."""
+RECIPE = ("encoder", "parts", "shape", "questions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +38,8 @@ class Design:
     Attributes:
         release: the id of the release.
         catalog: the number of its tools.
-        samples: smallest first within each seed; the whole catalog once.
+        indexes: for each index its `RECIPE`, as the release has it.
+        samples: smallest first.
         cells: ordered so that neighbours share a sample and an index.
         finished: the number of cells that were done before.
         warnings: what to keep in mind when reading the results.
@@ -49,7 +48,7 @@ class Design:
     sweep: Sweep
     release: str
     catalog: int
-    indexes: tuple[IndexRecipe, ...]
+    indexes: Mapping[str, Mapping[str, Any]]
     samples: tuple[CatalogSample, ...]
     cells: tuple[Cell, ...]
     finished: int
@@ -71,26 +70,33 @@ def design(sweep: Sweep) -> Design:
     release = ReleaseStore(sweep.uri).named(sweep.settings.release or "live")
     searcher = release_searcher(sweep.uri, release.id)
     needed = [searcher.names.resolve(query.tools) for query in sweep.queries]
-    indexes = _index_names(sweep, searcher)
-    if problems := _problems(sweep, searcher, needed, indexes):
+    if problems := _problems(sweep, searcher, needed):
         raise ConfigurationError.from_problems(f"The sweep of release {release.id}", problems)
-    samples = _samples(sweep, searcher, needed)
-    files = {sample.digest: _write_sample(sweep, sample) for sample in samples}
+    indexes, samples = _index_names(sweep, searcher), _samples(sweep, searcher, needed)
     cells = tuple(
-        _cell(sweep, searcher, index, strategy, sample, files[sample.digest])
+        Cell.of(sweep, searcher.loaded, index, strategy, sample)
         for sample in samples
         for index in indexes
         for strategy in sweep.strategies
     )
+    manifests = {index: searcher.loaded.index_manifest(index) for index in indexes}
     return Design(
         sweep=sweep,
         release=release.id,
         catalog=len(searcher.names.catalogs),
-        indexes=tuple(_shape(searcher, index) for index in indexes),
+        indexes={
+            index: {name: manifest[name] for name in RECIPE}
+            for index, manifest in manifests.items()
+        },
         samples=tuple(samples),
         cells=cells,
         finished=sum(cell.is_done for cell in cells),
-        warnings=tuple(_warnings(samples)),
+        warnings=tuple(
+            f"{len(sample.queries)} golden queries have all their tools in the sample of "
+            f"{sample.size} tools, which says little. Add golden queries, or choose larger samples."
+            for sample in samples
+            if len(sample.queries) < MIN_QUERIES
+        ),
     )
 
 
@@ -103,20 +109,7 @@ def _index_names(sweep: Sweep, searcher: Searcher) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def _shape(searcher: Searcher, index: str) -> IndexRecipe:
-    manifest = searcher.loaded.index_manifest(index)
-    return IndexRecipe(
-        index,
-        manifest["encoder"],
-        tuple(manifest["parts"]),
-        manifest["shape"],
-        manifest["questions"],
-    )
-
-
-def _problems(
-    sweep: Sweep, searcher: Searcher, needed: Sequence[Needed], indexes: Sequence[str]
-) -> list[str]:
+def _problems(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list[str]:
     settings, published = sweep.settings, searcher.release.manifest["indexes"]
     catalog = len(searcher.names.catalogs)
     sizes = [size for size in settings.tools if size != "all"]
@@ -148,20 +141,11 @@ def _problems(
 
 
 def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list[CatalogSample]:
-    settings, tools = sweep.settings, searcher.names.catalogs
-    sizes = [len(tools) if size == "all" else size for size in settings.tools]
-    seeds = range(settings.seed, settings.seed + settings.samples)
-    drawn = [
-        sample
-        for seed in seeds
-        for sample in nested_samples(
-            tools, needed, sizes or default_sizes(len(tools)), seed, settings.share
-        )
-    ]
-    # The whole catalog is the same for every seed.
-    samples = [
-        sample for sample in drawn if sample.size < len(tools) or sample.seed == settings.seed
-    ]
+    tools = searcher.names.catalogs
+    sizes = [len(tools) if size == "all" else size for size in sweep.settings.tools]
+    samples = nested_samples(
+        tools, needed, sizes or default_sizes(len(tools)), sweep.settings.seed, NEEDED_SHARE
+    )
     if empty := [str(sample.size) for sample in samples if not sample.queries]:
         raise ConfigurationError(
             f"No golden query has all its tools in a sample of {', '.join(empty)} tools. Choose "
@@ -170,71 +154,71 @@ def _samples(sweep: Sweep, searcher: Searcher, needed: Sequence[Needed]) -> list
     return samples
 
 
-def _write_sample(sweep: Sweep, sample: CatalogSample) -> str:
-    files, path = SweepFolder(sweep.out), f"samples/{sample.digest[:24]}.json"
-    if not files.exists(path):
-        files.write_json(path, {"tools": list(sample.tools)})
-    return path
+def default_sizes(tools: int) -> list[int]:
+    """Return the sizes of samples for a number of tools; the last is the whole catalog."""
+    return [*(size for size in SIZES if size < MAX_SHARE * tools), tools]
 
 
-def _cell(
-    sweep: Sweep,
-    searcher: Searcher,
-    index: str,
-    strategy: Strategy,
-    sample: CatalogSample,
-    file: str,
-) -> Cell:
-    settings, release = sweep.settings, searcher.release
-    manifest: Mapping[str, Any] = searcher.loaded.index_manifest(index)
-    configured = sweep.configuration.indexes if sweep.configuration else ()
-    options = [
-        index_settings.options
-        for index_settings in configured
-        if (index_settings.name, index_settings.encoder) == (index, manifest["encoder"])
-    ]
-    names = ("tools", EDGES, embedding_table(index))
-    tables = [release.tables[name] for name in names if name in release.tables]
-    key = digest(
-        VERSION,
-        [[pin.table, pin.digest] for pin in tables],
-        manifest,
-        strategy.to_dict(),
-        sample.digest,
-        [sweep.queries[place].to_dict() for place in sample.queries],
-        settings.measures,
-        settings.k,
-        settings.timed,
-        settings.llm,
-        settings.llm_api_base,
+def nested_samples(
+    tools: Iterable[str], needed: Sequence[Needed], sizes: Iterable[int], seed: int, share: float
+) -> list[CatalogSample]:
+    """Return the samples, smallest first, each within the next.
+
+    Args:
+        tools: the ids of the whole catalog.
+        needed: what each golden query needs of it.
+        share: see `catalog_order`.
+    """
+    order = catalog_order(tools, needed, seed, share)
+    golden = {tool for query in needed for ids in query.tools.values() for tool in ids}
+    samples: list[CatalogSample] = []
+    for size in sorted(set(sizes)):
+        ids = frozenset(order[:size])
+        queries = tuple(place for place, one in enumerate(needed) if _has_all(ids, one))
+        share_of_golden = len(ids & golden) / max(len(ids), 1)
+        samples.append(CatalogSample(size, tuple(sorted(ids)), queries, share_of_golden))
+    return samples
+
+
+def catalog_order(
+    tools: Iterable[str], needed: Sequence[Needed], seed: int, share: float
+) -> list[str]:
+    """Return all tools in the order in which samples take them.
+
+    Args:
+        seed: equal seeds give equal orders everywhere. A tool that is added or removed leaves the
+            order of the others nearly as it is.
+        share: of every beginning, the share of tools of golden queries, all tools of one query
+            together, until there are none left.
+    """
+    shuffled = sorted(tools, key=lambda tool: digest(seed, tool))
+    rank = {tool: place for place, tool in enumerate(shuffled)}
+    queries = sorted(needed, key=lambda query: digest(seed, _names(query.tools)))
+    golden = list(
+        dict.fromkeys(
+            # Of several tools with one name the same one for all queries.
+            min(ids, key=lambda tool: rank[tool])
+            for query in queries
+            for _, ids in sorted(query.tools.items())
+        )
     )
-    return Cell(
-        key=key[:24],
-        folder=sweep.out,
-        uri=sweep.uri,
-        release=release.id,
-        index=index,
-        strategy=strategy.to_dict(),
-        size=sample.size,
-        seed=sample.seed,
-        sample=file,
-        golden=sweep.golden,
-        golden_digest=sweep.golden_digest,
-        queries=sample.queries,
-        measures=settings.measures,
-        ks=settings.k,
-        timed=settings.timed,
-        options=options[0] if options else {},
-        llm=settings.llm,
-        llm_api_base=settings.llm_api_base,
-    )
+    others = [tool for tool in shuffled if tool not in set(golden)]
+    order: list[str] = []
+    taken = 0
+    while len(order) < len(shuffled):
+        due = taken < share * (len(order) + 1)
+        if (due and taken < len(golden)) or len(order) - taken >= len(others):
+            order.append(golden[taken])
+            taken += 1
+        else:
+            order.append(others[len(order) - taken])
+    return order
 
 
-def _warnings(samples: Iterable[CatalogSample]) -> list[str]:
-    return [
-        f"{len(sample.queries)} golden queries have all their tools in the sample of {sample.size} "
-        f"tools (seed {sample.seed}), which says little. Add golden queries, choose larger "
-        f"samples, or draw several with --samples."
-        for sample in samples
-        if len(sample.queries) < MIN_QUERIES
-    ]
+def _has_all(sample: frozenset[str], needed: Needed) -> bool:
+    answerable = bool(needed.tools) and not needed.unknown
+    return answerable and all(ids & sample for ids in needed.tools.values())
+
+
+def _names(tools: Mapping[str, frozenset[str]]) -> list[list[str]]:
+    return sorted(sorted(ids) for ids in tools.values())

@@ -1,27 +1,40 @@
-"""The last step of a sweep: its tables, pictures and page, and the recommendation."""
+"""The last step of a sweep: its tables and page, the recommendation, and, if wanted, that in the
+pegboard.toml.
+"""
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.tables import difference_text, interval_text
+from pegboard.errors import ConfigurationError
+from pegboard.retrieval.strategies import STRATEGIES, named_strategy
+from pegboard.retrieval.strategy import Strategy
 from pegboard.store.database import public_uri
-from tasks.sweep.charts import draw
-from tasks.sweep.choice import Candidate, Choice, choose, size_effects
+from tasks.lake.places import Folder
+from tasks.settings.configuration import Configuration
+from tasks.sweep.cells import SweepFolder
 from tasks.sweep.design import Design
-from tasks.sweep.files import SweepFolder
-from tasks.sweep.page import sweep_page
-from tasks.sweep.results import Results, collect, over_seeds
-from tasks.sweep.write_back import Written, write_choice
+from tasks.sweep.results import Candidate, Choice, Results, choose, collect, size_effects
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_NEAR = 20
 """Candidates near the best in the summary; all are counted."""
 USUAL_K = 5
+CHARTED_K = (1, 5, 10)
+"""The values of k of the chart over the size of the catalog, as far as they were measured."""
 TABLE_COLUMNS = (
     "index", "strategy", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50",
     "ms_p95",
 )  # fmt: skip
+Table = tuple[Sequence[str], list[list[str]]]
+"""A header and rows."""
+Written = Mapping[str, Mapping[str, Any]]
+"""For each setting that changed, its value `before` and `now`."""
 
 
 def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
@@ -30,18 +43,17 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
     Args:
         write: also write the recommended index and strategy into the configuration.
     """
-    settings, files = design.sweep.settings, SweepFolder(design.sweep.out)
-    results = collect(design)
-    choice = choose(results, settings)
-    written = _write(design, choice) if write else None
+    files, results = SweepFolder(design.sweep.out), collect(design)
+    choice = choose(results, design.sweep.settings)
+    recommended, configuration = choice.recommended, design.sweep.configuration
+    written = None
+    if write and recommended is not None and configuration is not None:
+        strategies = {strategy.name: strategy for strategy in design.sweep.strategies}
+        strategy = strategies[recommended.strategy]
+        written = write_choice(configuration, recommended.index, strategy)
     # Lists for tuples: what is returned is what is written.
     summary = json.loads(json.dumps(_summary(design, results, choice, written)))
-    indexes = [shape.name for shape in design.indexes]
-    strategies = [strategy.name for strategy in design.sweep.strategies]
-    pictures = draw(results, settings.measures[0], indexes, strategies)
-    for name, picture in pictures.items():
-        files.write_text(f"{name}.svg", picture)
-    files.write_text("sweep.html", sweep_page(summary, pictures))
+    files.write_text("sweep.html", _page(summary, results))
     files.write_json("sweep.json", summary)
     return summary
 
@@ -50,15 +62,15 @@ def _summary(
     design: Design, results: Results, choice: Choice, written: Written | None
 ) -> dict[str, Any]:
     sweep, settings, folder = design.sweep, design.sweep.settings, design.sweep.out
-    k = _table_k(settings.k, choice)
-    effects = [asdict(effect) for effect in size_effects(results, settings, k)]
-    choice_values = choice.to_dict()
+    # The k of the table: that of the recommendation, or the one nearest to the usual one.
+    k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
+    k = choice.recommended.k if choice.recommended else k
     return {
         "release": design.release,
         "board": public_uri(sweep.uri),
         "tools": design.catalog,
         "golden": {"file": str(sweep.golden), "queries": len(sweep.queries)},
-        "indexes": [asdict(shape) for shape in design.indexes],
+        "indexes": [{"name": name, **recipe} for name, recipe in design.indexes.items()],
         "strategies": [strategy.to_dict() for strategy in sweep.strategies],
         "k": list(settings.k),
         "measures": list(settings.measures),
@@ -66,7 +78,6 @@ def _summary(
         "samples": [
             {
                 "tools": sample.size,
-                "seed": sample.seed,
                 "n": len(sample.queries),
                 "golden_share": round(sample.share, 3),
             }
@@ -79,13 +90,12 @@ def _summary(
             "margin": settings.margin,
         },
         "table": _ordered(design, _table(results, settings.measures[0], k)),
-        "falls": _ordered(design, effects),
+        "falls": _ordered(design, size_effects(results, settings, k)),
         "choice": {
-            **choice_values,
-            "near": choice_values["near"][:MAX_NEAR],
+            **asdict(replace(choice, near=choice.near[:MAX_NEAR])),
             "near_in_all": len(choice.near),
         },
-        "says": _sentences(choice, timed=settings.timed > 0),
+        "says": _sentences(choice),
         "written": written,
         "warnings": [*design.warnings, *_missing_llm(results)],
         "files": {
@@ -96,31 +106,24 @@ def _summary(
     }
 
 
-def _table_k(ks: Sequence[int], choice: Choice) -> int:
-    """The k of the table: that of the recommendation, or the one nearest to the usual one."""
-    if choice.recommended is not None:
-        return choice.recommended.k
-    return min(ks, key=lambda k: (abs(k - USUAL_K), k))
-
-
 def _table(results: Results, measure: str, k: int) -> list[dict[str, Any]]:
     """One row for each index and strategy: the measure at k in every sample."""
     import polars as pl
 
     is_shown = (pl.col("measure") == measure) & (pl.col("k") == k)
-    return over_seeds(results).filter(is_shown).select(TABLE_COLUMNS).to_dicts()
+    return results.rows.filter(is_shown).select(TABLE_COLUMNS).to_dicts()
 
 
 def _ordered(design: Design, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Rows in the order in which indexes and strategies were given."""
-    indexes = [shape.name for shape in design.indexes]
+    indexes = list(design.indexes)
     strategies = [strategy.name for strategy in design.sweep.strategies]
     return sorted(
         rows, key=lambda row: (indexes.index(row["index"]), strategies.index(row["strategy"]))
     )
 
 
-def _sentences(choice: Choice, *, timed: bool) -> list[str]:
+def _sentences(choice: Choice) -> list[str]:
     best, recommended, measure = choice.best, choice.recommended, choice.measure
     if best is None or recommended is None:
         return [
@@ -136,21 +139,20 @@ def _sentences(choice: Choice, *, timed: bool) -> list[str]:
         lines.append(
             f"Recommended: the same. No cheaper candidate is shown to be within {margin} of it."
         )
-    elif (gap := recommended.against) is not None:
+    else:
         lines.append(
             f"Recommended: {_name(recommended)}, {measure} {interval_text(asdict(recommended))}, "
             f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are shown to be no "
-            f"worse than the best by more than {margin} ({difference_text(gap)}, 95 % confidence, "
-            f"one-sided)."
+            f"worse than the best by more than {margin} ({difference_text(recommended.against)}, "
+            f"95 % confidence, one-sided)."
         )
-    if (cheaper := choice.undecided) is not None and cheaper.against is not None:
+    if (cheaper := choice.undecided) is not None:
         lines.append(
             f"Undecided: {_name(cheaper)}, {_cost(cheaper)}, differs by "
             f"{difference_text(cheaper.against)}. About {cheaper.against['queries']} queries would "
             f"show whether it is within {margin}; there are {cheaper.n}."
         )
-    latency = "" if timed else "; latency was not measured"
-    return [*lines, f"Prompt tokens are estimated by the length of the tools as JSON{latency}."]
+    return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
 
 
 def _name(candidate: Candidate) -> str:
@@ -158,18 +160,10 @@ def _name(candidate: Candidate) -> str:
 
 
 def _cost(candidate: Candidate) -> str:
-    tokens = f"about {candidate.tokens:.0f} tokens"
-    if candidate.ms_p50 is None:
-        return tokens
-    return f"{tokens}, {candidate.ms_p50:.0f} ms (95th percentile {candidate.ms_p95:.0f})"
-
-
-def _write(design: Design, choice: Choice) -> Written | None:
-    recommended, configuration = choice.recommended, design.sweep.configuration
-    if recommended is None or configuration is None:
-        return None
-    strategies = {strategy.name: strategy for strategy in design.sweep.strategies}
-    return write_choice(configuration, recommended.index, strategies[recommended.strategy])
+    return (
+        f"about {candidate.tokens:.0f} tokens, {candidate.ms_p50:.0f} ms (95th percentile "
+        f"{candidate.ms_p95:.0f})"
+    )
 
 
 def _missing_llm(results: Results) -> list[str]:
@@ -183,3 +177,132 @@ def _missing_llm(results: Results) -> list[str]:
         f"or it did not answer. Name one with --llm."
         for strategy, parts in pairs
     ]
+
+
+def measure_name(summary: Mapping[str, Any]) -> str:
+    """Return the measure of the result table, such as `Recall@5`."""
+    row = summary["table"][0]
+    return f"{row['measure']}@{row['k']}"
+
+
+def result_table(summary: Mapping[str, Any]) -> Table:
+    """Return the measure of each index and strategy in every sample, with tokens and latency."""
+    sizes: dict[int, int] = {row["tools"]: row["n"] for row in summary["table"]}
+    by_system: dict[tuple[str, str], dict[int, Mapping[str, Any]]] = {}
+    for row in summary["table"]:
+        by_system.setdefault((row["index"], row["strategy"]), {})[row["tools"]] = row
+    lines: list[list[str]] = []
+    for system, rows in by_system.items():
+        largest = rows[max(sizes)]
+        intervals = [interval_text(rows[size]) for size in sorted(sizes)]
+        cost = [f"{largest['tokens']:.0f}", f"{largest['ms_p50']:.0f}"]
+        lines.append([*system, *intervals, *cost])
+    samples = [f"{size} tools, n {sizes[size]}" for size in sorted(sizes)]
+    return ["index", "strategy", *samples, "tokens", "ms"], lines
+
+
+def size_effect_table(summary: Mapping[str, Any]) -> Table:
+    """Return the difference of the largest sample from the smallest for the same queries."""
+    rows = [[row["index"], row["strategy"], difference_text(row)] for row in summary["falls"]]
+    return ["index", "strategy", "difference"], rows
+
+
+def size_effect_caption(summary: Mapping[str, Any]) -> str:
+    """Return what `size_effect_table` compares."""
+    first = summary["falls"][0]
+    return (
+        f"{first['measure']}@{first['k']} among {first['largest']} tools minus among "
+        f"{first['smallest']}, for the same {first['n']} queries"
+    )
+
+
+def _page(summary: Mapping[str, Any], results: Results) -> str:
+    """The HTML page, which loads nothing; Jinja escapes the names of strategies and files."""
+    import polars as pl
+    from jinja2 import Environment, FileSystemLoader
+
+    rows = results.rows.filter(pl.col("measure") == summary["measures"][0])
+    some = rows.filter(pl.col("k").is_in(CHARTED_K))
+    largest = rows.filter(pl.col("tools") == pl.col("tools").max())
+    charts = [_panels(some, "tools", "k"), _panels(largest, "k", "tools")]
+    files = FileSystemLoader(Path(__file__).parent)
+    template = Environment(autoescape=True, loader=files).get_template("page.html.jinja")
+    return template.render(
+        summary=summary,
+        measure=measure_name(summary),
+        results=result_table(summary),
+        caption=size_effect_caption(summary) if summary["falls"] else "",
+        effects=size_effect_table(summary) if summary["falls"] else None,
+        charts=charts,
+    )
+
+
+def _panels(rows: "pl.DataFrame", x: str, by: str) -> list[dict[str, Any]]:
+    """A chart over x (figures 4 and 5 of Toolshed): one panel for each strategy and value of `by`,
+    with a line for each index. Places are from 0 to 100; of x only the order counts.
+    """
+    places = {value: at for at, value in enumerate(sorted(rows.get_column(x).unique()))}
+    if len(places) < 2:
+        return []
+    panels: list[dict[str, Any]] = []
+    for (strategy, value), panel in rows.group_by("strategy", by, maintain_order=True):
+        lines: list[dict[str, Any]] = []
+        for (index,), line in panel.sort(x).group_by("index", maintain_order=True):
+            points = [
+                (100 * places[value] / (len(places) - 1), *(100 - 100 * share for share in shares))
+                for value, *shares in line.select(x, "value", "low", "high").iter_rows()
+            ]
+            mean, low, high = (
+                [f"{point[0]:.1f},{point[part]:.1f}" for point in points] for part in (1, 2, 3)
+            )
+            band = " ".join([*low, *reversed(high)])
+            lines.append({"index": index, "mean": " ".join(mean), "band": band})
+        title = f"{strategy}, k = {value}" if by == "k" else f"{strategy}, {value} tools"
+        panels.append({"title": title, "lines": lines, "x": x, "ticks": list(places)})
+    return panels
+
+
+def write_choice(configuration: Configuration, index: str, strategy: Strategy) -> Written:
+    """Write an index and a strategy into the file of a configuration, and return what changed.
+
+    Comments and order stay; the file is replaced as a whole.
+
+    Raises:
+        ConfigurationError: there is no such index, or the file cannot be written.
+    """
+    import tomlkit
+
+    names = [settings.name for settings in configuration.indexes]
+    if index not in names:
+        raise ConfigurationError(
+            f"{configuration.file} has no index '{index}', which the sweep chose; it has "
+            f"{', '.join(names)}. Nothing was written: add the index to the file, then sweep with "
+            f"--write again."
+        )
+    changes: dict[str, dict[str, Any]] = {}
+    text = configuration.file.read_text("utf-8")
+    if configuration.default != index:
+        changes["default_index"] = {"before": configuration.default, "now": index}
+        if "default_index" not in tomlkit.parse(text):  # a new key stands before all tables
+            text = f'default_index = ""\n\n{text}'
+    document = cast("Any", tomlkit.parse(text))
+    if "default_index" in changes:
+        document["default_index"] = index
+    named = strategy.name in STRATEGIES and named_strategy(strategy.name) == strategy
+    now: Any = strategy.name if named else strategy.to_dict()
+    if configuration.find.strategy != now:
+        changes["find.strategy"] = {"before": configuration.find.strategy, "now": now}
+        table = tomlkit.inline_table()
+        if not named:
+            table.update(now)
+        document.setdefault("find", tomlkit.table())["strategy"] = now if named else table
+    try:
+        if changes:
+            content = tomlkit.dumps(document).encode()
+            Folder(configuration.file.parent).put(configuration.file.name, content)
+    except OSError as error:
+        raise ConfigurationError(
+            f"{configuration.file} cannot be written: {error.strerror}. Make it writable, or set "
+            f"default_index and [find] strategy by hand."
+        ) from error
+    return changes

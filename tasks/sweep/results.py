@@ -1,26 +1,38 @@
-"""The cells of a sweep as tables: a row for each cell, measure and k, and the values by query."""
+"""The cells of a sweep as tables, and which index, strategy and k are best on the whole catalog
+within the limits, and which to choose.
+
+A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
+margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
+difference, by a paired bootstrap over the queries, is not below minus the margin. That a difference
+is not significant shows nothing: with few queries or many candidates none is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import interval
-from tasks.sweep.cells import Cell
-from tasks.sweep.design import Design, IndexRecipe
-from tasks.sweep.files import SweepFolder
+from pegboard.evaluation.intervals import (
+    ONE_SIDED,
+    compare,
+    interval,
+    is_no_worse,
+    queries_needed,
+)
+from tasks.settings.sweep import SweepSettings
+from tasks.sweep.cells import Cell, SweepFolder
+from tasks.sweep.design import Design
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
+    from numpy.typing import NDArray
 
+COST = ("tokens", "ms_p50", "ms_p95")
 COLUMNS = (
     "index", "encoder", "parts", "shape", "questions", "strategy", "tools", "seed", "k", "measure",
-    "value", "low", "high", "n", "tokens", "ms_p50", "ms_p95", "without_llm",
+    "value", "low", "high", "n", *COST, "without_llm",
 )  # fmt: skip
-"""Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate; `seed` is null where
-the seeds are averaged.
-"""
-POINT = ["index", "strategy", "tools", "measure", "k"]
-"""The columns that rows of different seeds share."""
+"""Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate."""
+ORDER = ["index", "strategy", "tools", "measure", "k"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,86 +49,172 @@ class Results:
     values: "pl.DataFrame"
 
 
-def collect(design: Design) -> Results:
-    """Read all cells, and write `sweep.parquet` and `values.parquet`.
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """An index, a strategy and a k, with their mean and their cost.
 
-    Where several samples of a size were drawn, there are also rows without a seed: every query
-    counts once, by its mean over the samples that have its tools.
+    Attributes:
+        tokens: the mean prompt tokens of its k tools, an estimate.
+        ms_p50, ms_p95: milliseconds per request.
+        against: the difference from the best, `value` with `low` and `high` of its 90 % interval,
+            and `queries`, how many would show that it is within the margin, or None where it is
+            not; empty for the best itself.
     """
+
+    index: str
+    strategy: str
+    k: int
+    value: float
+    low: float
+    high: float
+    n: int
+    tokens: float
+    ms_p50: float
+    ms_p95: float
+    against: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What distinguishes it from the others."""
+        return self.index, self.strategy, self.k
+
+    @property
+    def cost(self) -> tuple[float, float, float]:
+        """Sorts by tokens, then by milliseconds, then highest value first."""
+        return self.tokens, self.ms_p50, -self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best candidate, and the recommended one.
+
+    Attributes:
+        measure, tools: the measure that decides, and the size of the sample.
+        candidates, allowed: the number of candidates, and of those within the limits.
+        margin: by how much a cheaper candidate may be worse than the best.
+        best: None if no candidate is within the limits.
+        recommended: the cheapest of those that are shown to be within the margin of the best.
+        near: all of those, cheapest first.
+        undecided: the cheapest that costs less than the recommended one and is within the margin
+            by its mean, which too few queries show.
+    """
+
+    measure: str
+    tools: int
+    candidates: int
+    allowed: int
+    margin: float
+    best: Candidate | None = None
+    recommended: Candidate | None = None
+    near: tuple[Candidate, ...] = ()
+    undecided: Candidate | None = None
+
+
+def collect(design: Design) -> Results:
+    """Read all cells, and write `sweep.parquet` and `values.parquet`."""
     import polars as pl
 
-    shapes = {shape.name: shape for shape in design.indexes}
-    rows = pl.concat(_rows(cell, shapes) for cell in design.cells)
-    values = pl.concat(_values(cell) for cell in design.cells)
-    if design.sweep.settings.samples > 1:
-        rows = pl.concat([rows, _averaged(rows, values)])
-    order = ["index", "strategy", "tools", "seed", "measure", "k"]
-    rows = rows.select(COLUMNS).sort(order, nulls_last=False)
+    rows = pl.concat(_labelled(design, cell, cell.rows, design.indexes) for cell in design.cells)
+    values = pl.concat(_labelled(design, cell, cell.values) for cell in design.cells)
+    rows = rows.select(COLUMNS).sort(ORDER)
     files = SweepFolder(design.sweep.out)
-    files.replace("values.parquet", values)
-    files.replace("sweep.parquet", rows)
+    for path, frame in (("values.parquet", values), ("sweep.parquet", rows)):
+        files.delete(path)
+        files.write(path, frame)
     return Results(rows, values)
 
 
-def over_seeds(results: Results) -> "pl.DataFrame":
-    """Return one row for each index, strategy, size, measure and k: the averaged one if any."""
-    rows = results.rows.sort("seed", nulls_last=False)
-    return rows.unique(POINT, keep="first", maintain_order=True).sort(POINT)
-
-
-def _rows(cell: Cell, shapes: Mapping[str, IndexRecipe]) -> "pl.DataFrame":
+def _labelled(
+    design: Design, cell: Cell, path: str, recipes: Mapping[str, Mapping[str, Any]] | None = None
+) -> "pl.DataFrame":
+    """A file of a cell with the columns that tell the cells apart."""
     import polars as pl
 
-    shape = shapes[cell.index]
-    return cell.files.read(cell.rows).with_columns(
-        index=pl.lit(cell.index),
-        encoder=pl.lit(shape.encoder),
-        parts=pl.lit(" + ".join(shape.parts)),
-        shape=pl.lit(shape.shape),
-        questions=pl.lit(shape.questions, pl.Int32),
-        strategy=pl.lit(cell.strategy["name"]),
-        tools=pl.lit(cell.size, pl.Int32),
-        seed=pl.lit(cell.seed, pl.Int32),
-    )
-
-
-def _values(cell: Cell) -> "pl.DataFrame":
-    import polars as pl
-
-    return cell.files.read(cell.values).select(
-        pl.lit(cell.index).alias("index"),
-        pl.lit(cell.strategy["name"]).alias("strategy"),
-        pl.lit(cell.size, pl.Int32).alias("tools"),
-        pl.lit(cell.seed, pl.Int32).alias("seed"),
+    recipe = dict(recipes[cell.index]) if recipes else {}
+    if recipe:
+        recipe |= {"parts": " + ".join(recipe["parts"])}
+    labels = {"index": cell.index, "strategy": cell.strategy["name"], **recipe}
+    numbers = {"tools": cell.sample.size, "seed": design.sweep.settings.seed}
+    return cell.files.read(path).select(
+        *(pl.lit(value).alias(name) for name, value in labels.items()),
+        *(pl.lit(value, pl.Int32).alias(name) for name, value in numbers.items()),
         pl.all(),
     )
 
 
-def _averaged(rows: "pl.DataFrame", values: "pl.DataFrame") -> "pl.DataFrame":
-    """The rows over all seeds, where there are several."""
+def choose(results: Results, settings: SweepSettings) -> Choice:
+    """Return the best and the recommended candidate by the first measure in the largest sample."""
     import polars as pl
 
-    repeated = rows.group_by(POINT).len().filter(pl.col("len") > 1).drop("len")
-    if not repeated.height:
-        return rows.clear()
-    means = (
-        values.join(repeated, on=POINT, how="semi")
-        .group_by([*POINT, "place"])
-        .agg(pl.col("value").mean())
-        .sort([*POINT, "place"])
-    )
-    intervals = [
-        dict(zip(POINT, point, strict=True)) | interval(group["value"].to_list()).to_dict()
-        for point, group in means.group_by(POINT)
+    measure = settings.measures[0]
+    largest: int = results.rows.get_column("tools").max()  # pyright: ignore[reportAssignmentType]
+    is_point = (pl.col("measure") == measure) & (pl.col("tools") == largest)
+    columns = ["index", "strategy", "k", "value", "low", "high", "n", *COST]
+    rows = results.rows.filter(is_point).sort(ORDER).select(columns)
+    candidates = [Candidate(**row) for row in rows.iter_rows(named=True)]
+    allowed = [
+        candidate
+        for candidate in candidates
+        if (settings.max_tokens is None or candidate.tokens <= settings.max_tokens)
+        and (settings.max_ms is None or candidate.ms_p95 <= settings.max_ms)
     ]
-    schema = {name: rows.schema[name] for name in (*POINT, "value", "low", "high", "n")}
-    labels = (
-        rows.join(repeated, on=POINT, how="semi")
-        .group_by(POINT, maintain_order=True)
-        .agg(
-            pl.col("encoder", "parts", "shape", "questions", "without_llm").first(),
-            pl.col("tokens", "ms_p50", "ms_p95").mean(),
-        )
+    choice = Choice(measure, largest, len(candidates), len(allowed), settings.margin)
+    if not allowed:
+        return choice
+    best = min(allowed, key=lambda candidate: (-candidate.value, *candidate.cost))
+    groups = (
+        results.values.filter(is_point)
+        .sort("place")
+        .partition_by(columns[:3], maintain_order=True, as_dict=True)
     )
-    averaged = labels.join(pl.DataFrame(intervals, schema=schema), on=POINT)
-    return averaged.with_columns(seed=pl.lit(None, pl.Int32)).select(rows.columns)
+    values = {key: group.get_column("value").to_numpy() for key, group in groups.items()}
+    compared = [
+        replace(one, against=_difference(values[one.key], values[best.key], settings.margin))
+        for one in allowed
+        if one != best
+    ]
+    others = sorted(compared, key=lambda candidate: candidate.cost)
+    near = [one for one in others if is_no_worse(one.against["low"], settings.margin)]
+    recommended = min([best, *near], key=lambda candidate: candidate.cost)
+    undecided = [one for one in others if one.against["queries"] and one.cost < recommended.cost]
+    return replace(
+        choice,
+        best=best,
+        recommended=recommended,
+        near=tuple(near),
+        undecided=undecided[0] if undecided else None,
+    )
+
+
+def _difference(
+    ours: "NDArray[np.float64]", best: "NDArray[np.float64]", margin: float
+) -> dict[str, Any]:
+    """The difference from the best: see `Candidate.against`."""
+    gaps = ours - best
+    gap, spread = interval(gaps, ONE_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
+    queries = queries_needed(spread, margin + gap.value)
+    return {"value": gap.value, "low": gap.low, "high": gap.high, "queries": queries}
+
+
+def size_effects(results: Results, settings: SweepSettings, k: int) -> list[dict[str, Any]]:
+    """Return how far each index and strategy falls from the smallest to the largest sample.
+
+    Only the queries of the smallest sample count, so that nothing but the size differs.
+    """
+    import polars as pl
+
+    measure, columns = settings.measures[0], ["index", "strategy"]
+    sizes: list[int] = sorted(results.rows.get_column("tools").unique().to_list())
+    if len(sizes) < 2:
+        return []
+    values = results.values.filter((pl.col("measure") == measure) & (pl.col("k") == k))
+    small, large = (values.filter(pl.col("tools") == size) for size in (sizes[0], sizes[-1]))
+    pairs = small.join(large, on=[*columns, "place"], suffix="_large").sort(*columns, "place")
+    effects: list[dict[str, Any]] = []
+    for (index, strategy), group in pairs.group_by(columns, maintain_order=True):
+        before, now = (group.get_column(name).to_numpy() for name in ("value", "value_large"))
+        gap = compare(now, before)
+        labels = {"index": index, "strategy": strategy, "k": k, "measure": measure}
+        figures = {"value": gap.value, "low": gap.low, "high": gap.high, "n": gap.n}
+        effects.append({**labels, "smallest": sizes[0], "largest": sizes[-1], **figures})
+    return effects

@@ -41,7 +41,7 @@ BENCHMARK = {
         {"query": "Saw a board and paint the wall.", "tool": ["SawTool", "PaintTool"]}
     ),
 }
-SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\nk = "1"\ntimed = 1\n'
+SWEEP = '[sweep]\ngolden = "golden.jsonl"\nstrategies = ["search"]\nk = "1"\n'
 
 
 def test_no_command_loads_prefect_starts_a_process_or_opens_a_server(workshop, alone):

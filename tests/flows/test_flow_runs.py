@@ -23,7 +23,6 @@ golden = "golden.jsonl"
 strategies = ["search"]
 tools = ["all"]
 k = "1"
-timed = 0
 """
 INDEXES = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
 TOOLS = {

@@ -27,7 +27,6 @@ golden = "golden.jsonl"
 tools = [6, "all"]
 strategies = ["search", "clauses", "dummy-steps"]
 k = "1..5"
-timed = 2
 """
 DEEDS = ("create", "delete", "rename")
 THINGS = ("issue", "branch", "forecast", "lunch")

@@ -1,4 +1,4 @@
-"""A board of forty tools with two indexes, by a stub encoder, and golden queries for it."""
+"""A board of forty tools with two indexes, by the hashing encoder, and golden queries for it."""
 
 import json
 import shutil
@@ -71,7 +71,6 @@ class Bench:
         defaults = {
             "golden": str(self.golden),
             "release": "live",
-            "timed": 2,
             "measures": ["Recall"],
             "k": "1..3",
         }
