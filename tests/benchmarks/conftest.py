@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from pegboard.evaluation.searcher import Searcher
+
 SPECIMENS = Path(__file__).parent / "specimens"
 LIKE = {"toolsandbox": "toollinkos", "acebench-en": "bfcl"}
 """Benchmarks in the layout of another."""
@@ -22,3 +24,22 @@ def specimen(tmp_path):
         return shutil.copytree(source, tmp_path / name, ignore=ignored)
 
     return copy
+
+
+@pytest.fixture
+def boards_of(workshop_type, hashing, tmp_path):
+    """Build the boards of a benchmark on the hashing encoder; returns what is searched, by name."""
+
+    def build(benchmark):
+        boards = {}
+        for board in benchmark.boards:
+            own = tmp_path / "boards" / benchmark.name / board.name
+            own.mkdir(parents=True)
+            for file, text in board.files.items():
+                (own / file).write_text(text, "utf-8")
+            workshop = workshop_type(own)
+            workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
+            boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
+        return boards
+
+    return build

@@ -16,40 +16,24 @@ from benchmarks.performance.abstention import (
 from pegboard.encoders import load_encoder
 from pegboard.evaluation.golden import GoldenQuery
 
-ANIMALS = (
-    "hen",
-    "cow",
-    "goat",
-    "pig",
-    "duck",
-    "horse",
-    "sheep",
-    "goose",
-    "cat",
-    "dog",
-    "bee",
-    "ox",
+ANIMALS = ["hen", "cow", "goat", "pig", "duck", "mule", "ram", "owl", "cat", "dog", "bee", "ox"]
+CERTAIN = np.ones(10)
+
+
+@pytest.mark.parametrize(
+    ("measure", "right", "wrong", "expected"),
+    [
+        (auroc, [0.9, 0.8], [0.1, 0.2], 1.0),
+        (auroc, [0.5, 0.5], [0.5], 0.5),
+        (auroc, [0.9, 0.1], [0.5, 0.5], 0.5),
+        (false_accept, np.arange(1, 101) / 100, [0.01, 0.04, 0.5, 0.9], 0.5),
+        (calibration_error, CERTAIN, np.zeros(1000), 0.0),
+        (calibration_error, CERTAIN, np.ones(1000), 0.5),
+        (calibration_error, CERTAIN / 2, np.full(1000, 0.5), 0.0),
+    ],
 )
-
-
-def test_auroc_counts_pairs_and_half_of_ties():
-    assert auroc(np.array([0.9, 0.8]), np.array([0.1, 0.2])) == 1.0
-    assert auroc(np.array([0.5, 0.5]), np.array([0.5])) == 0.5
-    assert auroc(np.array([0.9, 0.1]), np.array([0.5, 0.5])) == 0.5
-
-
-def test_a_false_accept_reaches_what_95_percent_of_the_answerable_reach():
-    right = np.arange(1, 101) / 100
-
-    assert false_accept(right, np.array([0.01, 0.04, 0.5, 0.9])) == 0.5
-
-
-def test_a_calibration_error_weighs_the_classes_alike():
-    certain = np.ones(10)
-
-    assert calibration_error(certain, np.zeros(1000)) == 0.0
-    assert calibration_error(certain, np.ones(1000)) == pytest.approx(0.5)
-    assert calibration_error(np.full(10, 0.5), np.full(1000, 0.5)) == pytest.approx(0.0)
+def test_measures_weigh_pairs_bounds_and_classes(measure, right, wrong, expected):
+    assert measure(np.array(right), np.array(wrong)) == pytest.approx(expected)
 
 
 def test_a_board_is_asked_by_score_and_by_probability(tmp_path):

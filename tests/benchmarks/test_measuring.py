@@ -30,21 +30,12 @@ ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high"
 
 
 @pytest.fixture
-def opened(specimen, workshop_type, hashing, tmp_path):
+def opened(specimen, boards_of):
     """A benchmark, and its boards as they are asked."""
 
-    def build(name, folder=None):
-        benchmark = load_benchmark(name, folder or specimen(name))
-        boards = {}
-        for board in benchmark.boards:
-            own = tmp_path / "boards" / name / board.name
-            own.mkdir(parents=True)
-            for file, text in board.files.items():
-                (own / file).write_text(text, "utf-8")
-            workshop = workshop_type(own)
-            workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
-            boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
-        return benchmark, boards
+    def build(name):
+        benchmark = load_benchmark(name, specimen(name))
+        return benchmark, boards_of(benchmark)
 
     return build
 
@@ -60,11 +51,17 @@ def measured(benchmark, boards, chosen=None, measures=None):
 
 
 def strategies(result, task):
-    return list(
-        dict.fromkeys(
-            (row["strategy"], row["index"]) for row in result["rows"] if row["task"] == task
-        )
-    )
+    rows = [row for row in result["rows"] if row["task"] == task]
+    return list(dict.fromkeys((row["strategy"], row["index"]) for row in rows))
+
+
+def values(result, task, measure):
+    """The value of each strategy, by its name and index."""
+    return {
+        (row["strategy"], row["index"]): row["value"]
+        for row in result["rows"]
+        if (row["task"], row["measure"]) == (task, measure)
+    }
 
 
 def test_seal_tools_is_searched_by_the_baselines_and_every_strategy_that_needs_no_llm(opened):
@@ -107,11 +104,7 @@ def test_linked_benchmarks_compare_declared_with_inferred_dependencies_and_two_i
         "full",
         "brief",
     }
-    recall = {
-        (row["strategy"], row["index"]): row["value"]
-        for row in result["rows"]
-        if (row["task"], row["measure"]) == ("multi", "Recall@10")
-    }
+    recall = values(result, "multi", "Recall@10")
     assert recall["dependencies-declared", "full"] == 1.0
     assert ("dependencies-inferred", "full") in recall
     assert {row["measure"] for row in result["differences"]} == {"mAP@10"}
@@ -132,12 +125,8 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     assert [strategy for strategy, _ in strategies(result, "direct-agent")] == [
         strategy.name for strategy in AGENT_STRATEGIES
     ]
-    hits = {
-        row["strategy"]: row["value"]
-        for row in result["rows"]
-        if (row["task"], row["measure"]) == ("step-agent", "Recall@1")
-    }
-    assert hits["tools-BM25"] == hits["both-BM25"] == 1.0
+    hits = values(result, "step-agent", "Recall@1")
+    assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
 
 
@@ -158,16 +147,6 @@ def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
     ]
 
 
-def test_toolret_is_measured_by_category_and_with_instructions(opened):
-    chosen, measures = chosen_strategies(["BM25"]), measures_of(["Recall@10"])
-    result = measured(*opened("toolret"), chosen, measures)
-
-    rows = {row["task"]: (row["value"], row["n"]) for row in result["rows"]}
-    assert [*rows] == ["all", "single", "multi", "web", "math", "instructed"]
-    assert (rows["web"][1], result["queries"]) == (2, 3)
-    assert rows["all"][0] > 0
-
-
 def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tmp_path):
     file = tmp_path / "mine.json"
     file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
@@ -175,11 +154,7 @@ def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tm
 
     chosen = chosen_strategies(["search", "rag-tool-fusion", str(file), inline])
     benchmark, boards = opened("ultratool")
-    recalls = {
-        row["strategy"]: row["value"]
-        for row in measured(benchmark, boards)["rows"]
-        if (row["task"], row["measure"]) == ("all", "Recall@5")
-    }
+    recalls = values(measured(benchmark, boards), "all", "Recall@5")
     result = measured(benchmark, boards, chosen, measures_of(["MRR"]))
 
     assert [strategy for strategy, _ in strategies(result, "all")] == [
@@ -190,7 +165,7 @@ def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tm
         "inline",
     ]
     assert {row["measure"] for row in result["rows"]} == {"MRR"}
-    assert recalls["given-steps"] == recalls["given-steps-whole"] == 1.0
+    assert recalls["given-steps", "full"] == recalls["given-steps-whole", "full"] == 1.0
     assert runs_of(benchmark, boards, chosen_strategies(["both-hybrid"])) == []
 
 

@@ -13,7 +13,6 @@ from benchmarks.peers import __main__ as command
 from benchmarks.peers import measuring, process
 from benchmarks.peers.process import PeerFailed, Peers, ask, tool_values
 from benchmarks.peers.sets import needed_part, request_sets
-from pegboard.evaluation.searcher import Searcher
 from pegboard.records import Tool
 
 ADAPTERS = {
@@ -141,17 +140,11 @@ def test_peers_get_schemas_whose_properties_are_objects():
 
 
 def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
-    adapters, specimen, workshop_type, hashing, tmp_path
+    adapters, specimen, boards_of, hashing, tmp_path
 ):
     benchmark = load_benchmark("metatool", specimen("metatool"))
     sets = list(request_sets(benchmark))
-    boards = {}
-    for board in needed_part(benchmark, sets).boards:
-        own = tmp_path / "boards" / board.name
-        own.mkdir(parents=True)
-        workshop = workshop_type(own)
-        workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
-        boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
+    boards = boards_of(needed_part(benchmark, sets))
     peers = Peers(Path(sys.executable), tmp_path / "answers", hashing(64).encode)
 
     results = [

@@ -12,7 +12,6 @@ from benchmarks.papers.tables import printed, tables_of
 from benchmarks.real import catalogs
 from benchmarks.strata import mean_difference, mean_interval
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.searcher import Searcher
 
 TOOLS = {"farm": {"hens": ("feed", "count"), "barn": ("open_door",)}, "sea": {"boat": ("sail",)}}
 REQUESTS = {
@@ -89,19 +88,12 @@ def test_a_catalog_that_was_not_fetched_is_left_out_and_none_is_an_error(real):
         load_benchmark("real", real)
 
 
-def test_means_weigh_catalogs_alike_and_tables_show_kinds_and_catalogs(
-    real, workshop_type, hashing, tmp_path
-):
+def test_means_weigh_catalogs_alike_and_tables_show_kinds_and_catalogs(real, boards_of):
     benchmark = load_benchmark("real", real)
-    boards = {}
-    for board in benchmark.boards:
-        own = tmp_path / "boards" / board.name
-        own.mkdir(parents=True)
-        workshop = workshop_type(own)
-        workshop.run(workshop.configure(board.indexes, board.catalog), encoder=hashing(64))
-        boards[board.name] = Searcher.open(workshop.uri, encoder=hashing(64))
     measures = default_measures("real")
-    runs = runs_of(benchmark, boards, chosen_strategies(["default", "hybrid", "vector"]))
+    runs = runs_of(
+        benchmark, boards_of(benchmark), chosen_strategies(["default", "hybrid", "vector"])
+    )
     measured = measure_runs(runs, measures)
     result = result_of(benchmark, measured, measures, boards={}, seconds={})
 

@@ -2,112 +2,62 @@
 
     python read_parquet.py EXPORT vectors.json
 
-Every request is answered twice, by DuckDB in SQL and by polars in expressions, and compared with
-what is expected. Ends with 1 if anything differs. Neither lancedb nor pegboard is imported.
+Every request is answered by polars and compared with what is expected. Ends with 1 if anything
+differs. Neither lancedb nor pegboard is imported.
 """
 
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import polars as pl
 
 K1, B = 1.2, 0.75
 Ranking = list[tuple[str, float]]
 Request = Mapping[str, Any]
 
-CONDITION = """
-WHERE (len($agent) IS NULL OR list_contains($agent, agent))
-  AND (len($catalog) IS NULL OR list_contains($catalog, catalog))
-  AND (len($kind) IS NULL OR list_contains($kind, kind))
-  AND (len($tags) IS NULL OR list_has_any(tags, $tags))
-"""
-VECTOR = """
-SELECT tool, max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score
-FROM read_parquet($files, hive_partitioning = true)
-""" + CONDITION + "GROUP BY tool ORDER BY score DESC, tool LIMIT $depth"  # fmt: skip
-TEXT = """
-WITH documents AS (
-    SELECT *, list_filter(string_split(tokens, ' '), lambda word: word <> '') AS words
-    FROM read_parquet($files, hive_partitioning = true)),
-counted AS (SELECT count(*) AS total, avg(len(words)) AS average FROM documents),
-query AS (SELECT DISTINCT unnest($words::VARCHAR[]) AS word),
-having_it AS (
-    SELECT word, count(*) FILTER (list_contains(words, word)) AS documents
-    FROM query, documents GROUP BY word),
-scored AS (
-    SELECT key, tool, agent, catalog, kind, tags, sum(
-        ln(1 + (total - having_it.documents + 0.5) / (having_it.documents + 0.5))
-        * found * (1 + $k1) / (found + $k1 * (1 - $b + $b * len(words) / average))) AS score
-    FROM (
-        SELECT documents.*, word, len(list_filter(words, lambda one: one = word)) AS found
-        FROM documents, query)
-    JOIN having_it USING (word), counted
-    WHERE found > 0 GROUP BY ALL)
-SELECT tool, max(round(score, 4)) AS score FROM scored
-""" + CONDITION + "GROUP BY tool ORDER BY score DESC, tool LIMIT $depth"  # fmt: skip
-FILTERS = ("agent", "catalog", "kind", "tags")
-AGENTS = """
-WITH entities AS (
-    SELECT tool AS entity, agent, catalog, kind, tags, vector
-    FROM read_parquet($tools, hive_partitioning = true)
-    UNION ALL BY NAME
-    SELECT agent AS entity, agent, catalog, kind,
-        CASE WHEN len($tags) IS NULL THEN [] END AS tags, vector
-    FROM read_parquet($own, hive_partitioning = true)),
-scored AS (
-    SELECT entity, agent,
-        max(round(list_dot_product(vector::DOUBLE[], $vector::DOUBLE[]), 5)) AS score
-    FROM entities
-""" + CONDITION + """GROUP BY ALL)
-SELECT agent, max(score) AS score FROM scored
-GROUP BY agent ORDER BY score DESC, arg_min(entity, (-score, entity)) LIMIT $k
-"""  # fmt: skip
-DEPENDENCIES = """
-SELECT target, type, parameter, origin, confidence FROM read_parquet($files)
-WHERE source = $tool ORDER BY place
-"""
+
+def rows_of(export: Path, table: str) -> pl.DataFrame:
+    """Return the rows of a table."""
+    return pl.read_parquet(f"{export}/{table}/**/*.parquet", hive_partitioning=True)
 
 
-def by_duckdb(folder: Path, request: Request, mode: str, depth: int) -> Ranking:
-    """Rank in SQL."""
-    values = {"files": f"{folder}/**/*.parquet", "depth": depth}
-    if mode == "vector":
-        return _filtered(VECTOR, request, {**values, "vector": request["vector"]})
-    return _filtered(TEXT, request, {**values, "words": request["words"], "k1": K1, "b": B})
+def rank(rows: pl.DataFrame, request: Request, mode: str, depth: int) -> Ranking:
+    """Rank tools by their best row, equal scores by id."""
+    scored = _cosines(rows, request) if mode == "vector" else _bm25(rows, request)
+    best = _passing(scored, request).group_by("tool").agg(pl.col("score").max())
+    return best.sort("score", "tool", descending=[True, False]).head(depth).rows()
 
 
 def agents(export: Path, request: Request) -> Ranking:
     """Rank tools and agents together, each tool replaced by its owner (Tool-to-Agent Retrieval,
     Algorithm 1).
     """
-    tables = {"tools": f"emb_{request['index']}", "own": f"agents_{request['index']}"}
-    files = {name: f"{export}/{table}/**/*.parquet" for name, table in tables.items()}
-    return _filtered(AGENTS, request, {**files, "vector": request["vector"], "k": request["k"]})
+    tools = rows_of(export, f"emb_{request['index']}")
+    own = rows_of(export, f"agents_{request['index']}")
+    frames = [_passing(_cosines(tools, request), request).select("agent", "score", entity="tool")]
+    if "tags" not in (request["where"] or {}):
+        passing = _passing(_cosines(own, request), request)
+        frames.append(passing.select("agent", "score", entity="agent"))
+    entities = pl.concat(frames).sort("score", "entity", descending=[True, False])
+    best = entities.unique("agent", keep="first", maintain_order=True)
+    return best.select("agent", "score").head(request["k"]).rows()
 
 
-def _filtered(sql: str, request: Request, values: Mapping[str, Any]) -> Ranking:
-    where = request["where"] or {}
-    for name in FILTERS:
-        sql = sql.replace(f"${name}", f"${name}::VARCHAR[]")
-    return duckdb.execute(sql, {**values, **{name: where.get(name) for name in FILTERS}}).fetchall()
-
-
-def by_polars(folder: Path, request: Request, mode: str, depth: int) -> Ranking:
-    """Rank by expressions over a frame."""
-    rows = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
-    scored = _cosines(rows, request) if mode == "vector" else _bm25(rows, request)
+def _passing(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
     for name, values in (request["where"] or {}).items():
         allowed = pl.Series(values, dtype=pl.String)
         tags = pl.col("tags").list.set_intersection(pl.lit(allowed).implode()).list.len() > 0
-        scored = scored.filter(tags if name == "tags" else pl.col(name).is_in(allowed.implode()))
-    best = scored.group_by("tool").agg(pl.col("score").max())
-    return best.sort("score", "tool", descending=[True, False]).head(depth).rows()
+        rows = rows.filter(tags) if name == "tags" else rows.filter(_is_in(name, allowed))
+    return rows
+
+
+def _is_in(name: str, allowed: pl.Series) -> pl.Expr:
+    return pl.col(name).is_in(allowed.implode())
 
 
 def _cosines(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
@@ -171,17 +121,13 @@ def _idf(documents: Sequence[set[str]], word: str) -> float:
     return math.log(1 + (len(documents) - having + 0.5) / (having + 0.5))
 
 
-Rank = Callable[[Path, Request, str, int], Ranking]
-
-
-def tools(rank: Rank, export: Path, request: Request) -> Ranking:
+def tools(export: Path, request: Request) -> Ranking:
     """Return the ranking of a request for tools."""
-    folder, mode = export / f"emb_{request['index']}", request["mode"]
+    rows, mode = rows_of(export, f"emb_{request['index']}"), request["mode"]
     depth = max(100, 4 * request["k"])
     if mode != "hybrid":
-        return rank(folder, request, mode, depth)[: request["k"]]
-    found = dict([*rank(folder, request, "vector", depth), *rank(folder, request, "text", depth)])
-    rows = pl.read_parquet(f"{folder}/**/*.parquet", hive_partitioning=True)
+        return rank(rows, request, mode, depth)[: request["k"]]
+    found = dict([*rank(rows, request, "vector", depth), *rank(rows, request, "text", depth)])
     manifest = json.loads((export / "release.json").read_text("utf-8"))["manifest"]
     ranker = manifest["indexes"][request["index"]]["ranker"]
     return ranked(list(found), rows, request, ranker)[: request["k"]]
@@ -197,17 +143,14 @@ def same(ranking: Ranking, request: Request, tolerance: float) -> bool:
 
 def dependencies(export: Path, request: Request) -> list[dict[str, Any]]:
     """Return what a tool depends on."""
-    values = {"files": f"{export}/edges/*.parquet", "tool": request["tool"]}
-    rows = duckdb.execute(DEPENDENCIES, values)
-    names = [column[0] for column in rows.description or ()]
-    return [dict(zip(names, row, strict=True)) for row in rows.fetchall()]
+    edges = pl.read_parquet(f"{export}/edges/*.parquet")
+    own = edges.filter(pl.col("source") == request["tool"]).sort("place")
+    return own.select("target", "type", "parameter", "origin", "confidence").to_dicts()
 
 
-def differences(
-    rank: Rank, folder: Path, vectors: Mapping[str, Any], kinds: Sequence[str]
-) -> Iterator[str]:
+def differences(folder: Path, vectors: Mapping[str, Any], kind: str) -> Iterator[str]:
     """Yield one line for each request that is answered differently."""
-    for kind, request in [(name, case) for name in kinds for case in vectors[name]]:
+    for request in vectors[kind]:
         release = vectors["channels"][request["channel"]]["release"]
         export = folder / f"release={release}"
         record = json.loads((export / "release.json").read_text("utf-8"))
@@ -218,7 +161,7 @@ def differences(
             found: Any = dependencies(export, request)
             equal = found == request["expected"]
         else:
-            found = agents(export, request) if kind == "agents" else tools(rank, export, request)
+            found = agents(export, request) if kind == "agents" else tools(export, request)
             equal = same(found, request, vectors["tolerance"][request.get("mode", "vector")])
         if not equal:
             yield f"{kind}: {request} got {found}"
@@ -228,15 +171,10 @@ def main() -> int:
     """Compare, and print what differs."""
     export, vectors = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text("utf-8"))
     wrong = 0
-    for name, rank, kinds in (
-        ("duckdb", by_duckdb, ["requests"]),
-        ("polars", by_polars, ["requests"]),
-        ("agents and dependencies", by_duckdb, ["agents", "dependencies"]),
-    ):
-        lines = list(differences(rank, export, vectors, kinds))
+    for kind in ("requests", "agents", "dependencies"):
+        lines = list(differences(export, vectors, kind))
         print(*lines, sep="\n", end="\n" if lines else "", file=sys.stderr)
-        total = sum(len(vectors[kind]) for kind in kinds)
-        print(f"{name}: {total} requests, {len(lines)} differences")
+        print(f"{kind}: {len(vectors[kind])}, {len(lines)} differences")
         wrong += len(lines)
     assert not {"lancedb", "pegboard"} & sys.modules.keys()
     return 1 if wrong else 0

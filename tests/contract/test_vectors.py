@@ -127,35 +127,22 @@ def exported(board_path, tmp_path_factory):
 
 def test_parquet_readers_retrieve_what_the_vectors_expect(exported):
     done = run([sys.executable, HERE / "read_parquet.py", exported, HERE / "vectors.json"])
-    assert done.splitlines() == [
-        f"duckdb: {len(VECTORS['requests'])} requests, 0 differences",
-        f"polars: {len(VECTORS['requests'])} requests, 0 differences",
-        f"agents and dependencies: {len(VECTORS['agents']) + len(VECTORS['dependencies'])} "
-        f"requests, 0 differences",
-    ]
+    kinds = ("requests", "agents", "dependencies")
+    assert done.splitlines() == [f"{kind}: {len(VECTORS[kind])}, 0 differences" for kind in kinds]
 
 
 def test_a_program_that_finds_something_else_reports_it(exported, tmp_path):
-    names = ("requests", "agents", "dependencies")
-    wrong = json.loads(json.dumps(VECTORS | {name: VECTORS[name][:6] for name in names}))
-    request = next(
-        each for each in wrong["requests"] if each["mode"] == "text" and each["expected"]
-    )
-    request["expected"][0]["score"] += 0.01
-    request["expected"].append({"id": "kit/none/none", "score": 0.1})
-    wrong["agents"][1]["expected"][0]["score"] -= 0.01
+    wrong = json.loads(json.dumps({**VECTORS, "dependencies": VECTORS["dependencies"][:1]}))
+    wrong["agents"], wrong["requests"] = wrong["agents"][:1], wrong["requests"][:1]
+    wrong["requests"][0]["expected"].append({"id": "kit/none/none", "score": 0.1})
+    wrong["agents"][0]["expected"][0]["score"] -= 0.01
     wrong["dependencies"][0]["expected"][0]["confidence"] = 0.5
     (tmp_path / "vectors.json").write_text(json.dumps(wrong))
 
     command = [sys.executable, HERE / "read_parquet.py", exported, tmp_path / "vectors.json"]
     done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=280)
 
-    assert done.returncode == 1
-    assert done.stdout.splitlines() == [
-        "duckdb: 6 requests, 1 differences",
-        "polars: 6 requests, 1 differences",
-        "agents and dependencies: 12 requests, 2 differences",
-    ]
+    assert (done.returncode, done.stdout.count("1, 1 differences")) == (1, 3)
 
 
 def run(command, **environment):

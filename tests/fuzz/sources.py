@@ -70,16 +70,19 @@ COLUMNS = {
 }
 
 
+def _written(rng: Random, folder: Path, records: list[Any]) -> str:
+    """Write the records as JSON or as JSON lines; returns the file's name."""
+    if rng.random() < 0.5:
+        (folder / "tools.json").write_bytes(encode(records))
+        return "tools.json"
+    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
+    return "tools.jsonl"
+
+
 def records_json(rng: Random, folder: Path, count: int) -> Hostile:
     records, good = _mixed(rng, count, good_record)
-    (folder / "tools.json").write_bytes(encode(records))
-    return Hostile({"type": "records", "path": "tools.json", "columns": COLUMNS}, good, count)
-
-
-def records_jsonl(rng: Random, folder: Path, count: int) -> Hostile:
-    records, good = _mixed(rng, count, good_record)
-    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
-    return Hostile({"type": "records", "path": "tools.jsonl", "columns": COLUMNS}, good, count)
+    file = _written(rng, folder, records)
+    return Hostile({"type": "records", "path": file, "columns": COLUMNS}, good, count)
 
 
 def records_csv(rng: Random, folder: Path, count: int) -> Hostile:
@@ -144,14 +147,7 @@ def functions(rng: Random, folder: Path, count: int) -> Hostile:
         lambda number: {**good_function(number), "input_schema": {"type": "object"}},
     ]
     records, good = _mixed(rng, count, rng.choice(shapes))
-    (folder / "tools.json").write_bytes(encode(records))
-    return Hostile({"type": "functions", "path": "tools.json"}, good, count)
-
-
-def functions_jsonl(rng: Random, folder: Path, count: int) -> Hostile:
-    records, good = _mixed(rng, count, good_function)
-    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
-    return Hostile({"type": "functions", "path": "tools.jsonl"}, good, count)
+    return Hostile({"type": "functions", "path": _written(rng, folder, records)}, good, count)
 
 
 def good_mcp_tool(number: int) -> dict[str, Any]:
@@ -340,35 +336,29 @@ def _content(suffix: str, records: list[dict[str, Any]], kind: str) -> bytes:
         return encode({"tools": records} if kind == "mcp-dump" else records)
     if suffix == "jsonl":
         return b"\n".join(map(encode, records))
-    rows = [
-        {key: record[key] if key in ("name", "description") else json.dumps(record[key])}
-        | {"name": record["name"], "description": record["description"]}
-        for record in records
-        for key in ("parameters",)
-    ]
-    rows = [{**row, "tags": "reports"} for row in rows]
-    if suffix == "parquet":
-        import polars
+    import polars
 
-        out = io.BytesIO()
-        polars.DataFrame(rows).write_parquet(out)
-        return out.getvalue()
-    text = io.StringIO()
-    writer = csv.DictWriter(text, list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue().encode()
+    rows = [
+        {
+            "name": record["name"],
+            "description": record["description"],
+            "parameters": json.dumps(record["parameters"]),
+            "tags": "reports",
+        }
+        for record in records
+    ]
+    frame, out = polars.DataFrame(rows), io.BytesIO()
+    frame.write_parquet(out) if suffix == "parquet" else frame.write_csv(out)
+    return out.getvalue()
 
 
 Generator = Callable[[Random, Path, int], Hostile]
 RECORDS: tuple[Generator, ...] = (
     records_json,
-    records_jsonl,
     records_csv,
     records_parquet,
     records_examples,
     functions,
-    functions_jsonl,
     mcp_dump,
     mcp_dump_servers,
     openapi,
