@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from pegboard.hits import Hit
-from pegboard.retrieval.results import FindResult
+from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.catalogue import View
 
