@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.cli.tables import list_text
@@ -199,8 +198,8 @@ def _revised_tools(
     if not rows:
         return frame
     rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
-    tools = tuple(tool for tool in revised if tool is not None)
-    return pl.concat([rest, tool_frame(Listing(agents=tuple(agents), tools=tools))]).sort("id")
+    tools = [tool for tool in revised if tool is not None]
+    return pl.concat([rest, tool_frame(agents, tools)]).sort("id")
 
 
 def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:

@@ -8,7 +8,7 @@ import hashlib
 import inspect
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -19,12 +19,12 @@ import catalogs
 from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing
-from catalogs.shared.tool_row import tool_row
+from catalogs.shared.tool_row import row_frame
 from pegboard import canonical, records
 from pegboard.canonical import digest
 from pegboard.cli.tables import count_text
 from pegboard.errors import SourceError, StoreError
-from pegboard.records import Rejected
+from pegboard.records import Agent, Rejected
 from tasks import progress
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import (
@@ -33,8 +33,6 @@ from tasks.lake.snapshot_rows import (
     has_snapshot,
     snapshot_rows,
     store_snapshot,
-    tool_frame,
-    tools_of,
 )
 from tasks.settings.configuration import Configuration
 
@@ -102,7 +100,7 @@ def _list_and_store(
     lake, before = Lake(configuration.uri), stored_snapshot(configuration, catalog)
     # Taken before the source is read: a file that changes meanwhile is read again in the next run.
     inputs = fingerprint_of(configuration, catalog)
-    listing, snapshot = list_source(configuration, catalog, allow_removal=allow_removal)
+    listed, snapshot = list_source(configuration, catalog, allow_removal=allow_removal)
     folder = f"snapshots/{catalog}"
     earlier = before.digest if before else None
     if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
@@ -110,12 +108,12 @@ def _list_and_store(
             lake,
             catalog,
             snapshot.digest,
-            agent_frame(listing.agents),
-            tool_frame(listing),
+            agent_frame(listed.agents),
+            listed.tools,
             earlier,
         )
-    rejected = digest([asdict(row) for row in listing.rejected])
-    lake.write(_rejected_path(catalog, rejected), _rejected_frame(listing.rejected))
+    rejected = digest([asdict(row) for row in snapshot.rejected])
+    lake.write(_rejected_path(catalog, rejected), _rejected_frame(snapshot.rejected))
     if "*" not in (*snapshot.kept, *snapshot.failed) and not (allow_removal and dry_run):
         latest = {
             "snapshot": snapshot.digest,
@@ -124,15 +122,11 @@ def _list_and_store(
             "agents": snapshot.agents,
             "kept": snapshot.kept,
             "problems": snapshot.problems,
-            "inputs": inputs if _is_repeatable(listing) else None,
+            "inputs": inputs if listed.repeatable else None,
             "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         lake.write_json(f"{folder}/latest.json", latest)
     return snapshot
-
-
-def _is_repeatable(listing: Listing) -> bool:
-    return listing.repeatable and not listing.failures and not listing.unreadable
 
 
 def unchanged_snapshot(
@@ -174,9 +168,23 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What a catalog has now: its new listing, with the last good agents and tools of what failed.
+
+    Attributes:
+        tools: rows of the lake.
+        repeatable: whether it would be the same again as long as the source's inputs stay.
+    """
+
+    agents: tuple[Agent, ...]
+    tools: "pl.DataFrame"
+    repeatable: bool
+
+
 def list_source(
     configuration: Configuration, catalog: str, *, allow_removal: bool = False
-) -> tuple[Listing, Snapshot]:
+) -> tuple[Listed, Snapshot]:
     """List a catalog's source, without storing anything."""
     listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
     problems = [
@@ -188,11 +196,13 @@ def list_source(
         f"read."
         for why in listing.unreadable
     ]
-    lake = Lake(configuration.uri)
+    lake, new = Lake(configuration.uri), row_frame(listing.rows)
     stored = stored_snapshot(configuration, catalog)
     share = 1.0 if allow_removal else configuration.board.max_removal
-    held = _held_removal(listing, lake, stored, share)
-    merged, kept = _merge(listing, lake, stored, allow_removal=allow_removal, held=bool(held))
+    held = _held_removal(listing, new, lake, stored, share)
+    agents, tools, kept = _merge(
+        listing, new, lake, stored, allow_removal=allow_removal, held=bool(held)
+    )
     failed = {failure.agent for failure in listing.failures}
     allow = "If that is intended, run once with --allow-removal (allow_removal in a flow)."
     if held:
@@ -204,32 +214,32 @@ def list_source(
             for agent in kept
             if agent not in failed and not listing.unreadable
         ]
-    identity = digest(
-        [agent.digest for agent in merged.agents], [row["digest"] for row in merged.rows]
-    )
     snapshot = Snapshot(
         catalog=catalog,
-        digest=identity,
-        tools=len(merged.tools),
-        agents=len(merged.agents),
-        rejected=merged.rejected,
+        digest=digest([agent.digest for agent in agents], tools.get_column("digest").to_list()),
+        tools=tools.height,
+        agents=len(agents),
+        rejected=listing.rejected,
         problems=tuple(problems),
         kept=tuple(kept),
         failed=tuple(sorted(failed)),
     )
-    return merged, snapshot
+    repeatable = listing.repeatable and not listing.failures and not listing.unreadable
+    return Listed(agents, tools, repeatable), snapshot
 
 
-def _held_removal(new: Listing, lake: Lake, stored: Snapshot | None, share: float) -> str | None:
+def _held_removal(
+    new: Listing, tools: "pl.DataFrame", lake: Lake, stored: Snapshot | None, share: float
+) -> str | None:
     """Say how many of its tools a catalog lost, if that is more than a share of them.
 
     An empty listing, failed agents and unreadable files are `_merge`'s: they keep their tools."""
-    if stored is None or not new.tools or new.failures or new.unreadable:
+    if stored is None or tools.is_empty() or new.failures or new.unreadable:
         return None
     if not has_snapshot(lake, stored.catalog, stored.digest):
         return None
     before = snapshot_rows(lake, {stored.catalog: stored.digest}, "tools", ["id"])
-    lost = set(before.get_column("id")) - {row["id"] for row in new.rows}
+    lost = set(before.get_column("id")) - set(tools.get_column("id"))
     if len(lost) < MIN_HELD_REMOVAL or len(lost) <= share * before.height:
         return None
     return (
@@ -239,52 +249,48 @@ def _held_removal(new: Listing, lake: Lake, stored: Snapshot | None, share: floa
 
 
 def _merge(
-    new: Listing, lake: Lake, stored: Snapshot | None, *, allow_removal: bool, held: bool
-) -> tuple[Listing, list[str]]:
-    """The new listing, with the last good agents and tools where the source failed or is suddenly
-    empty; and whose tools were kept.
+    new: Listing,
+    tools: "pl.DataFrame",
+    lake: Lake,
+    stored: Snapshot | None,
+    *,
+    allow_removal: bool,
+    held: bool,
+) -> tuple[tuple[Agent, ...], "pl.DataFrame", list[str]]:
+    """Return the new agents and rows of tools, with the last good ones where the source failed or
+    is suddenly empty; and whose tools were kept.
 
     Args:
+        tools: the rows of the listing.
         held: keep the whole catalog.
     """
+    import polars as pl
+
     failed = {failure.agent for failure in new.failures}
-    silent = (
-        {agent.id for agent in new.agents} - {row["agent"] for row in new.rows}
-        if not allow_removal
-        else set[str]()
-    )
-    empty = not new.tools and not allow_removal and not failed
+    silent = {agent.id for agent in new.agents} - set(tools.get_column("agent"))
+    silent = set[str]() if allow_removal else silent
+    empty = tools.is_empty() and not allow_removal and not failed
     if stored is None or not (failed or silent or empty or new.unreadable or held):
-        return new, []
+        return new.agents, tools, []
     last = {stored.catalog: stored.digest}
+    before = snapshot_rows(lake, last, "tools")
     if "*" in failed or held or (empty and stored.tools):
-        tools = tools_of(lake, last)
-        return replace(
-            new, agents=agents_of(lake, last), tools=tools, rows=tuple(map(tool_row, tools))
-        ), ["*"]
-    listed = {row["id"] for row in new.rows}
-    before = snapshot_rows(lake, last, "tools", ["id", "agent"]).rows()
-    keep = {
-        tool: agent
-        for tool, agent in before
-        if agent in failed | silent or (new.unreadable and tool not in listed)
-    }
-    owners = set(keep.values())
-    agents = {agent.id: agent for agent in agents_of(lake, last, owners)}
-    if new.unreadable:
-        agents |= {agent.id: agent for agent in new.agents}
-    else:
-        agents = {agent.id: agent for agent in new.agents} | agents
-    tools = {tool.id: tool for tool in (*new.tools, *tools_of(lake, last, list(keep)))}
-    rows = {row["id"]: row for row in new.rows}
-    rows |= {tool: tool_row(tools[tool]) for tool in keep}
-    merged = replace(
-        new,
-        agents=tuple(agents[key] for key in sorted(agents)),
-        tools=tuple(tools[key] for key in sorted(tools)),
-        rows=tuple(rows[key] for key in sorted(rows)),
+        return agents_of(lake, last), before, ["*"]
+    listed = set(tools.get_column("id"))
+    keep = before.filter(
+        [
+            agent in failed | silent or (bool(new.unreadable) and tool not in listed)
+            for tool, agent in before.select("id", "agent").rows()
+        ]
     )
-    return merged, sorted(owners)
+    owners = set(keep.get_column("agent"))
+    first, then = new.agents, agents_of(lake, last, owners)
+    if new.unreadable:
+        first, then = then, first
+    agents = {agent.id: agent for agent in (*first, *then)}
+    rest = tools.filter(~tools.get_column("id").is_in(keep.get_column("id").to_list()))
+    merged = pl.concat([rest, keep.select(rest.columns)]).sort("id")
+    return tuple(agents[key] for key in sorted(agents)), merged, sorted(owners)
 
 
 def _rejected_path(catalog: str, rejected: str) -> str:

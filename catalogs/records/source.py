@@ -97,7 +97,7 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
             _list_row(listing, options, row, queries)
         if queries:
             names.add(_name(row, columns.name))
-    for name in queries.keys() - names:
+    for name in (name for name in queries if name not in names):
         listing.reject(
             options.examples.path if options.examples else "",
             f"{len(queries[name])} example queries are for the tool {name!r}, which no record "

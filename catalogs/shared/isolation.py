@@ -14,9 +14,9 @@ import secrets
 import signal
 import subprocess
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from errno import ENOMEM
 from math import ceil
 from multiprocessing import Pipe
@@ -28,15 +28,13 @@ from typing import Any
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder, SourceOptions, reason_of
-from catalogs.shared.tool_row import Packed, unpacked_row, unpacked_tool
+from catalogs.shared.tool_row import row_frame
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
 from pegboard.servers.process import MARK, kill_marked
 from pegboard.servers.references import secrets_in_catalogs, secrets_of
 
 START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.isolation import work; work()"
-ROWS_AT_ONCE = 10_000
-"""Tools in one message."""
 MAX_KEPT = 400_000_000
 """Bytes of memory with which a process may list another source."""
 SPARE_SECONDS = 60
@@ -75,39 +73,30 @@ def _list(catalog: str, base: Path, options: SourceOptions) -> Listing:
     runs_code = source_kind(options.type).inputs is None
     process, reusable = _take(), False
     try:
-        answer, rows = process.ask(request, options)
+        head, *rows = process.ask(json.dumps(request).encode(), options).split(b"\n")
+        answer = json.loads(head)
+        listing = Listing(
+            agents=tuple(Agent(**values) for values in answer["agents"]),
+            rows=rows,
+            rejected=tuple(Rejected(**values) for values in answer["rejected"]),
+            failures=tuple(Failure(**values) for values in answer["failures"]),
+            unreadable=tuple(answer["unreadable"]),
+            repeatable=answer["repeatable"],
+        )
+        if runs_code:  # it may have written to the pipe
+            row_frame(rows)
         reusable = answer["reusable"] and not runs_code
-        return _listing_of(answer, rows, check=runs_code)
+        return listing
     except SourceError as error:
         return Listing(failures=(Failure("*", str(error)),))
+    except (LookupError, TypeError, ValueError):
+        return Listing(failures=(Failure("*", INVALID),))
     finally:
         if reusable:
             with _lock:
                 _idle.append(process)
         else:
             process.end()
-
-
-def _listing_of(answer: dict[str, Any], rows: Sequence[bytes], *, check: bool) -> Listing:
-    """Return the listing that a process sent.
-
-    Args:
-        check: whether code of the source may have written the rows.
-    """
-    try:
-        for row in rows if check else ():
-            unpacked_tool(row)
-        return Listing(
-            agents=tuple(Agent(**values) for values in answer["agents"]),
-            tools=Packed(rows, unpacked_tool),
-            rejected=tuple(Rejected(**values) for values in answer["rejected"]),
-            failures=tuple(Failure(**values) for values in answer["failures"]),
-            unreadable=tuple(answer["unreadable"]),
-            rows=Packed(rows, unpacked_row),
-            repeatable=answer["repeatable"],
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise SourceError(INVALID) from error
 
 
 class _Process:
@@ -136,22 +125,14 @@ class _Process:
     def usable(self) -> bool:
         return self._process.poll() is None and self._state == inherited_state()
 
-    def ask(self, request: dict[str, Any], options: SourceOptions) -> tuple[Any, list[bytes]]:
-        """Return the answer to a request, and its tools. Raises SourceError if there is none within
-        the limits.
-        """
+    def ask(self, request: bytes, options: SourceOptions) -> bytes:
+        """Return the answer to a request. Raises SourceError if there is none within the limits."""
         timer = Timer(options.max_seconds, self._time_out)
         timer.daemon = True
         timer.start()
         try:
-            self._pipe.send_bytes(json.dumps(request).encode())
-            content = self._pipe.recv_bytes(options.max_memory)
-            answer, left, rows = json.loads(content), options.max_memory - len(content), []
-            while len(rows) < answer["tools"]:
-                content = self._pipe.recv_bytes(left)
-                left -= len(content)
-                rows += content.split(b"\n")
-            return answer, rows
+            self._pipe.send_bytes(request)
+            return self._pipe.recv_bytes(options.max_memory)
         except (EOFError, OSError) as error:
             if str(error) == "bad message length":
                 raise SourceError(
@@ -159,8 +140,6 @@ class _Process:
                     f"raise `max_memory`."
                 ) from None
             raise SourceError(self._ending(options)) from error
-        except (KeyError, TypeError, ValueError) as error:
-            raise SourceError(INVALID) from error
         finally:
             timer.cancel()
 
@@ -244,23 +223,9 @@ def work() -> None:
     Thread(target=_receive, args=(pipe, requests), daemon=True).start()
     while True:
         try:
-            listing = _listed(requests.get())
-            rows = listing.rows.packed if isinstance(listing.rows, Packed) else ()
-            values = {
-                "agents": [asdict(agent) for agent in listing.agents],
-                "tools": len(rows),
-                "rejected": [asdict(row) for row in listing.rejected],
-                "failures": [asdict(failure) for failure in listing.failures],
-                "unreadable": listing.unreadable,
-                "repeatable": listing.repeatable,
-                "reusable": _peak_memory() < MAX_KEPT,
-            }
-            pipe.send_bytes(json.dumps(values).encode())
-            for start in range(0, len(rows), ROWS_AT_ONCE):
-                pipe.send_bytes(b"\n".join(rows[start : start + ROWS_AT_ONCE]))
+            pipe.send_bytes(_answer(requests.get()))
         except MemoryError:  # there was none left to say so
             os._exit(ENOMEM)
-        del listing, rows
 
 
 def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
@@ -271,8 +236,10 @@ def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
     os._exit(0)
 
 
-def _listed(request: dict[str, Any]) -> Listing:
-    """List a source, or return its failure and the records that were rejected until then."""
+def _answer(request: dict[str, Any]) -> bytes:
+    """List a source, and return lines of JSON: the listing without its rows, then each row. Of a
+    source that fails, this is its failure and the records that were rejected until then.
+    """
     builder = ListingBuilder(request["catalog"], Path(request["base"]))
     try:
         kind = source_kind(request["kind"])
@@ -281,10 +248,12 @@ def _listed(request: dict[str, Any]) -> Listing:
         builder.secrets.add(secrets_in_catalogs(secrets_of(request["options"])))
         with _limits(options.max_memory, options.max_seconds):
             kind.read(builder, options)
-            return builder.build()
+            listing = builder.build()
     except BaseException as error:
         failure = Failure("*", builder.text(reason_of(error)))
-        return Listing(rejected=tuple(builder.rejected), failures=(failure,))
+        listing = Listing(rejected=tuple(builder.rejected), failures=(failure,))
+    head = asdict(replace(listing, rows=())) | {"reusable": _peak_memory() < MAX_KEPT}
+    return b"\n".join([json.dumps(head).encode(), *listing.rows])
 
 
 @contextmanager

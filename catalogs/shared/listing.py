@@ -9,22 +9,15 @@ read at all raises `SourceError`."""
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import astuple, dataclass, field
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from catalogs.shared.tool_row import (
-    Packed,
-    packed_row,
-    place_of,
-    tool_row,
-    unpacked_row,
-    unpacked_tool,
-)
+from catalogs.shared.tool_row import tool_of, tool_row
 from catalogs.shared.validity import (
     beside,
     cut,
@@ -83,19 +76,25 @@ class Failure:
 class Listing:
     """The agents and tools of a source at one moment, ordered by id, and what went wrong.
 
-    `rows` are the tools as text, in their order (see `tool_row`); empty where nobody has made them
-    yet. `unreadable` says which files could not be read, and why; tools that only they list are
-    kept by the snapshot. `repeatable` says whether the source would yield the same again as long as
-    its inputs stay (see `SourceKind`).
+    Attributes:
+        rows: the tools, each as one line of JSON (see `tool_row`).
+        unreadable: which files could not be read, and why; tools that only they list are kept by
+            the snapshot.
+        repeatable: whether the source would yield the same again as long as its inputs stay (see
+            `SourceKind`).
     """
 
     agents: tuple[Agent, ...] = ()
-    tools: Sequence[Tool] = ()
+    rows: Sequence[bytes] = ()
     rejected: tuple[Rejected, ...] = ()
     failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
-    rows: Sequence[Mapping[str, Any]] = field(default=(), compare=False, repr=False)
     repeatable: bool = True
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        """Return the tools, made anew from their rows."""
+        return tuple(tool_of(json.loads(row)) for row in self.rows)
 
 
 @dataclass(slots=True)
@@ -113,6 +112,7 @@ class ListingBuilder:
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
     repeatable: bool = True
     _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    _places: dict[str, str] = field(default_factory=dict[str, str])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
     _unreadable: list[str] = field(default_factory=list[str])
@@ -159,8 +159,10 @@ class ListingBuilder:
             )
             description = ""
         known = self._agents.get(identity)
-        if known is None or (description and not known.description):
+        if known is None:
             self._agents[identity] = Agent(identity, self.catalog, name, description, kind, source)
+        elif description and not known.description:
+            self._agents[identity] = replace(known, description=description, source=source)
         return identity
 
     def tool(
@@ -177,8 +179,8 @@ class ListingBuilder:
         examples: Iterable[str] = (),
         dependencies: Iterable[Dependency] = (),
         tags: Iterable[str] = (),
-    ) -> Tool | None:
-        """Add a tool of an agent, or reject it with all reasons; returns the tool unless rejected.
+    ) -> bool:
+        """Add a tool of an agent, or reject it with all reasons; return whether it is listed.
 
         Args:
             where: the place of the record in its source, for a person: `tools.json[3].tools[4]`.
@@ -186,7 +188,7 @@ class ListingBuilder:
             input_schema: a JSON Schema object; None means no arguments.
         """
         with self.record(where, raw):
-            tool, problems = self._checked_tool(
+            problems = self._add_tool(
                 agent,
                 where=where,
                 raw=raw,
@@ -206,11 +208,11 @@ class ListingBuilder:
                 ),
             )
             if not problems:
-                return tool
+                return True
             self.reject(where, "; ".join(problems), raw)
-        return None
+        return False
 
-    def _checked_tool(
+    def _add_tool(
         self,
         agent: str,
         *,
@@ -220,18 +222,18 @@ class ListingBuilder:
         dependencies: tuple[Dependency, ...],
         tags: tuple[str, ...],
         parts: dict[str, Any],
-    ) -> tuple[Tool | None, list[str]]:
+    ) -> list[str]:
         """Add the tool, or return what is wrong with it."""
         written: dict[str, str] = {}
         problems = list(text_problems(parts["name"], parts["description"]))
         if flaw := flaw_of(raw, *beside(raw, parts), tags):
-            return None, [*problems, flaw]
+            return [*problems, flaw]
         if invalid := list(schema_problems(written, parts)):
             parts, written = _mended(parts), {}
             invalid = list(schema_problems(written, parts))
         problems += invalid
         if problems:
-            return None, problems
+            return problems
         tool = Tool(
             id=tool_id(agent, parts["name"]),
             catalog=self.catalog,
@@ -247,18 +249,18 @@ class ListingBuilder:
             dependencies=dependencies,
             tags=tuple(sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})),
         )
-        row = tool_row(tool, written)
-        problems = encoding_problems(row)
-        if not problems and (earlier := self._rows.get(tool.id)):
-            same = unpacked_row(earlier)["digest"] == row["digest"]
-            what = "the same tool" if same else "another tool"
-            problems = [
-                f"{what} with the id {tool.id} is already listed at {place_of(earlier)}; rename or "
-                f"remove one of them"
+        row = tool_row(tool, self._agents[agent].kind, written)
+        if problems := encoding_problems(row):
+            return problems
+        line = json.dumps(row).encode()
+        if (earlier := self._rows.get(tool.id)) is not None:
+            what = "the same tool" if earlier == line else "another tool"
+            return [
+                f"{what} with the id {tool.id} is already listed at {self._places[tool.id]}; "
+                f"rename or remove one of them"
             ]
-        if not problems:
-            self._rows[tool.id] = packed_row(row, where)
-        return tool, problems
+        self._rows[tool.id], self._places[tool.id] = line, where
+        return []
 
     def reject(self, where: str, why: str, raw: Any = None) -> None:
         """Record something that is left out, with the reason for a person.
@@ -291,14 +293,12 @@ class ListingBuilder:
             more = len(self._unreadable) - MAX_TOLD
             rest = [f"{more} more files cannot be read."] if more > 0 else []
             raise SourceError(" ".join([*self._unreadable[:MAX_TOLD], *rest]))
-        packed = [self._rows[key] for key in sorted(self._rows)]
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
-            tools=Packed(packed, unpacked_tool),
+            rows=tuple(self._rows[key] for key in sorted(self._rows)),
             rejected=tuple(self.rejected),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
             unreadable=tuple(self._unreadable),
-            rows=Packed(packed, unpacked_row),
             repeatable=self.repeatable,
         )
 

@@ -1,121 +1,87 @@
-"""A tool as a row of text: what the lake keeps of it, and its digest, with each part written as
-canonical JSON only once.
+"""A tool as a row of the lake: the columns of `CATALOG_TOOL` and `digest`, as one line of JSON.
 
-Canonical JSON is most of what listing a large catalog costs, and the same text is measured,
-checked, stored and hashed."""
+It is written once, where the tool is listed, with each part as canonical JSON: that is most of what
+listing a large catalog costs, and the same text is measured, checked, stored and hashed."""
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
 from pegboard.store.contract import CATALOG_TOOL, tool_fields
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    import polars as pl
+
+ROWS_AT_ONCE = 10_000
+"""Rows that are one text in memory."""
 _TEXT = json.JSONEncoder(ensure_ascii=False)
-_COLUMNS = (*(column.name for column in CATALOG_TOOL if column.name != "kind"), "digest")
 
 
-class Packed(Sequence[T]):
-    """Values of rows that stay packed until they are used: a listing may have a million."""
-
-    def __init__(self, packed: Sequence[bytes], make: Callable[[bytes], T]) -> None:
-        self.packed, self._make = packed, make
-
-    def __len__(self) -> int:
-        return len(self.packed)
-
-    @overload
-    def __getitem__(self, at: int) -> T: ...
-
-    @overload
-    def __getitem__(self, at: slice) -> tuple[T, ...]: ...
-
-    def __getitem__(self, at: int | slice) -> T | tuple[T, ...]:
-        if isinstance(at, slice):
-            return tuple(map(self._make, self.packed[at]))
-        return self._make(self.packed[at])
-
-    def __iter__(self) -> Iterator[T]:
-        return map(self._make, self.packed)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType]
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-
-def packed_row(row: Mapping[str, Any], where: str = "") -> bytes:
-    """Return a row of `tool_row` as one text, with its place in the source."""
-    return json.dumps([*(row[name] for name in _COLUMNS), where]).encode()
-
-
-def unpacked_row(packed: bytes) -> dict[str, Any]:
-    """Return the row of a `packed_row`."""
-    return dict(zip(_COLUMNS, json.loads(packed), strict=False))
-
-
-def place_of(packed: bytes) -> str:
-    """Return the place in the source of a `packed_row`."""
-    return str(json.loads(packed)[-1])
-
-
-def unpacked_tool(packed: bytes) -> Tool:
-    """Return the tool of a `packed_row`."""
-    return tool_of(unpacked_row(packed))
-
-
-def tool_row(tool: Tool, written: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """The columns of a tool but for its agent's kind. `digest` is the tool's own; see `row_digest`.
+def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) -> dict[str, Any]:
+    """Return the row of a tool. Its digest covers the tool and its agent's kind: it equals
+    `pegboard.canonical.digest(tool.digest, kind)`.
 
     Args:
+        kind: of the tool's agent.
         written: what is known already of the canonical JSON of `input_schema`, `output_schema` and
             `annotations`, by these names.
     """
     known = written or {}
-    texts = {
-        "input_schema": known.get("input_schema") or _json(tool.input_schema),
-        "output_schema": known.get("output_schema") or _json(tool.output_schema),
-        "annotations": known.get("annotations") or _json(tool.annotations),
-        "examples": _json(list(tool.examples)),
-        "tags": _json(sorted(set(tool.tags))),
-    }
-    edges = _json([[one.tool, one.type, one.parameter, one.reason] for one in tool.dependencies])
-    said = [_TEXT.encode(tool.id), _TEXT.encode(tool.name), _TEXT.encode(tool.description)]
-    said += [
-        texts["input_schema"],
-        texts["output_schema"],
-        texts["annotations"],
-        texts["examples"],
-        edges,
-        texts["tags"],
+    schemas = [
+        known.get(name) or _json(getattr(tool, name))
+        for name in ("input_schema", "output_schema", "annotations")
     ]
+    edges = _json([[one.tool, one.type, one.parameter, one.reason] for one in tool.dependencies])
+    parts = [
+        *map(_TEXT.encode, (tool.id, tool.name, tool.description)),
+        *schemas,
+        _json(list(tool.examples)),
+        edges,
+        _json(sorted(set(tool.tags))),
+    ]
+    content = f"[{','.join(parts)}]"
     return {
         "id": tool.id,
         "catalog": tool.catalog,
         "agent": tool.agent,
+        "kind": kind,
         "name": tool.name,
         "description": tool.description,
-        "input_schema": texts["input_schema"],
-        "output_schema": None if tool.output_schema is None else texts["output_schema"],
-        "annotations": texts["annotations"],
+        "input_schema": schemas[0],
+        "output_schema": None if tool.output_schema is None else schemas[1],
+        "annotations": schemas[2],
+        "examples": tool.examples,
         "dependencies": _json([asdict(one) for one in tool.dependencies]),
-        "examples": list(tool.examples),
-        "tags": list(tool.tags),
-        "digest": hashlib.sha256(
-            f"[{','.join(said)}]".encode("utf-8", "surrogatepass")
-        ).hexdigest(),
+        "tags": tool.tags,
+        "digest": _sha256(f'["{_sha256(content)}","{kind}"]'),
     }
 
 
+def row_frame(lines: Sequence[bytes]) -> "pl.DataFrame":
+    """Return rows that are lines of JSON as a table. Raises ValueError for other lines."""
+    import polars as pl
+
+    schema = {
+        column.name: pl.List(pl.String) if column.kind == "texts" else pl.String()
+        for column in CATALOG_TOOL
+    }
+    schema["digest"] = pl.String()
+    frames = [pl.DataFrame(schema=schema)]
+    for start in range(0, len(lines), ROWS_AT_ONCE):
+        some = b"\n".join(lines[start : start + ROWS_AT_ONCE])
+        try:
+            frames.append(pl.read_ndjson(some, schema=schema))
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(f"these are no rows of tools: {error}") from error
+    return pl.concat(frames)
+
+
 def tool_of(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row, also of one with more columns."""
+    """Return the tool of a row, also of one with more columns."""
     return Tool(**tool_fields(row))
 
 
@@ -126,9 +92,5 @@ def _json(value: Any) -> str:
     return canonical_json(value) if value else "[]" if isinstance(value, list) else "{}"
 
 
-def row_digest(tool_digest: str, kind: str) -> str:
-    """The digest of a stored row: of what its catalog says of the tool, and of its agent's kind.
-
-    Equal to `pegboard.canonical.digest(tool_digest, kind)`; neither has a character that JSON would
-    escape."""
-    return hashlib.sha256(f'["{tool_digest}","{kind}"]'.encode()).hexdigest()
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

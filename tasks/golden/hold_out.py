@@ -15,7 +15,7 @@ from pegboard.records import Tool
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.reading import as_words
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import tools_of
+from tasks.lake.snapshot_rows import tool_of, tools_of
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import list_source, stored_snapshot
 
@@ -56,7 +56,7 @@ def tools_with_examples(configuration: Configuration) -> list[Tool]:
         listed = (
             tools_of(lake, {catalog: stored.digest})
             if stored
-            else list_source(configuration, catalog)[0].tools
+            else map(tool_of, list_source(configuration, catalog)[0].tools.iter_rows(named=True))
         )
         tools += [
             tool

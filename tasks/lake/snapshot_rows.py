@@ -7,29 +7,32 @@ snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a dig
 snapshots/<catalog>/layers/<digest>.parquet
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import json
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from itertools import islice
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from catalogs.shared.listing import Listing
-from catalogs.shared.tool_row import row_digest, tool_of, tool_row
+from catalogs.shared.tool_row import row_frame, tool_of, tool_row
 from pegboard.records import Agent, Tool
-from pegboard.store.contract import CATALOG_AGENT, CATALOG_TOOL
+from pegboard.store.contract import CATALOG_AGENT
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, read_rows, write_frame
 
 if TYPE_CHECKING:
     import polars as pl
 
-ROWS_AT_ONCE = 10_000
-"""Tools that are Python objects at once."""
+
+class AgentsAndTools(NamedTuple):
+    """The agents and the tools of a catalog."""
+
+    agents: tuple[Agent, ...]
+    tools: tuple[Tool, ...]
 
 
-def load_snapshot(lake: Lake, catalog: str, identity: str) -> Listing:
+def load_snapshot(lake: Lake, catalog: str, identity: str) -> AgentsAndTools:
     """Return the agents and tools of a stored snapshot."""
     snapshots = {catalog: identity}
-    return Listing(agents=agents_of(lake, snapshots), tools=tools_of(lake, snapshots))
+    return AgentsAndTools(agents_of(lake, snapshots), tools_of(lake, snapshots))
 
 
 def store_snapshot(
@@ -106,29 +109,10 @@ def agent_frame(agents: Sequence[Agent]) -> "pl.DataFrame":
     return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
 
 
-def tool_frame(listing: Listing) -> "pl.DataFrame":
-    """Return the tools of a listing, whose agents are in it, as rows."""
-    import polars as pl
-
-    schema = {
-        column.name: pl.List(pl.String) if column.kind == "texts" else pl.String()
-        for column in CATALOG_TOOL
-    }
-    schema["digest"] = pl.String()
-    kinds = {agent.id: agent.kind for agent in listing.agents}
-    tool_rows: Iterator[Mapping[str, Any]] = iter(listing.rows or map(tool_row, listing.tools))
-    frames = [pl.DataFrame(schema=schema)]
-    while some := list(islice(tool_rows, ROWS_AT_ONCE)):
-        rows = [
-            {
-                **row,
-                "kind": (kind := kinds[row["agent"]]),
-                "digest": row_digest(row["digest"], kind),
-            }
-            for row in some
-        ]
-        frames.append(pl.DataFrame(rows, schema=schema))
-    return pl.concat(frames)
+def tool_frame(agents: Iterable[Agent], tools: Iterable[Tool]) -> "pl.DataFrame":
+    """Return tools, whose agents are among these, as rows."""
+    kinds = {agent.id: agent.kind for agent in agents}
+    return row_frame([json.dumps(tool_row(tool, kinds[tool.agent])).encode() for tool in tools])
 
 
 def _path(catalog: str, identity: str, kind: str) -> str:

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalogs.shared.listing import ListingBuilder
-from catalogs.shared.tool_row import row_digest, tool_row
+from catalogs.shared.tool_row import row_frame, tool_of, tool_row
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Dependency, Tool
 
@@ -53,15 +53,14 @@ TOOLS = st.builds(
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOLS)
 def test_the_digest_of_a_row_is_the_tools(tool):
-    row = tool_row(tool)
+    row = tool_row(tool, "mcp-server")
 
-    assert row["digest"] == tool.digest
+    assert row["digest"] == digest(tool.digest, "mcp-server")
     assert row["input_schema"] == canonical_json(tool.input_schema)
     assert row["output_schema"] == (
         None if tool.output_schema is None else canonical_json(tool.output_schema)
     )
     assert row["annotations"] == canonical_json(tool.annotations)
-    assert row_digest(row["digest"], "mcp-server") == digest(tool.digest, "mcp-server")
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -76,5 +75,9 @@ def test_a_listing_carries_the_rows_of_its_tools(inputs, output, annotations):
 
     listing = builder.build()
 
-    assert list(listing.rows) == [tool_row(tool) for tool in listing.tools]
-    assert all(json.loads(row["input_schema"]) for row in listing.rows)
+    rows = row_frame(listing.rows).to_dicts()
+    assert [tool_of(row) for row in rows] == list(listing.tools)
+    assert [row["digest"] for row in rows] == [
+        digest(tool.digest, "library") for tool in listing.tools
+    ]
+    assert all(json.loads(row["input_schema"]) for row in rows)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.lake.snapshot_rows import load_snapshot
+from tasks.lake.snapshot_rows import load_snapshot, tool_of
 from tasks.snapshot import list_source, stored_snapshot, take_snapshot
 
 RAW_SERVER = Path(__file__).parents[1] / "catalogs" / "servers" / "raw_stdio.py"
@@ -40,15 +40,16 @@ def kit(workshop):
 def test_a_listing_comes_back_from_the_lake_as_it_was(workshop):
     configuration = workshop.full()
     for catalog in configuration.catalogs:
-        listing, expected = list_source(configuration, catalog)
+        listed, expected = list_source(configuration, catalog)
         assert stored_snapshot(configuration, catalog) is None
 
         snapshot = take_snapshot(configuration, catalog)
         stored = load_snapshot(workshop.lake, catalog, snapshot.digest)
 
         assert snapshot == expected
-        assert (stored.agents, stored.tools) == (listing.agents, listing.tools)
-        assert (snapshot.tools, snapshot.agents) == (len(listing.tools), len(listing.agents))
+        tools = tuple(map(tool_of, listed.tools.iter_rows(named=True)))
+        assert (stored.agents, stored.tools) == (listed.agents, tools)
+        assert (snapshot.tools, snapshot.agents) == (len(tools), len(listed.agents))
 
 
 def test_the_order_of_a_source_does_not_change_the_snapshot(kit):

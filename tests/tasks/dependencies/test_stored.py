@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from catalogs.shared.listing import Listing
 from pegboard.records import Agent, Tool
 from tasks.dependencies import stored
 from tasks.dependencies.infer import evidence_of
@@ -36,7 +35,7 @@ class Nights:
         self._number += 1
         self.agents.append(0)
         agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
-        frames = agent_frame(agents), tool_frame(Listing(agents=agents, tools=tuple(tools)))
+        frames = agent_frame(agents), tool_frame(agents, tools)
         store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
         parts = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
         found = [one for part in parts for one in part]
