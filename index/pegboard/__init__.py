@@ -35,50 +35,27 @@ __version__ = "0.1.0"
 """The version of `pegboard` and of `pegboard-pipeline`: both pyproject.toml read it here."""
 
 __all__ = [
-    "Agent",
-    "AgentHit",
-    "AgentResult",
-    "AsyncBoard",
-    "Board",
-    "BoardStatus",
-    "Channel",
-    "Edge",
-    "Enrichment",
-    "FindResult",
-    "Hit",
-    "PegboardError",
-    "Release",
-    "ReleaseStore",
-    "Strategy",
-    "Tool",
-    "as_anthropic_tools",
-    "as_mcp_tools",
-    "as_openai_tools",
-    "as_responses_tools",
-    "as_toon",
-    "call_names",
-    "open",
-    "open_async",
-]
-
+    "Agent", "AgentHit", "AgentResult", "AsyncBoard", "Board", "BoardStatus", "Channel", "Edge",
+    "Enrichment", "FindResult", "Hit", "PegboardError", "Release", "ReleaseStore", "Strategy",
+    "Tool", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "as_responses_tools",
+    "as_toon", "call_names", "open", "open_async",
+]  # fmt: skip
 _HOMES = {
-    "async_board": ("AsyncBoard",),
-    "board": ("Board",),
-    "errors": ("PegboardError",),
-    "store.follower": ("BoardStatus",),
-    "hits": (
-        *("Hit", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "as_responses_tools"),
-        *("as_toon", "call_names"),
-    ),
-    "records": ("Agent", "Edge", "Enrichment", "Tool"),
-    "store.releases": ("Channel", "Release", "ReleaseStore"),
-    "retrieval.found": ("AgentHit", "AgentResult", "FindResult"),
-    "retrieval.strategy": ("Strategy",),
+    "async_board": "AsyncBoard",
+    "board": "Board",
+    "errors": "PegboardError",
+    "hits": "Hit as_anthropic_tools as_mcp_tools as_openai_tools as_responses_tools as_toon "
+    "call_names",
+    "records": "Agent Edge Enrichment Tool",
+    "retrieval.found": "AgentHit AgentResult FindResult",
+    "retrieval.strategy": "Strategy",
+    "store.follower": "BoardStatus",
+    "store.releases": "Channel Release ReleaseStore",
 }
 _PLACES = {
     "open": ("opening", "open_board"),
     "open_async": ("opening", "open_board_async"),
-    **{name: (module, name) for module, names in _HOMES.items() for name in names},
+    **{name: (module, name) for module, names in _HOMES.items() for name in names.split()},
 }
 
 

@@ -1,31 +1,50 @@
 """The reader for callers with an event loop: `await pegboard.open_async(uri)`."""
 
 import asyncio
-from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+import functools
+from collections.abc import Callable, Collection, Coroutine, Sequence
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
-from pegboard.board import Board, Where
-from pegboard.hits import Hit
-from pegboard.records import Agent, Tool
-from pegboard.search.ranking import Mode
+from pegboard.board import Board
 from pegboard.store.follower import BoardStatus
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from pegboard.graph.tool_graph import ToolGraph
-    from pegboard.llm import Message
-    from pegboard.retrieval.found import AgentResult, FindResult
-    from pegboard.retrieval.strategy import Strategy
+    from pegboard.retrieval.found import FindResult
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def _like(
+    method: Callable[Concatenate[Board, P], R],
+) -> Callable[
+    [Callable[..., Coroutine[Any, Any, R]]],
+    "Callable[Concatenate[AsyncBoard, P], Coroutine[Any, Any, R]]",
+]:
+    """Give a coroutine the signature and the docstring of a method of `Board`."""
+    wrap: Any = functools.wraps(method)
+    return wrap
+
+
+def _threaded(
+    method: Callable[Concatenate[Board, P], R],
+) -> "Callable[Concatenate[AsyncBoard, P], Coroutine[Any, Any, R]]":
+    """Return a method of `Board` as a coroutine that waits for it in a thread."""
+
+    @_like(method)
+    async def call(self: "AsyncBoard", *args: P.args, **kwargs: P.kwargs) -> R:
+        return await asyncio.to_thread(method, self.board, *args, **kwargs)
+
+    return call
 
 
 class AsyncBoard:
     """A Board whose methods are coroutines; see `Board` for what they do and raise.
 
     Searches run in threads, and cancelling abandons their answer only. `find` waits for an LLM
-    without a thread, and cancelling it cancels the LLM calls.
+    without a thread, and cancelling it cancels the LLM calls. `status` never waits.
 
     Args:
         board: answers; the wrapper adds no state, so both may be used side by side.
@@ -43,6 +62,29 @@ class AsyncBoard:
         """The board that answers."""
         return self._board
 
+    list_agents = _threaded(Board.list_agents)
+    list_tools = _threaded(Board.list_tools)
+    tool_names = _threaded(Board.tool_names)
+    tool = _threaded(Board.tool)
+    thresholds = _threaded(Board.thresholds)
+    search = _threaded(Board.search)
+    search_many = _threaded(Board.search_many)
+    search_agents = _threaded(Board.search_agents)
+    close = _threaded(Board.close)
+
+    @_like(Board.find)
+    async def find(self, request: str, k: int = 5, **options: Any) -> "FindResult":
+        return (await self.find_many([request], k, **options))[0]
+
+    @_like(Board.find_many)
+    async def find_many(
+        self, requests: Sequence[str], k: int = 5, *, llm: bool = True, **options: Any
+    ) -> "list[FindResult]":
+        from pegboard.retrieval.find import FindArguments
+
+        arguments = FindArguments(requests, k, **options)
+        return await self._board._find_many_async(arguments, llm)  # pyright: ignore[reportPrivateUsage]
+
     async def release(self) -> Release:
         """As `Board.release`."""
         return await asyncio.to_thread(lambda: self._board.release)
@@ -50,26 +92,6 @@ class AsyncBoard:
     async def graph(self) -> "ToolGraph":
         """As `Board.graph`."""
         return await asyncio.to_thread(lambda: self._board.graph)
-
-    async def list_agents(self) -> list[Agent]:
-        """As `Board.list_agents`."""
-        return await asyncio.to_thread(self._board.list_agents)
-
-    async def list_tools(self, where: Where = None) -> list[Tool]:
-        """As `Board.list_tools`."""
-        return await asyncio.to_thread(self._board.list_tools, where)
-
-    async def tool_names(self) -> tuple[str, list[tuple[str, str, str]]]:
-        """As `Board.tool_names`."""
-        return await asyncio.to_thread(self._board.tool_names)
-
-    async def tool(self, identity: str) -> Tool | None:
-        """As `Board.tool`."""
-        return await asyncio.to_thread(self._board.tool, identity)
-
-    async def thresholds(self) -> dict[str, float]:
-        """As `Board.thresholds`."""
-        return await asyncio.to_thread(self._board.thresholds)
 
     async def at_current_release(self) -> "AsyncBoard":
         """As `Board.at_current_release`."""
@@ -80,12 +102,8 @@ class AsyncBoard:
         return AsyncBoard(await asyncio.to_thread(self._board.restricted, tools))
 
     def status(self) -> BoardStatus:
-        """As `Board.status`; never waits."""
+        """As `Board.status`."""
         return self._board.status()
-
-    async def close(self) -> None:
-        """As `Board.close`."""
-        await asyncio.to_thread(self._board.close)
 
     async def __aenter__(self) -> Self:
         return self
@@ -95,100 +113,3 @@ class AsyncBoard:
 
     def __repr__(self) -> str:
         return repr(self._board).replace("<Board", "<AsyncBoard", 1)
-
-    async def search(
-        self,
-        query: "str | Sequence[float] | NDArray[np.floating]",
-        k: int = 5,
-        *,
-        mode: Mode = "hybrid",
-        index: str | None = None,
-        where: Where = None,
-        vector: "Sequence[float] | NDArray[np.floating] | None" = None,
-    ) -> list[Hit]:
-        """As `Board.search`, in a thread."""
-        return await asyncio.to_thread(
-            self._board.search, query, k, mode=mode, index=index, where=where, vector=vector
-        )
-
-    async def search_many(
-        self,
-        queries: Sequence[str],
-        k: int = 5,
-        *,
-        mode: Mode = "hybrid",
-        index: str | None = None,
-        where: Where = None,
-    ) -> list[list[Hit]]:
-        """As `Board.search_many`, in a thread."""
-        return await asyncio.to_thread(
-            self._board.search_many, queries, k, mode=mode, index=index, where=where
-        )
-
-    async def search_agents(
-        self,
-        request: str,
-        k: int = 3,
-        *,
-        mode: Mode = "hybrid",
-        decompose: bool = False,
-        steps: Sequence[str] = (),
-        index: str | None = None,
-        where: Where = None,
-        llm: bool = True,
-    ) -> "AgentResult":
-        """As `Board.search_agents`, in a thread."""
-        return await asyncio.to_thread(
-            self._board.search_agents,
-            request,
-            k,
-            mode=mode,
-            decompose=decompose,
-            steps=steps,
-            index=index,
-            where=where,
-            llm=llm,
-        )
-
-    async def find(
-        self,
-        request: str,
-        k: int = 5,
-        *,
-        strategy: "Strategy | str | Mapping[str, Any] | None" = None,
-        index: str | None = None,
-        where: Where = None,
-        history: "Sequence[Message | Mapping[str, str]]" = (),
-        llm: bool = True,
-        explain: bool = False,
-    ) -> "FindResult":
-        """As `Board.find`; no thread waits for an LLM."""
-        results = await self.find_many(
-            [request],
-            k,
-            strategy=strategy,
-            index=index,
-            where=where,
-            history=history,
-            llm=llm,
-            explain=explain,
-        )
-        return results[0]
-
-    async def find_many(
-        self,
-        requests: Sequence[str],
-        k: int = 5,
-        *,
-        strategy: "Strategy | str | Mapping[str, Any] | None" = None,
-        index: str | None = None,
-        where: Where = None,
-        history: "Sequence[Message | Mapping[str, str]]" = (),
-        llm: bool = True,
-        explain: bool = False,
-    ) -> "list[FindResult]":
-        """As `Board.find_many`; no thread waits for an LLM."""
-        from pegboard.retrieval.find import FindArguments
-
-        arguments = FindArguments(requests, k, strategy, index, where, history, explain)
-        return await self._board._find_many_async(arguments, llm)  # pyright: ignore[reportPrivateUsage]

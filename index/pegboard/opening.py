@@ -1,9 +1,9 @@
 """Opens a published board: `pegboard.open` and `pegboard.open_async`."""
 
 import asyncio
-from collections.abc import Mapping
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial, wraps
+from typing import TYPE_CHECKING, Any, ParamSpec
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
@@ -17,6 +17,8 @@ from pegboard.store.releases import Channel, ReleaseStore
 
 if TYPE_CHECKING:
     from pegboard.llm import Completer
+
+P = ParamSpec("P")
 
 
 def open_board(
@@ -80,43 +82,16 @@ def open_board(
     return Board(releases, vectors, caller=caller, address=public_uri(uri))
 
 
-async def open_board_async(
-    uri: str,
-    channel: str = "live",
-    release: str | None = None,
-    *,
-    encoder: Encoder | None = None,
-    encoder_options: Mapping[str, Any] | None = None,
-    storage_options: Mapping[str, str] | None = None,
-    llm: "str | Completer | None" = None,
-    llm_options: Mapping[str, Any] | None = None,
-    refresh: float = 5.0,
-    background: bool = False,
-    in_memory_rows: int = IN_MEMORY_ROWS,
-) -> AsyncBoard:
-    """Open a published board for callers with an event loop; exported as `pegboard.open_async`.
+def _async(function: Callable[P, Board]) -> Callable[P, Coroutine[Any, Any, AsyncBoard]]:
+    @wraps(function)
+    async def open_async(*args: P.args, **kwargs: P.kwargs) -> AsyncBoard:
+        return AsyncBoard(await asyncio.to_thread(function, *args, **kwargs))
 
-    Takes the arguments of `pegboard.open`.
+    return open_async
 
-    Example:
-        >>> board = await pegboard.open_async("./board")
-        >>> result = await board.find("what time is it in Oslo?")
-    """
-    board = await asyncio.to_thread(
-        open_board,
-        uri,
-        channel,
-        release,
-        encoder=encoder,
-        encoder_options=encoder_options,
-        storage_options=storage_options,
-        llm=llm,
-        llm_options=llm_options,
-        refresh=refresh,
-        background=background,
-        in_memory_rows=in_memory_rows,
-    )
-    return AsyncBoard(board)
+
+open_board_async = _async(open_board)
+"""`open_board` for callers with an event loop; exported as `pegboard.open_async`."""
 
 
 def _channel(store: ReleaseStore, name: str) -> Channel:
