@@ -14,8 +14,8 @@ from benchmarks.papers import NAMES
 from flows.cli.options import add_prefect_option
 from flows.prefect.server import use_prefect
 from pegboard.cli.main import run_command
-from pegboard.cli.output import print_json
-from pegboard.cli.systems import add_fallback_option, fallbacks_exit_code
+from pegboard.cli.output import add_options, print_json
+from pegboard.cli.systems import fallbacks_exit_code
 from pegboard.errors import ConfigurationError, PegboardError
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--llm", metavar="MODEL", help="a LiteLLM model for strategies that ask one")
     add("--llm-api-base", metavar="URL", help="where that model is served")
     add("--llm-timeout", type=float, metavar="SECONDS", help="of each request to it (default: 10)")
-    add_fallback_option(parser)
+    add_options(parser, "--max-fallbacks")
     add(
         "--json",
         nargs="?",

@@ -3,8 +3,8 @@
 import argparse
 from typing import Any
 
-from flows.cli.options import add_command, add_config_option
-from pegboard.cli.output import Subparsers, add_json_option, print_json
+from flows.cli.options import add_config_option
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
 from pegboard.cli.tables import count_text, print_table
 
 GROUPS = {"models": "answered_by", "products": "product", "runs": "run"}

@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.cli.golden_generate import register_generate
-from flows.cli.options import add_command, add_config_option
+from flows.cli.options import add_config_option
 from pegboard.cli.output import (
     Subparsers,
-    add_channel_option,
+    add_command,
     add_json_option,
+    add_options,
     default_board,
     plain,
     print_json,
@@ -89,7 +90,7 @@ def _register_check(commands: Subparsers) -> None:
     check.add_argument(
         "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
     )
-    add_channel_option(check, "the channel to check on")
+    add_options(check, "--channel")
     check.add_argument("--release", help="a release instead of a channel, by id or a prefix of it")
     check.add_argument(
         "--words-only",

@@ -4,12 +4,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.options import add_command, add_quiet_option
 from pegboard.cli.output import (
     Subparsers,
-    add_board_option,
-    add_channel_option,
+    add_command,
     add_json_option,
+    add_options,
     print_error,
     print_json,
 )
@@ -62,14 +61,14 @@ def register_generate(commands: Subparsers) -> None:
     )
     _add_query_options(parser)
     _add_model_options(parser)
-    add_quiet_option(parser)
+    add_options(parser, "--quiet")
     add_json_option(parser, "file, queries, rejected requests, cost")
 
 
 def _add_query_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add_board_option(parser)
-    add_channel_option(parser, "the channel to read tools from")
+    add_options(parser, "--board")
+    add_options(parser, "--channel")
     add("--release", help="a release instead of a channel, by id or a prefix of it")
     add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
     add("--add", action="store_true", help="keep the queries of the file, and add to them")

@@ -5,12 +5,10 @@ import gc
 import logging
 import os
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from pegboard.cli.output import Subparsers
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tasks.settings.configuration import BoardSettings
@@ -21,22 +19,6 @@ _LOADED = time.monotonic()
 def collect_garbage_rarely() -> None:
     """Collect cyclic garbage rarely: imports and rows are objects that stay."""
     gc.set_threshold(100_000, 50, 50)
-
-
-def add_command(
-    commands: Subparsers,
-    name: str,
-    run: Callable[[argparse.Namespace], int] | None = None,
-    epilog: str = "",
-    **texts: Any,
-) -> argparse.ArgumentParser:
-    """Add a command that calls `run`; `texts` are its help and description."""
-    if epilog:
-        texts |= {"epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser: argparse.ArgumentParser = commands.add_parser(name, **texts)
-    if run is not None:
-        parser.set_defaults(run=run)
-    return parser
 
 
 def add_config_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -61,11 +43,6 @@ def named_board(options: argparse.Namespace) -> "tuple[str, BoardSettings]":
         return uri, BoardSettings(uri=uri)
     configuration = load_configuration(options.config or "pegboard.toml")
     return uri or configuration.uri, configuration.board
-
-
-def add_quiet_option(parser: argparse.ArgumentParser) -> None:
-    """Add --quiet."""
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
 def add_prefect_option(parser: argparse.ArgumentParser) -> None:

@@ -9,10 +9,8 @@ from typing import Any
 
 from flows.cli.costs import register_costs
 from flows.cli.options import (
-    add_command,
     add_config_option,
     add_prefect_option,
-    add_quiet_option,
     collect_garbage_rarely,
     process_seconds,
     quiet_encoders,
@@ -24,7 +22,9 @@ from pegboard.cli.output import (
     BOARD_SOURCES,
     STORAGE_SOURCES,
     Subparsers,
+    add_command,
     add_json_option,
+    add_options,
     print_error,
     print_json,
 )
@@ -144,7 +144,7 @@ def _add_run_options(parser: argparse.ArgumentParser) -> None:
         help="ask the LLM again where an earlier run rejected its reply",
     )
     add_prefect_option(parser)
-    add_quiet_option(parser)
+    add_options(parser, "--quiet")
     add_json_option(parser, "the run")
 
 

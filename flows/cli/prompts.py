@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_command, add_config_option
-from pegboard.cli.output import Subparsers, add_json_option, print_json
+from flows.cli.options import add_config_option
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:

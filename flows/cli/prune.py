@@ -5,8 +5,8 @@ group `pegboard.releases_commands`.
 import argparse
 from typing import TYPE_CHECKING
 
-from flows.cli.options import add_command, add_config_option, named_board
-from pegboard.cli.output import Subparsers, add_json_option, print_json
+from flows.cli.options import add_config_option, named_board
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
 from pegboard.cli.tables import table_lines
 from pegboard.errors import ConfigurationError
 

@@ -3,8 +3,15 @@
 import argparse
 from pathlib import Path
 
-from flows.cli.options import add_command, add_config_option, named_board
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_error, print_json
+from flows.cli.options import add_config_option, named_board
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    plain,
+    print_error,
+    print_json,
+)
 from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 

@@ -4,15 +4,21 @@ import argparse
 from typing import Any, cast
 
 from flows.cli.options import (
-    add_command,
     add_config_option,
     add_prefect_option,
-    add_quiet_option,
     collect_garbage_rarely,
     quiet_encoders,
 )
 from flows.prefect.server import use_prefect
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_error, print_json
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    plain,
+    print_error,
+    print_json,
+)
 from pegboard.cli.tables import print_table
 from pegboard.errors import ConfigurationError
 
@@ -110,7 +116,7 @@ def register(subparsers: Subparsers) -> None:
         help="write the recommended index and strategy into the configuration",
     )
     add_prefect_option(parser)
-    add_quiet_option(parser)
+    add_options(parser, "--quiet")
     add_json_option(parser, "the summary")
 
 

@@ -6,13 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from pegboard.cli.output import (
-    Subparsers,
-    add_board_option,
-    add_channel_option,
-    add_json_option,
-    print_json,
-)
+from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
 from pegboard.cli.tables import count_text, limited_lines
 from pegboard.errors import BoardNotFound
 from pegboard.store.diff import (
@@ -42,19 +36,19 @@ SIGNS = {"added": "+", "removed": "-", "changed": "~"}
 
 def register_diff(actions: Subparsers) -> None:
     """Add the action to `pegboard releases`."""
-    parser: argparse.ArgumentParser = actions.add_parser(
+    parser = add_command(
+        actions,
         "diff",
+        _diff,
+        EPILOG,
         help="compare two releases",
         description="Compare two releases: tools added, removed and changed, with the fields that "
         "changed; the nearest neighbours that they gained and lost; dependencies; and indexes, "
         "with their settings and rows.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("old", nargs="?", help="the release to compare with")
     parser.add_argument("new", nargs="?", help="the release to compare")
-    add_board_option(parser)
-    add_channel_option(parser, "the channel whose releases are the default")
+    add_options(parser, "--board", "--channel")
     parser.add_argument("--tool", metavar="ID", help="show everything that changed in one tool")
     parser.add_argument(
         "--texts", action="store_true", help="show the old and new text of all changed tools"
@@ -67,7 +61,6 @@ def register_diff(actions: Subparsers) -> None:
         help="how many nearest tools to compare (default: 5; 0: none)",
     )
     add_json_option(parser, "the difference")
-    parser.set_defaults(run=_diff)
 
 
 def _diff(options: argparse.Namespace) -> int:

@@ -4,17 +4,19 @@ import argparse
 import importlib.util
 import platform
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Literal
 
-from pegboard.cli.output import Subparsers, default_board, print_json
+from pegboard.cli.output import Subparsers, add_command, add_json_option, default_board, print_json
 from pegboard.cli.tables import count_text
 from pegboard.encoders import UNDERSTOOD, install_command, load_encoder
 from pegboard.errors import PegboardError
 
 GROUP = "pegboard.checks"
 """Entry points of other distributions: functions that take the parsed options and yield checks."""
+
+MARKS = {"good": "ok", "missing": "missing", "wrong": "WRONG"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +30,22 @@ class Check:
     say: str
 
 
-def register_doctor(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "doctor",
+        _doctor,
         help="say what is missing, and how to get it",
         description="Look at the installation, the configuration and the board, and say what is "
-        "missing and how to get "
-        "it. Ends with 1 if something is wrong; something optional that is missing is no fault.",
+        "missing and how to get it. Ends with 1 if something is wrong; something optional that is "
+        "missing is no fault.",
     )
     parser.add_argument(
         "--board", metavar="URI", help="a board to look at (default: as for other commands, if any)"
     )
     parser.add_argument("-c", "--config", metavar="FILE", help="a pegboard.toml to look at")
-    parser.add_argument("--json", action="store_true", help="print the checks as one JSON object")
-    parser.set_defaults(run=_doctor)
+    add_json_option(parser, "wrong, checks")
 
 
 def _doctor(options: argparse.Namespace) -> int:
@@ -52,12 +55,10 @@ def _doctor(options: argparse.Namespace) -> int:
         checks += more(options)
     wrong = any(check.state == "wrong" for check in checks)
     if options.json:
-        rows = [{"what": check.what, "state": check.state, "say": check.say} for check in checks]
-        print_json({"wrong": wrong, "checks": rows})
+        print_json({"wrong": wrong, "checks": [asdict(check) for check in checks]})
     else:
-        marks = {"good": "ok     ", "missing": "missing", "wrong": "WRONG  "}
         for check in checks:
-            print(f"{marks[check.state]}  {check.what}: {check.say}")
+            print(f"{MARKS[check.state]:<7}  {check.what}: {check.say}")
     return 1 if wrong else 0
 
 

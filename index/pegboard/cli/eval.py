@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
+from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
 from pegboard.cli.systems import (
-    add_golden_options,
     add_system_options,
     chosen_agent_systems,
     chosen_systems,
@@ -56,25 +55,18 @@ examples:
 """
 
 
-def register_eval(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "eval",
+        _eval,
+        EPILOG,
         help="measure what a release finds for golden queries",
         description="Measure what a release finds for golden queries, by any strategies in any of "
-        "its indexes, with 95 % intervals.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        f"its indexes, with 95 % intervals. Measures by default: {', '.join(SHOWN)}.",
     )
-    add_golden_options(parser)
     add_system_options(parser)
-    parser.add_argument(
-        "--measure",
-        action="append",
-        metavar="NAME",
-        help=f"such as Recall@5, F1@5, mAP@10, MRR, F1>=0.5; may be repeated (default: "
-        f"{', '.join(SHOWN)})",
-    )
     parser.add_argument(
         "--against",
         metavar="RELEASE",
@@ -126,7 +118,6 @@ def register_eval(subparsers: Subparsers) -> None:
     add_json_option(
         parser, "release, rows, differences, dependencies, overhead, groups, worst, unknown"
     )
-    parser.set_defaults(run=_eval)
 
 
 def _eval(options: argparse.Namespace) -> int:

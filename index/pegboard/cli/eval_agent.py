@@ -8,8 +8,15 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import strategy_option
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
-from pegboard.cli.systems import add_fallback_option, add_golden_options
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    plain,
+    print_json,
+)
+from pegboard.cli.systems import open_searcher
 from pegboard.cli.tables import (
     count_text,
     interval_text,
@@ -34,36 +41,23 @@ Every line of GOLDEN needs the right calls: {"query": ..., "tools": ["convert"],
 replies are kept in --out, and never paid for twice."""
 MISSING_SHOWN = 5
 """Missing tools that the warning names."""
-MEASURED = (
-    "TOOLS",
-    "SCORE",
-    "NAME",
-    "ARG NAMES",
-    "VALUES",
-    "PRECISION",
-    "UNKNOWN",
-    "MALFORMED",
-    "NO CALL",
-    "NO REPLY",
-    "TOKENS",
-)
+MEASURED = ("TOOLS", "SCORE", "NAME", "ARG NAMES", "VALUES", "PRECISION", "UNKNOWN", "MALFORMED",
+            "NO CALL", "NO REPLY", "TOKENS")  # fmt: skip
 EXPECTED = ("K", "AGENT", "RECALL", "EXPECTED", "TOKENS", "MEASURED", "ABOVE THE PRODUCT BY")
 
-Arguments = Any
-"""What `argparse.ArgumentParser.add_argument_group` returns; its class has no public name."""
 
-
-def register_eval_agent(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "eval-agent",
+        _eval_agent,
+        EXAMPLES,
         help="measure an agent's tool calls with M tools, and choose how many to give it",
         description="Measure an agent's tool calls with M tools against golden calls (the Toolshed "
         "Evaluation Framework), multiply with what retrieval finds at k, and choose k.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_golden_options(parser)
+    add_options(parser, "golden", "--board", "--channel", "--release")
     _add_model_options(parser.add_argument_group("the agent"))
     _add_query_options(parser.add_argument_group("queries, tools and retrieval"))
     parser.add_argument(
@@ -78,10 +72,9 @@ def register_eval_agent(subparsers: Subparsers) -> None:
         help="print the number of calls and their highest cost, and exit",
     )
     add_json_option(parser, "agent, calls, expected, chosen, and how they were measured")
-    parser.set_defaults(run=_eval_agent)
 
 
-def _add_model_options(group: Arguments) -> None:
+def _add_model_options(group: Any) -> None:
     add = group.add_argument
     add("--model", required=True, help="a LiteLLM model with tool calling: openai/gpt-4o-mini")
     add("--api-base", metavar="URL", help="where it is served, if not by its provider")
@@ -115,7 +108,7 @@ def _add_model_options(group: Arguments) -> None:
     add("--budget-usd", type=float, metavar="X", help="the most that this run may spend")
 
 
-def _add_query_options(group: Arguments) -> None:
+def _add_query_options(group: Any) -> None:
     add = group.add_argument
     add(
         "--tools",
@@ -143,15 +136,7 @@ def _add_query_options(group: Arguments) -> None:
         metavar="X",
         help="by how much the chosen k may be worse than the best (default: 0.02)",
     )
-    add("--strategy", help="a strategy's name or JSON file (default: the release's)")
-    add("--index", help="an index (default: the strategy's, or the release's default)")
-    add("--strategy-llm", metavar="MODEL", help="a LiteLLM model for parts of the strategy")
-    add(
-        "--strategy-llm-api-base",
-        metavar="URL",
-        help="where that model is served, if not by its provider",
-    )
-    add_fallback_option(group)
+    add_options(group, "--strategy", "--index", "--llm", "--llm-api-base", "--max-fallbacks")
     add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn by --seed")
     add("--seed", type=int, default=0, help="of queries and distractors (default: 0)")
     add(
@@ -199,19 +184,9 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     from pegboard.evaluation.agent_evaluation import AgentSpec, prepare
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.overhead import check_fallbacks
-    from pegboard.evaluation.searcher import Searcher
 
     queries = read_queries(options.golden)
-    llm_options = {}
-    if options.strategy_llm and options.strategy_llm_api_base:
-        llm_options = {"api_base": options.strategy_llm_api_base}
-    searcher = Searcher.open(
-        options.board,
-        options.channel,
-        options.release,
-        llm=options.strategy_llm,
-        llm_options=llm_options,
-    )
+    searcher = open_searcher(options)
     spec = AgentSpec(
         sizes=options.tools,
         ks=options.k,

@@ -5,7 +5,7 @@ import json
 import sys
 from pathlib import Path
 
-from pegboard.cli.output import Subparsers
+from pegboard.cli.output import Subparsers, add_command
 from pegboard.errors import ConfigurationError
 
 EXAMPLES = """\
@@ -17,18 +17,19 @@ LOG is the file that [serve] log names; rotated files beside it are read, too. A
 result with [examples] queries = "examples.jsonl", except for requests that are golden queries."""
 
 
-def register_examples(subparsers: Subparsers) -> None:
-    """Add the command `examples`."""
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
     from pegboard.evaluation.usage import MIN_CLIENTS
 
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "examples",
+        _examples,
+        EXAMPLES,
         help="turn a gateway's log into example requests for the next build",
         description="Print requests after which a tool that they had found was called, as JSON "
         "lines with the request and the tool. A request counts if enough clients and sessions made "
         "a similar one, and if enough clients used each of its words.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("log", metavar="LOG", help="the request log of `pegboard serve`")
     parser.add_argument("-o", "--out", metavar="FILE", help="write to a file instead of stdout")
@@ -41,7 +42,6 @@ def register_examples(subparsers: Subparsers) -> None:
         help=f"different clients behind each example and each of its words (default: "
         f"{MIN_CLIENTS})",
     )
-    parser.set_defaults(run=_examples)
 
 
 def _examples(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""`pegboard find` and `pegboard strategies`: answer requests by a strategy."""
+"""`pegboard find`, `strategies`, `search` and `agents`: tools and agents for requests."""
 
 import argparse
 import json
@@ -8,18 +8,22 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
-from pegboard.cli.search import (
-    add_output_options,
-    add_request_options,
-    print_hits,
-    print_tools,
-    where_of,
+from pegboard.cli.output import (
+    FILTERS,
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    open_board,
+    plain,
+    print_json,
 )
+from pegboard.cli.tables import list_text
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
+    from pegboard.hits import Hit
     from pegboard.retrieval.found import FindResult
 
 FIND = """\
@@ -39,17 +43,34 @@ examples:
   pegboard strategies --json > mine.json      a strategy of your own starts from a built-in one
 
 Try one: pegboard find "..." --strategy NAME. Compare several on golden queries: pegboard eval."""
+SEARCH = """\
+examples:
+  pegboard search "convert 30 dollars to yen" --board ./board
+  pegboard search "open an issue" --board ./board -k 3 --catalog github --json
+  pegboard search "open an issue" --board ./board --as openai > tools.json
+
+One search ranks single needs. For requests with several steps use `pegboard find`.
+If the hits are poor, compare --mode text with --mode vector. Scores of different modes
+cannot be compared."""
+AGENTS = """\
+examples:
+  pegboard agents "plan a trip: flights, a hotel and the weather" --board ./board -k 3
+  pegboard agents "open an issue" --board ./board --json
+
+An agent is found by its own description and by its tools. To search the tools of one agent:
+pegboard find ... --agent NAME"""
 
 
-def register_find(subparsers: Subparsers) -> None:
-    """Add the command `find`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    """Add the commands."""
+    parser = add_command(
+        subparsers,
         "find",
+        _find,
+        FIND,
         help="find the tools for requests of one or more steps, by a strategy",
         description="Find the tools for a request by a strategy: it may split the request into "
         "clauses, add the tools that others depend on, and ask an LLM.",
-        epilog=FIND,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("request", nargs="*", metavar="WORD", help="the request in plain words")
     parser.add_argument(
@@ -57,9 +78,10 @@ def register_find(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="instead: a file with one request in each line; - is stdin",
     )
-    add_request_options(parser, 5, "tools")
+    _add_request_options(parser, 5, "tools")
+    add_options(parser, "--strategy", "--llm", "--llm-api-base")
     parser.add_argument(
-        "--strategy", help="a strategy's name, or a JSON file with one (default: the release's own)"
+        "--llm-timeout", type=float, metavar="SECONDS", help="per question to it (default: 10)"
     )
     parser.add_argument(
         "--history",
@@ -67,39 +89,86 @@ def register_find(subparsers: Subparsers) -> None:
         help='the conversation so far, as JSON: [{"role": ..., "content": ...}]',
     )
     parser.add_argument(
-        "--llm",
-        metavar="MODEL",
-        help="a LiteLLM model for the strategy, such as openai/gpt-4o-mini",
-    )
-    parser.add_argument(
-        "--llm-api-base", metavar="URL", help="the model's server, if not its provider's"
-    )
-    parser.add_argument(
-        "--llm-timeout", type=float, metavar="SECONDS", help="per question to it (default: 10)"
-    )
-    parser.add_argument(
         "--explain",
         action="store_true",
         help="print what each part did and cost, and what brought each hit up",
     )
-    add_output_options(
+    _add_output_options(
         parser,
         "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them",
     )
-    parser.set_defaults(run=_find)
-
-
-def register_strategies(subparsers: Subparsers) -> None:
-    """Add the command `strategies`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "strategies",
+        _strategies,
+        STRATEGIES,
         help="list the built-in strategies of `find`",
         description="List the built-in strategies. Needs no board.",
-        epilog=STRATEGIES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add_json_option(parser, "for each name its description and its definition")
-    parser.set_defaults(run=_strategies)
+    parser = add_command(
+        subparsers,
+        "search",
+        _search,
+        SEARCH,
+        help="rank the tools for a request by one search",
+        description="Rank the tools of a published board for a request, by one search.",
+    )
+    parser.add_argument("query", nargs="+", metavar="WORD", help="the request in plain words")
+    _add_request_options(parser, 5, "tools")
+    add_options(parser, "--mode")
+    _add_output_options(parser, "release, index, mode, hits")
+    parser = add_command(
+        subparsers,
+        "agents",
+        _search_agents,
+        AGENTS,
+        help="rank the agents (MCP servers, APIs) for a request",
+        description="Rank agents for a request: their descriptions and their tools are searched as "
+        "one space.",
+    )
+    parser.add_argument("request", nargs="+", metavar="WORD", help="the request in plain words")
+    _add_request_options(parser, 3, "agents")
+    add_options(parser, "--mode")
+    parser.add_argument(
+        "--decompose", action="store_true", help="search the clauses of the request, too"
+    )
+    add_json_option(parser, "release, steps, agents, entities (tools and agents), trace")
+
+
+def _add_request_options(parser: argparse.ArgumentParser, k: int, what: str) -> None:
+    parser.add_argument("-k", type=int, default=k, help=f"{what} to return (default: {k})")
+    add_options(parser, "--board", "--channel", "--release", "--index")
+    add_options(parser, *FILTERS, action="append")
+
+
+def _add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
+    output = parser.add_mutually_exclusive_group()
+    add_json_option(output, keys)
+    output.add_argument(
+        "--as",
+        dest="shape",
+        choices=("openai", "anthropic", "mcp", "toon"),
+        help="print the tools for an API call, as JSON; or as compact text for a prompt (toon)",
+    )
+    parser.add_argument(
+        "--descriptions",
+        choices=("catalog", "written"),
+        default="catalog",
+        help="with --as: the catalog's descriptions, or those written by an LLM where a tool has "
+        "one (default: catalog)",
+    )
+
+
+def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
+    """Return the filter that the options give."""
+    filters = {
+        "agent": options.agent,
+        "catalog": options.catalog,
+        "kind": options.kind,
+        "tags": options.tag,
+    }
+    return {name: values for name, values in filters.items() if values}
 
 
 def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
@@ -109,17 +178,20 @@ def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
     return _read_json(name, dict)
 
 
-def _find(options: argparse.Namespace) -> int:
-    import pegboard
-
-    requests = _requests(options)
-    llm_options = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
-    llm_options = {name: value for name, value in llm_options.items() if value is not None}
-    if options.llm is None and llm_options:
+def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """Return `llm` and `llm_options` of `pegboard.open`. Raises QueryError for options of an LLM
+    without --llm.
+    """
+    given = {"api_base": options.llm_api_base, "timeout": getattr(options, "llm_timeout", None)}
+    given = {name: value for name, value in given.items() if value is not None}
+    if given and options.llm is None:
         raise QueryError("--llm-api-base and --llm-timeout need a model. Expected --llm MODEL.")
-    with pegboard.open(
-        options.board, options.channel, options.release, llm=options.llm, llm_options=llm_options
-    ) as board:
+    return {"llm": options.llm, "llm_options": given}
+
+
+def _find(options: argparse.Namespace) -> int:
+    requests = _requests(options)
+    with open_board(options, **llm_arguments(options)) as board:
         results = board.find_many(
             requests,
             options.k,
@@ -158,7 +230,7 @@ def _print_results(
 ) -> None:
     if options.shape:
         hits = {hit.tool.id: hit for result in results for hit in result}
-        print_tools(list(hits.values()), options.shape, options.descriptions)
+        _print_tools(list(hits.values()), options.shape, options.descriptions)
     elif options.json:
         values = [result.to_dict() for result in results]
         print_json(values if options.requests else values[0])
@@ -168,7 +240,7 @@ def _print_results(
                 print(f"\n{plain(request)}")
             if result.nothing_fits and result:
                 print("Nothing fits this request. The nearest tools:")
-            print_hits(result, board, where_of(options))
+            _print_hits(result, board, where_of(options))
             if options.explain:
                 _print_trace(result)
 
@@ -216,6 +288,91 @@ def _sum_text(adds: Mapping[str, float]) -> str:
     """What adds to a score, the most first, without what is next to nothing."""
     parts = sorted(adds.items(), key=lambda pair: -abs(pair[1]))
     return ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= 0.005)
+
+
+def _search(options: argparse.Namespace) -> int:
+    board = open_board(options)
+    query = " ".join(options.query)
+    hits = board.search(
+        query, options.k, mode=options.mode, index=options.index, where=where_of(options)
+    )
+    if options.shape:
+        _print_tools(hits, options.shape, options.descriptions)
+    elif options.json:
+        release = board.release
+        index = options.index or release.manifest["default_index"]
+        print_json(
+            {
+                "release": release.id,
+                "index": index,
+                "mode": options.mode,
+                "hits": [hit.to_dict() for hit in hits],
+            }
+        )
+    else:
+        _print_hits(hits, board, where_of(options))
+    return 0
+
+
+def _search_agents(options: argparse.Namespace) -> int:
+    board = open_board(options)
+    found = board.search_agents(
+        " ".join(options.request),
+        options.k,
+        mode=options.mode,
+        decompose=options.decompose,
+        index=options.index,
+        where=where_of(options),
+    )
+    if options.json:
+        print_json(found.to_dict())
+        return 0
+    if not found:
+        print("No agent was found.")
+    for rank, hit in enumerate(found, start=1):
+        tool = hit.why.get("tool")
+        by = f"by its tool {plain(tool)}" if tool else "by its description"
+        print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {by}")
+        if summary := textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."):
+            print(f"     {plain(summary)}")
+    return 0
+
+
+def _print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
+    """Print the hits as the tools of an API call, or as TOON."""
+    import pegboard
+
+    if shape == "toon":
+        print(pegboard.as_toon(hits, descriptions))
+        return
+    shapes = {
+        "openai": pegboard.as_openai_tools,
+        "anthropic": pegboard.as_anthropic_tools,
+        "mcp": pegboard.as_mcp_tools,
+    }
+    print_json(shapes[shape](hits, descriptions))
+
+
+def _print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:
+    """Print the hits; without any, print the catalogs and agents that a filter may name."""
+    if not hits:
+        print("No tool was found.")
+        if where:
+            agents = board.list_agents()
+            names = list_text((plain(agent.name) for agent in agents), 10)
+            catalogs = ", ".join(sorted({plain(agent.catalog) for agent in agents}))
+            print(f"Check the filter. Catalogs: {catalogs}. Agents: {names}.")
+    for rank, hit in enumerate(hits, start=1):
+        summary = plain(textwrap.shorten(hit.tool.description, width=100, placeholder=" ..."))
+        likely = f"  {hit.probability:.0%}" if hit.probability is not None else ""
+        print(
+            f"{rank:>3}. {plain(hit.tool.name)}  ({plain(hit.agent.name)})  "
+            f"{hit.score:.4f}{likely}\n     {summary}"
+        )
+        if "dependency" in hit.why:
+            print(f"     needed by {plain(str(hit.why['dependency']['of']))}")
+        if hit.tool.flags:
+            print(f"     Suspicious text: {plain(', '.join(hit.tool.flags))}")
 
 
 def _read_text(path: str) -> str:

@@ -56,18 +56,18 @@ def run_command(name: str, options: argparse.Namespace) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    from pegboard.cli.completion import register_completion
-    from pegboard.cli.doctor import register_doctor
-    from pegboard.cli.eval import register_eval
-    from pegboard.cli.eval_agent import register_eval_agent
-    from pegboard.cli.examples import register_examples
-    from pegboard.cli.find import register_find, register_strategies
-    from pegboard.cli.graph import register_graph
-    from pegboard.cli.releases import register_releases
-    from pegboard.cli.search import register_agents, register_search
-    from pegboard.cli.serve import register_serve
-    from pegboard.cli.stress import register_stress
-    from pegboard.cli.tools import register_tools
+    from pegboard.cli import (
+        doctor,
+        eval,
+        eval_agent,
+        examples,
+        find,
+        graph,
+        releases,
+        serve,
+        stress,
+        tools,
+    )
 
     parser = argparse.ArgumentParser(
         prog="pegboard",
@@ -77,20 +77,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pegboard {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    register_find(subparsers)
-    register_strategies(subparsers)
-    register_search(subparsers)
-    register_agents(subparsers)
-    register_tools(subparsers)
-    register_graph(subparsers)
-    register_releases(subparsers)
+    for command in (find, tools, graph, releases):
+        command.register(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)
-    register_eval(subparsers)
-    register_eval_agent(subparsers)
-    register_stress(subparsers)
-    register_serve(subparsers)
-    register_examples(subparsers)
-    register_doctor(subparsers)
-    register_completion(subparsers, parser)
+    for command in (eval, eval_agent, stress, serve, examples, doctor):
+        command.register(subparsers)
     return parser

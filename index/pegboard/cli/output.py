@@ -13,9 +13,12 @@ import re
 import sys
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from pegboard.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pegboard.board import Board
 
 Subparsers = Any
 """What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
@@ -101,17 +104,6 @@ def plain(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)
 
 
-def add_board_option(parser: argparse.ArgumentParser) -> None:
-    """Add --board, for which `resolve_board` finds a value where none is given."""
-    parser.add_argument(
-        "--board",
-        metavar="URI",
-        help="the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD, else "
-        "that of the pegboard.toml in this folder)",
-    )
-    parser.set_defaults(needs_board=True)
-
-
 def default_board() -> str | None:
     """Return the board for commands that are given none."""
     if board := os.environ.get("PEGBOARD_BOARD"):
@@ -138,29 +130,99 @@ def resolve_board(options: argparse.Namespace) -> None:
         )
 
 
-def add_channel_option(parser: argparse.ArgumentParser, use: str = "the channel to ask") -> None:
-    """Add --channel; `use` says what the command does with it."""
-    parser.add_argument("--channel", default="live", help=f"{use} (default: live)")
+def add_command(
+    commands: Subparsers,
+    name: str,
+    run: Callable[[argparse.Namespace], int] | None = None,
+    epilog: str = "",
+    **texts: Any,
+) -> argparse.ArgumentParser:
+    """Add a command that calls `run`; `texts` are its help and description."""
+    if epilog:
+        texts |= {"epilog": epilog, "formatter_class": argparse.RawDescriptionHelpFormatter}
+    parser: argparse.ArgumentParser = commands.add_parser(name, **texts)
+    if run is not None:
+        parser.set_defaults(run=run)
+    return parser
 
 
-def add_json_option(parser: argparse.ArgumentParser, content: str) -> None:
+def add_options(parser: Any, *names: str, **changes: Any) -> None:
+    """Add options of `OPTIONS`.
+
+    Args:
+        parser: a parser, or a group of one.
+        changes: what is different from `OPTIONS`, for each of them.
+    """
+    for name in names:
+        option = OPTIONS[name] | changes
+        if option.get("action") == "append":
+            option["help"] += "; may be repeated"
+        parser.add_argument(name, **option)
+        if name == "--board":
+            parser.set_defaults(needs_board=True)
+
+
+def add_json_option(parser: Any, content: str) -> None:
     """Add --json; `content` says what the JSON object holds."""
     parser.add_argument("--json", action="store_true", help=f"print one JSON object: {content}")
 
 
-def add_release_option(parser: argparse.ArgumentParser) -> None:
-    """Add --release, which replaces --channel."""
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or its beginning"
-    )
+def open_board(options: argparse.Namespace, **more: Any) -> "Board":
+    """Open the board that --board, --channel and --release name; `more` as in `pegboard.open`."""
+    import pegboard
+
+    return pegboard.open(options.board, options.channel, options.release, **more)
 
 
-def add_release_argument(parser: argparse.ArgumentParser, default: str | None = None) -> None:
-    """Add RELEASE, which may be left out if there is a default."""
-    note = f" (default: {default})" if default else ""
-    parser.add_argument(
-        "release",
-        nargs="?" if default else None,
-        default=default,
-        help=f"a release's id or its beginning, or a channel such as live{note}",
-    )
+def _share(text: str) -> float:
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a share from 0 to 1, such as 0.05")
+    return share
+
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "release": {"help": "a release's id or its beginning, or a channel such as live"},
+    "golden": {"help": "golden queries as JSON lines"},
+    "--board": {
+        "metavar": "URI",
+        "help": "the board's root: a folder, s3://, az:// or gs:// (default: $PEGBOARD_BOARD, else "
+        "that of the pegboard.toml in this folder)",
+    },
+    "--channel": {"default": "live", "help": "the channel to ask (default: live)"},
+    "--release": {"help": "a release to ask instead of a channel, by id or its beginning"},
+    "--index": {
+        "metavar": "NAME",
+        "help": "the index to search (default: the strategy's, or the release's default)",
+    },
+    "--strategy": {"help": "a strategy's name, or a JSON file with one (default: the release's)"},
+    "--mode": {
+        "choices": ("hybrid", "vector", "text"),
+        "default": "hybrid",
+        "help": "rank by meaning (vector), by words (text) or both (default: hybrid)",
+    },
+    "--agent": {"metavar": "AGENT", "help": "only the agent with this id or name"},
+    "--catalog": {"metavar": "CATALOG", "help": "only this catalog"},
+    "--kind": {"metavar": "KIND", "help": "only agents of this kind"},
+    "--tag": {"metavar": "TAG", "help": "only tools with this tag"},
+    "--llm": {
+        "metavar": "MODEL",
+        "help": "a LiteLLM model for the strategy, such as openai/gpt-4o-mini",
+    },
+    "--llm-api-base": {"metavar": "URL", "help": "the model's server, if not its provider's"},
+    "--max-fallbacks": {
+        "type": _share,
+        "default": 0.0,
+        "metavar": "SHARE",
+        "help": "the share of queries that parts of a strategy may answer without the LLM, from 0 "
+        "to 1; above it the command fails (default: 0)",
+    },
+    "--measure": {"metavar": "NAME", "help": "such as Recall@5, F1@5, mAP@10, MRR, F1>=0.5"},
+    "--limit": {"type": int, "metavar": "N", "help": "ask the first N queries only"},
+    "--quiet": {"action": "store_true", "help": "show no progress"},
+}
+"""What several commands share; an option of one command is declared there."""
+FILTERS = ("--agent", "--catalog", "--kind", "--tag")

@@ -6,18 +6,12 @@ group `pegboard.releases_commands`, whose values are functions that take the gro
 
 import argparse
 import sys
+from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
 from pegboard.cli.diff import register_diff
 from pegboard.cli.gate import failures, gate_lines, gate_state
-from pegboard.cli.output import (
-    Subparsers,
-    add_board_option,
-    add_channel_option,
-    add_json_option,
-    add_release_argument,
-    print_json,
-)
+from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
 from pegboard.cli.tables import count_text, print_table
 from pegboard.errors import ContractMismatch
 from pegboard.store.contract import check_contract
@@ -36,101 +30,77 @@ examples:
 hive_partitioning=true) GROUP BY 1\""""
 
 
-def register_releases(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the commands."""
-    releases: argparse.ArgumentParser = subparsers.add_parser(
+    releases = add_command(
+        subparsers,
         "releases",
         help="list, show, compare and verify releases",
         description="List, show, compare and verify the releases of a board.",
     )
     actions = releases.add_subparsers(dest="action", metavar="ACTION", required=True)
-    _register_list(actions)
-    _register_show(actions)
+    parser = add_command(
+        actions, "list", _list, help="list releases, newest first, with their channels"
+    )
+    _add_options(parser, "releases, channels")
+    parser = add_command(
+        actions, "show", _show, help="show everything that is recorded of a release"
+    )
+    _add_options(parser, "the release", "release")
     register_diff(actions)
-    _register_verify(actions)
+    parser = add_command(
+        actions,
+        "verify",
+        _verify,
+        help="check that a release is as it was published",
+        description="Read a whole release (default: live) and check row counts, the checksum of "
+        "every row, digests, vectors, indices, and that tools, agents and indexes refer to each "
+        "other. All problems are reported together; the exit code is 1 if there is any.",
+    )
+    add_options(parser, "release", nargs="?", default="live")
+    _add_options(parser, "release, rows, problems, sound")
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(actions)
-    _register_export(subparsers)
-    _register_promote(subparsers)
-    _register_rollback(subparsers)
-
-
-def _register_list(actions: Subparsers) -> None:
-    parser = actions.add_parser("list", help="list releases, newest first, with their channels")
-    add_board_option(parser)
-    add_json_option(parser, "releases, channels")
-    parser.set_defaults(run=_list)
-
-
-def _register_show(actions: Subparsers) -> None:
-    parser = actions.add_parser("show", help="show everything that is recorded of a release")
-    add_release_argument(parser)
-    add_board_option(parser)
-    add_json_option(parser, "the release")
-    parser.set_defaults(run=_show)
-
-
-def _register_verify(actions: Subparsers) -> None:
-    parser = actions.add_parser(
-        "verify",
-        help="check that a release is as it was published",
-        description="Read a whole release and check row counts, the checksum of every row, "
-        "digests, vectors, indices, and that tools, agents and indexes refer to each other. All "
-        "problems are reported together; the exit code is 1 if there is any.",
-    )
-    add_release_argument(parser, default="live")
-    add_board_option(parser)
-    add_json_option(parser, "release, rows, problems, sound")
-    parser.set_defaults(run=_verify)
-
-
-def _register_export(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "export",
+        _export,
+        EXPORT_EPILOG,
         help="write a release as Parquet files",
         description="Write a release as hive-partitioned Parquet: "
         "OUT/release=ID/TABLE/catalog=NAME/part-0.parquet, with the release's record in "
         "release.json beside the tables. The export is complete or absent, never partial.",
-        epilog=EXPORT_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_release_argument(parser)
-    add_board_option(parser)
+    _add_options(parser, "release, folder, rows, files, bytes, written", "release")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write to")
     parser.add_argument(
         "--force", action="store_true", help="replace another export of the release in that folder"
     )
-    add_json_option(parser, "release, folder, rows, files, bytes, written")
-    parser.set_defaults(run=_export)
-
-
-def _register_promote(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "promote",
+        _promote,
         help="make a channel name a release",
         description="Make a channel name a release. Readers of the channel change to it within "
         "seconds. If someone else moves the channel at the same moment, nothing changes and the "
         "exit code is 6. A release that its gate holds can be promoted; the rules that it failed "
         "are printed to stderr.",
     )
-    add_release_argument(parser)
-    add_board_option(parser)
-    add_channel_option(parser, "the channel to move")
-    add_json_option(parser, "the channel")
-    parser.set_defaults(run=_promote)
-
-
-def _register_rollback(subparsers: Subparsers) -> None:
-    parser = subparsers.add_parser(
+    _add_options(parser, "the channel", "release", "--channel")
+    parser = add_command(
+        subparsers,
         "rollback",
+        _rollback,
         help="make a channel name its previous release",
         description="Make a channel name its previous release. A second rollback goes back one "
         "more; `promote` goes to any release.",
     )
-    add_board_option(parser)
-    add_channel_option(parser, "the channel to move")
-    add_json_option(parser, "the channel")
-    parser.set_defaults(run=_rollback)
+    _add_options(parser, "the channel", "--channel")
+
+
+def _add_options(parser: argparse.ArgumentParser, content: str, *names: str) -> None:
+    add_options(parser, *names, "--board")
+    add_json_option(parser, content)
 
 
 def _list(options: argparse.Namespace) -> int:
@@ -169,35 +139,41 @@ def _show(options: argparse.Namespace) -> int:
     if options.json:
         print_json(release.to_dict())
         return 0
-    _print_lines("release", [release.id])
-    _print_lines("digest", [release.digest])
-    _print_lines("created", [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"])
-    _print_lines("contract", [str(release.contract)])
     channels = store.channels()
-    _print_lines("channel", _kept_by(release, channels))
-    _print_lines("gate", gate_lines(release, channels))
-    _print_lines("table", [_table_text(*table) for table in release.tables.items()])
-    _print_manifest(release)
+    lists = {
+        "release": [release.id],
+        "digest": [release.digest],
+        "created": [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"],
+        "contract": [str(release.contract)],
+        "channel": _kept_by(release, channels),
+        "gate": gate_lines(release, channels),
+        "table": [_table_text(*table) for table in release.tables.items()],
+        **_manifest_lists(release),
+    }
+    _print_lists(lists)
     return 0
 
 
-def _print_lines(label: str, lines: list[str]) -> None:
-    for line in lines:
-        print(f"{label:<10}{line}")
+def _print_lists(lists: Mapping[str, Sequence[str]]) -> None:
+    print_table((), [(label, line) for label, lines in lists.items() for line in lines])
 
 
-def _print_manifest(release: Release) -> None:
+def _manifest_lists(release: Release) -> dict[str, list[str]]:
     manifest = release.manifest
-    default = manifest["default_index"]
-    for name, index in manifest["indexes"].items():
-        mark = " (default)" if name == default else ""
-        _print_lines("index", [f"{name}{mark}: {index['encoder']}, {index['fingerprint']}"])
-    for name, catalog in manifest["catalogs"].items():
-        counts = ", ".join(f"{catalog[kind]} {kind}" for kind in ("tools", "agents", "rejected"))
-        _print_lines("catalog", [f"{name}: {counts}"])
-    changes = manifest["changes"]
+    default, changes = manifest["default_index"], manifest["changes"]
     counts = ", ".join(f"{changes[k]} {k}" for k in ("new", "changed", "removed", "unchanged"))
-    _print_lines("changes", [f"{counts}, against {changes['against'] or 'an empty board'}"])
+    return {
+        "index": [
+            f"{name}{' (default)' if name == default else ''}: {index['encoder']}, "
+            f"{index['fingerprint']}"
+            for name, index in manifest["indexes"].items()
+        ],
+        "catalog": [
+            f"{name}: {', '.join(f'{of[kind]} {kind}' for kind in ('tools', 'agents', 'rejected'))}"
+            for name, of in manifest["catalogs"].items()
+        ],
+        "changes": [f"{counts}, against {changes['against'] or 'an empty board'}"],
+    }
 
 
 def _kept_by(release: Release, channels: list[Channel]) -> list[str]:
@@ -226,10 +202,8 @@ def _verify(options: argparse.Namespace) -> int:
     if options.json:
         print_json(verification.to_dict())
         return 1 if problems else 0
-    _print_lines(
-        "read", [f"{name}: {count_text(rows, 'row')}" for name, rows in verification.rows.items()]
-    )
-    _print_lines("WRONG", list(problems))
+    read = [f"{name}: {count_text(rows, 'row')}" for name, rows in verification.rows.items()]
+    _print_lists({"read": read, "WRONG": problems})
     if not problems:
         print(f"Release {release.id} is as it was published.")
         return 0

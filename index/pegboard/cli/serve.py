@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from pegboard.cli.output import Subparsers, default_board
+from pegboard.cli.output import Subparsers, add_command, default_board
 from pegboard.errors import ConfigurationError
 
 MODULES = ("mcp", "starlette", "uvicorn", "pydantic", "jsonschema_rs", "httpx2")
@@ -21,14 +21,15 @@ MCP clients connect to http://127.0.0.1:8720/mcp. `[serve]` of pegboard.toml say
 call what, and how calls are made; see docs/how-to/serve-a-board.md."""
 
 
-def register_serve(subparsers: Subparsers) -> None:
-    """Add the command `serve`."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+def register(subparsers: Subparsers) -> None:
+    """Add the command."""
+    parser = add_command(
+        subparsers,
         "serve",
+        _serve,
+        SERVE,
         help="serve a board to agents over MCP and HTTP",
         description="Serve a board to agents: over MCP they search its tools and call them.",
-        epilog=SERVE,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("-c", "--config", metavar="FILE", help=f"default: {FILE}, if it is there")
     parser.add_argument("--board", metavar="URI", help="the board's root, instead of the file's")
@@ -37,7 +38,6 @@ def register_serve(subparsers: Subparsers) -> None:
     parser.add_argument("--client", metavar="NAME", help="with --stdio: the client that is served")
     parser.add_argument("--host", help=f"default: {HOST}")
     parser.add_argument("--port", type=_port, help=f"default: {PORT}; 0 takes a free one")
-    parser.set_defaults(run=_serve)
 
 
 def _serve(options: argparse.Namespace) -> int:

@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_json_option, plain, print_json
+from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
 from pegboard.cli.systems import (
-    add_golden_options,
     add_system_options,
     chosen_systems,
     fallbacks_exit_code,
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from pegboard.evaluation.stress import Stress
 
 WHOLE = "all"
+KINDS = ("random", "nearest")
 PAIRS = 5
 """Pairs of tools that are shown for each cosine."""
 MISSING_SHOWN = 10
@@ -46,17 +46,17 @@ examples:
 Row = dict[str, Any]
 
 
-def register_stress(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "stress",
+        _stress,
+        EPILOG,
         help="measure what is found among more and more distractors",
         description="Measure how many of the right tools are found among more and more "
         "distractors, and which tools look alike.",
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    add_golden_options(parser)
     add_system_options(parser)
     parser.add_argument(
         "--noise",
@@ -65,25 +65,12 @@ def register_stress(subparsers: Subparsers) -> None:
         help="distractors for each right tool, or all (default: 0,10,30,50,all)",
     )
     parser.add_argument(
-        "--distractors",
-        choices=("random", "nearest", "both"),
-        default="both",
-        help="which ones (default: both)",
-    )
-    parser.add_argument(
-        "--measure", action="append", metavar="NAME", help="such as Recall@5, F1@5; may be repeated"
-    )
-    parser.add_argument(
         "--collisions",
         default="0.9,0.95",
         metavar="COSINE,...",
         help="cosines at and above which tools collide (default: 0.9,0.95)",
     )
-    parser.add_argument(
-        "--seed", type=int, default=0, help="of the random distractors (default: 0)"
-    )
     add_json_option(parser, "rows, against_none, against_first, collisions, ...")
-    parser.set_defaults(run=_stress)
 
 
 def _stress(options: argparse.Namespace) -> int:
@@ -92,21 +79,19 @@ def _stress(options: argparse.Namespace) -> int:
 
     noise, min_cosines = _counts(options.noise), _cosines(options.collisions)
     queries = read_queries(options.golden)[: options.limit]
-    kinds: Any = ("random", "nearest") if options.distractors == "both" else (options.distractors,)
     counts = [count for count in noise if count is not None]
     whole = None in noise
-    levels = (0 in counts) + len(kinds) * sum(count > 0 for count in counts) + whole
+    levels = (0 in counts) + len(KINDS) * sum(count > 0 for count in counts) + whole
     with closing(open_searcher(options)) as searcher:
         systems = chosen_systems(options, searcher)
         result = stress(
             systems,
             queries,
             counts=counts,
-            kinds=kinds,
+            kinds=KINDS,
             whole=whole,
             measures=options.measure or STRESS_MEASURES,
             min_cosines=min_cosines,
-            seed=options.seed,
             advance=progress_lines(
                 "asked", levels * len(systems) * len(queries), quiet=options.quiet
             ),
@@ -226,7 +211,7 @@ def _system(row: Row) -> str:
 
 
 def _noise(row: Row) -> str:
-    counted = row["distractors"] in ("random", "nearest")
+    counted = row["distractors"] in KINDS
     return f"{row['noise']} {row['distractors']}" if counted else row["distractors"]
 
 

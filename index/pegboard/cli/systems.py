@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.find import strategy_option
-from pegboard.cli.output import add_board_option, add_channel_option, print_error
+from pegboard.cli.find import llm_arguments, strategy_option
+from pegboard.cli.output import add_options, print_error
 from pegboard.cli.tables import print_table
 from pegboard.errors import CompletionError, QueryError
 
@@ -23,75 +23,18 @@ OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks", "ms
 """The head of the table of what answers took."""
 
 
-def add_golden_options(parser: argparse.ArgumentParser) -> None:
-    """Add the file of golden queries, and --board, --channel and --release."""
-    parser.add_argument("golden", help="golden queries as JSON lines")
-    add_board_option(parser)
-    add_channel_option(parser)
-    parser.add_argument(
-        "--release", help="a release to ask instead of a channel, by id or a prefix of it"
-    )
-
-
 def add_system_options(parser: argparse.ArgumentParser) -> None:
-    """Add --strategy and --index, which may be repeated, --limit, --llm and --quiet."""
-    parser.add_argument(
-        "--strategy",
-        action="append",
-        metavar="STRATEGY",
-        help="a strategy's name or JSON file; may be repeated (default: the release's)",
-    )
-    parser.add_argument(
-        "--index",
-        action="append",
-        metavar="NAME",
-        help="an index; may be repeated (default: the strategy's)",
-    )
-    parser.add_argument("--limit", type=int, metavar="N", help="ask the first N queries only")
-    parser.add_argument("--llm", metavar="MODEL", help="a LiteLLM model for parts of a strategy")
-    parser.add_argument(
-        "--llm-api-base", metavar="URL", help="where that model is served, if not by its provider"
-    )
-    add_fallback_option(parser)
-    parser.add_argument("--quiet", action="store_true", help="show no progress")
-
-
-def add_fallback_option(parser: argparse.ArgumentParser) -> None:
-    """Add --max-fallbacks."""
-    parser.add_argument(
-        "--max-fallbacks",
-        type=_share,
-        default=0.0,
-        metavar="SHARE",
-        help="the share of queries that parts of a strategy may answer without the LLM, from 0 to "
-        "1; above it the command fails (default: 0)",
-    )
-
-
-def _share(text: str) -> float:
-    try:
-        share = float(text)
-    except ValueError:
-        share = -1.0
-    if not 0 <= share <= 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a share from 0 to 1, such as 0.05")
-    return share
+    """Add the golden file, and the options that choose the systems which answer its queries."""
+    add_options(parser, "golden", "--board", "--channel", "--release")
+    add_options(parser, "--strategy", "--index", "--measure", action="append")
+    add_options(parser, "--limit", "--llm", "--llm-api-base", "--max-fallbacks", "--quiet")
 
 
 def open_searcher(options: argparse.Namespace) -> "Searcher":
     """Open the release that the options name. Raises QueryError for options without effect."""
     from pegboard.evaluation.searcher import Searcher
 
-    if options.llm_api_base and not options.llm:
-        raise QueryError("--llm-api-base needs a model. Expected --llm MODEL beside it.")
-    llm_options = {"api_base": options.llm_api_base} if options.llm_api_base else {}
-    return Searcher.open(
-        options.board,
-        options.channel,
-        options.release,
-        llm=options.llm,
-        llm_options=llm_options,
-    )
+    return Searcher.open(options.board, options.channel, options.release, **llm_arguments(options))
 
 
 def chosen_agent_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[AgentSystem]":

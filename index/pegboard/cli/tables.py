@@ -44,8 +44,12 @@ def limited_lines(lines: Sequence[str], limit: int, indent: str = "", note: str 
 def table_lines(
     header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = ""
 ) -> list[str]:
-    """Rows as columns aligned to the left; a column without header and text is left out."""
-    every = [[plain(cell) for cell in row] for row in (header, *rows)]
+    """Rows as columns aligned to the left; a column without header and text is left out.
+
+    Args:
+        header: may be empty.
+    """
+    every = [[plain(cell) for cell in row] for row in (header, *rows) if row]
     widths = [max(map(len, column)) for column in zip(*every, strict=True)]
     lines: list[str] = []
     for row in every:
@@ -54,9 +58,16 @@ def table_lines(
     return lines
 
 
-def print_table(header: Sequence[str], rows: Iterable[Sequence[str]], indent: str = "") -> None:
-    """Print rows as aligned columns."""
-    for line in table_lines(header, rows, indent):
+def print_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    indent: str = "",
+    limit: int | None = None,
+) -> None:
+    """Print rows as aligned columns; with a limit so many of them, and how many more there are."""
+    lines = table_lines(header, rows, indent)
+    most = len(lines) if limit is None else limit + bool(header)
+    for line in limited_lines(lines, most, indent, "; --json lists all"):
         print(line)
 
 

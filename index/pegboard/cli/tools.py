@@ -7,17 +7,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from pegboard.cli.find import where_of
 from pegboard.cli.output import (
+    FILTERS,
     Subparsers,
-    add_board_option,
-    add_channel_option,
+    add_command,
     add_json_option,
-    add_release_option,
+    add_options,
+    open_board,
     plain,
     print_json,
 )
-from pegboard.cli.search import add_filter_options, where_of
-from pegboard.cli.tables import count_text, limited_lines, table_lines
+from pegboard.cli.tables import count_text, list_text, print_table
 from pegboard.errors import BoardNotFound, QueryError
 
 if TYPE_CHECKING:
@@ -42,31 +43,27 @@ WIDTH = 60
 """Characters of a description in the list."""
 
 
-def register_tools(subparsers: Subparsers) -> None:
+def register(subparsers: Subparsers) -> None:
     """Add the command."""
-    parser: argparse.ArgumentParser = subparsers.add_parser(
+    parser = add_command(
+        subparsers,
         "tools",
+        epilog=EXAMPLES,
         help="list the tools of a board, or show one in full",
         description="List the tools of a published board, or show one in full.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    listing = actions.add_parser("list", help="list tools, by id")
+    listing = add_command(actions, "list", _list, help="list tools, by id")
     listing.add_argument(
         "text", nargs="?", default="", help="only tools whose id or description has it"
     )
-    add_filter_options(listing)
+    add_options(listing, *FILTERS, action="append")
     add_json_option(listing, "release, tools")
-    listing.set_defaults(run=_list)
-    show = actions.add_parser("show", help="show one tool, and where its parts came from")
+    show = add_command(actions, "show", _show, help="show one tool, and where its parts came from")
     show.add_argument("tool", metavar="TOOL", help="its id, or its true name")
     add_json_option(show, "release, tool, agent, needs, needed_by")
-    show.set_defaults(run=_show)
     for action in (listing, show):
-        add_board_option(action)
-        add_channel_option(action)
-        add_release_option(action)
+        add_options(action, "--board", "--channel", "--release")
 
 
 def find_tool(board: "Board", given: str) -> "Tool":
@@ -83,26 +80,20 @@ def find_tool(board: "Board", given: str) -> "Tool":
     if len(named) == 1:
         return named[0]
     if named:
-        ids = _ids(named)
-        raise QueryError(f"{len(named)} tools are called '{given}'; give the id of one: {ids}.")
+        raise QueryError(
+            f"{len(named)} tools are called '{given}'; give the id of one: {_ids(named)}."
+        )
     like = [tool for tool in tools if given.casefold() in tool.id.casefold()]
     hint = f"There are: {_ids(like)}." if like else "`pegboard tools list` lists them."
     raise BoardNotFound(f"Release {board.release.id} has no tool '{given}'. {hint}")
 
 
 def _ids(tools: "list[Tool]") -> str:
-    more = ", ..." if len(tools) > NAMED else ""
-    return ", ".join(plain(tool.id) for tool in tools[:NAMED]) + more
-
-
-def _open(options: argparse.Namespace) -> "Board":
-    import pegboard
-
-    return pegboard.open(options.board, options.channel, options.release)
+    return list_text((plain(tool.id) for tool in tools), NAMED)
 
 
 def _list(options: argparse.Namespace) -> int:
-    board, text = _open(options), options.text.casefold()
+    board, text = open_board(options), options.text.casefold()
     tools = [
         tool
         for tool in board.list_tools(where_of(options))
@@ -118,16 +109,13 @@ def _list(options: argparse.Namespace) -> int:
     rows = [
         (tool.id, textwrap.shorten(tool.description, WIDTH, placeholder=" ...")) for tool in tools
     ]
-    for line in limited_lines(
-        table_lines(("TOOL", "DESCRIPTION"), rows), LISTED + 1, "", "; --json lists all"
-    ):
-        print(line)
+    print_table(("TOOL", "DESCRIPTION"), rows, limit=LISTED)
     print(f"{count_text(len(tools), 'tool')} of release {board.release.id}")
     return 0
 
 
 def _show(options: argparse.Namespace) -> int:
-    board = _open(options)
+    board = open_board(options)
     tool = find_tool(board, options.tool)
     agent = next(agent for agent in board.list_agents() if agent.id == tool.agent)
     graph = board.graph
@@ -141,8 +129,7 @@ def _show(options: argparse.Namespace) -> int:
         }
         print_json(values)
         return 0
-    for label, origin, text in [*_parts(tool, agent), *_dependencies(graph, tool.id)]:
-        print(f"{label:<12} {origin:<9} {plain(text)}")
+    print_table((), [*_parts(tool, agent), *_dependencies(graph, tool.id)])
     return 0
 
 

@@ -6,7 +6,9 @@ depth-first traversal (section 3.2, algorithm 1)."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import Literal, get_args
+from dataclasses import asdict
+from typing import Any, Literal, get_args
+from urllib.parse import unquote
 
 from pegboard.records import DependencyType, Edge, EdgeOrigin
 
@@ -148,6 +150,27 @@ class ToolGraph:
         return Counter(
             {tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()}
         )
+
+    def to_node_link(self) -> dict[str, Any]:
+        """The graph as JSON values that `networkx.node_link_graph` and D3 take: `nodes` with `id`,
+        `name`, `agent` and `role` (core or regular), and `edges` with `source`, `target`, `key` and
+        the other fields of an edge.
+        """
+        core, keys, edges = set(self.core_tools()), Counter[tuple[str, str]](), list[Any]()
+        for edge in self.edges:
+            ends = (edge.source, edge.target)
+            edges.append({**asdict(edge), "parameter": edge.parameter or "", "key": keys[ends]})
+            keys[ends] += 1  # a tool may need another in several ways
+        nodes = [
+            {
+                "id": tool,
+                "name": unquote(tool.rpartition("/")[2]),
+                "agent": tool.rpartition("/")[0],
+                "role": "core" if tool in core else "regular",
+            }
+            for tool in self.tools
+        ]
+        return {"directed": True, "multigraph": True, "graph": {}, "nodes": nodes, "edges": edges}
 
 
 def _place(edge: Edge) -> tuple[bool, bool, float]:

@@ -1,6 +1,5 @@
-"""`pegboard tools` and the script of `pegboard completion`."""
+"""`pegboard tools`."""
 
-import subprocess
 from dataclasses import replace
 
 import pytest
@@ -59,28 +58,3 @@ def test_an_unknown_tool_is_refused_with_ids_like_it(run, board_uri):
 
     assert (printed.code, printed.out) == (4, "")
     assert "has no tool 'issue'. There are: kit/git/create_issue." in printed.err
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["rel"], "releases"),
-        (["releases", "sh"], "show"),
-        (["tools", "list", "--ag"], "--agent"),
-        (["--board", "x", "find", "--strat"], "--strategy"),
-        (["completion", "z"], "zsh"),
-    ],
-)
-def test_the_script_completes_commands_and_options(run, tmp_path, words, expected):
-    script = tmp_path / "completion.bash"
-    script.write_text(run("completion bash").out)
-    line = " ".join(["pegboard", *words])
-    program = f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words)}; _pegboard"
-
-    result = subprocess.run(
-        ["bash", "-c", f'{program}; echo "${{COMPREPLY[@]}}"'],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
-
-    assert result.stdout == f"{expected}\n"
-    assert run("completion zsh").out.startswith("autoload")

@@ -267,7 +267,7 @@ def test_the_command_prints_what_is_found_under_every_noise(command, capsys):
 
 
 def test_the_command_prints_one_json_object(command, capsys):
-    options = "--noise 0,3 --distractors random --measure recall@5 --limit 3 --seed 7"
+    options = "--noise 0,3 --measure recall@5 --limit 3"
     assert command(*options.split(), "--quiet", "--json") == 0
 
     printed = capsys.readouterr()
@@ -277,6 +277,7 @@ def test_the_command_prints_one_json_object(command, capsys):
     assert [tuple(row[name] for name in columns) for row in result["rows"]] == [
         (0, "none", "Recall@5", 3),
         (3, "random", "Recall@5", 3),
+        (3, "nearest", "Recall@5", 3),
     ]
     others = {"candidates", "strategy", "index", "encoder", "value", "low", "high"}
     assert {*columns, *others} == set(result["rows"][0])
