@@ -29,46 +29,25 @@ DEFAULTS = {
 three minutes, and Lance six times.
 """
 
-_KINDS = {
-    "s3": "aws",
-    "s3a": "aws",
-    "az": "azure",
-    "abfs": "azure",
-    "abfss": "azure",
-    "gs": "google",
+_PREFIXES = {
+    "s3": "aws_",
+    "s3a": "aws_",
+    "az": "azure_storage_",
+    "abfs": "azure_storage_",
+    "abfss": "azure_storage_",
+    "gs": "google_",
 }
+_AZURE = tuple(
+    f"azure_storage_{name}" for name in ("endpoint", "account_name", "account_key", "sas_key")
+)
 _NAMES = {
-    "aws": {
-        "aws_endpoint": ("endpoint", "endpoint_url", "aws_endpoint_url", "aws_endpoint_url_s3"),
-        "aws_region": ("region", "default_region", "aws_default_region"),
-        "aws_access_key_id": ("access_key_id",),
-        "aws_secret_access_key": ("secret_access_key",),
-        "aws_session_token": ("session_token", "token", "aws_token"),
-    },
-    "azure": {
-        "azure_storage_endpoint": ("endpoint", "azure_endpoint"),
-        "azure_storage_account_name": ("account_name",),
-        "azure_storage_account_key": (
-            "account_key",
-            "access_key",
-            "azure_storage_access_key",
-            "azure_storage_master_key",
-        ),
-        "azure_storage_sas_key": ("sas_key", "sas_token", "azure_storage_sas_token"),
-        "azure_storage_connection_string": ("connection_string",),
-        "azure_storage_use_emulator": ("use_emulator", "object_store_use_emulator"),
-    },
-    "google": {
-        "google_service_account": (
-            "service_account",
-            "service_account_path",
-            "google_service_account_path",
-        ),
-        "google_service_account_key": ("service_account_key",),
-        "google_application_credentials": ("application_credentials",),
-    },
+    *(f"aws_{name}" for name in ("endpoint", "region", "session_token")),
+    *("aws_access_key_id", "aws_secret_access_key"),
+    *_AZURE,
+    *(f"google_{name}" for name in ("service_account", "service_account_key")),
+    "google_application_credentials",
 }
-"""The names under which options travel, and other spellings of them that the stores take."""
+"""Options that may be given without their prefix; the stores' other names pass unchanged."""
 
 _ENDPOINTS = (
     "AWS_ENDPOINT_URL_S3",
@@ -92,21 +71,22 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
 
     Raises ConfigurationError if an option refers to a variable that is not in the environment.
     """
-    kind = _KINDS.get(urlsplit(uri).scheme) if "://" in uri else None
-    if kind is None:
+    prefix = _PREFIXES.get(urlsplit(uri).scheme) if "://" in uri else None
+    if prefix is None:
         return dict(given or {})
-    options = {**_named(kind, _of_board(uri)), **_named(kind, given or {})}
+    options = {**_named(prefix, _of_board(uri)), **_named(prefix, given or {})}
     options = {name: _resolved(uri, name, value) for name, value in options.items()}
-    if kind == "azure":
-        options = _azure(options)
-    if kind == "aws" and "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
-        options["aws_endpoint_url_s3"] = options[
-            "aws_endpoint"
-        ]  # or else the variable would win over the option
-    if kind == "aws":
+    if prefix == "azure_storage_":
+        # Lance reads Azure's variables only once in a process.
+        variables = {name: os.environ.get(name.upper()) for name in _AZURE}
+        options = {**{name: value for name, value in variables.items() if value}, **options}
+    if prefix == "aws_":
+        if "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
+            # or else the variable would win over the option
+            options["aws_endpoint_url_s3"] = options["aws_endpoint"]
         _refuse_foreign_token(uri, options)
     remember_secrets(value for name, value in options.items() if is_secret_name(name))
-    return {**DEFAULTS, **_plain_http(kind, options), **options}
+    return {**DEFAULTS, **_plain_http(prefix, options), **options}
 
 
 def _of_board(uri: str) -> Mapping[str, str]:
@@ -121,9 +101,12 @@ def _of_board(uri: str) -> Mapping[str, str]:
     return {}
 
 
-def _named(kind: str, options: Mapping[str, str]) -> dict[str, str]:
-    spelling = {other: name for name, others in _NAMES[kind].items() for other in others}
-    return {spelling.get(name.lower(), name.lower()): str(value) for name, value in options.items()}
+def _named(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+    lower = {name.lower(): str(value) for name, value in options.items()}
+    return {
+        f"{prefix}{name}" if f"{prefix}{name}" in _NAMES else name: value
+        for name, value in lower.items()
+    }
 
 
 def _resolved(uri: str, name: str, value: str) -> str:
@@ -153,52 +136,12 @@ def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
         )
 
 
-def _plain_http(kind: str, options: Mapping[str, str]) -> dict[str, str]:
+def _plain_http(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
     """Allow plain HTTP where the endpoint begins with http://."""
-    variables = [
-        os.environ[name]
+    variables = (
+        os.environ.get(name)
         for name in _ENDPOINTS
-        if name.lower().startswith(kind) and os.environ.get(name)
-    ]
-    endpoint = (
-        options.get("aws_endpoint")
-        or options.get("azure_storage_endpoint")
-        or next(iter(variables), "")
+        if name.lower().startswith(prefix.partition("_")[0])
     )
+    endpoint = options.get(f"{prefix}endpoint") or next(filter(None, variables), "")
     return {"allow_http": "true"} if endpoint.lower().startswith("http://") else {}
-
-
-def _azure(options: dict[str, str]) -> dict[str, str]:
-    """Add the environment's options, split a connection string and name the emulator's account.
-
-    Lance reads Azure's variables only once in a process, and neither store does the others."""
-    environment = {
-        name: os.environ[name.upper()] for name in _NAMES["azure"] if os.environ.get(name.upper())
-    }
-    options = {**environment, **options}
-    if connection := options.pop("azure_storage_connection_string", None):
-        options = {**_connection(connection), **options}
-    if options.get("azure_storage_use_emulator", "").lower() in ("true", "1"):
-        options.setdefault("azure_storage_account_name", "devstoreaccount1")
-    return options
-
-
-def _connection(text: str) -> dict[str, str]:
-    parts = {
-        name.lower(): value
-        for name, _, value in (part.partition("=") for part in text.split(";"))
-        if value
-    }
-    if parts.get("usedevelopmentstorage", "").lower() == "true":
-        return {"azure_storage_use_emulator": "true"}
-    account, suffix = parts.get("accountname", ""), parts.get("endpointsuffix", "")
-    endpoint = parts.get("blobendpoint", "")
-    if not endpoint and suffix not in ("", "core.windows.net"):
-        endpoint = f"{parts.get('defaultendpointsprotocol', 'https')}://{account}.blob.{suffix}"
-    options = {
-        "azure_storage_account_name": account,
-        "azure_storage_account_key": parts.get("accountkey", ""),
-        "azure_storage_sas_key": parts.get("sharedaccesssignature", ""),
-        "azure_storage_endpoint": endpoint.rstrip("/"),
-    }
-    return {name: value for name, value in options.items() if value}

@@ -1,24 +1,22 @@
 """Verify a release: read everything that it pins and compare it with what was recorded.
 
 Every row carries a checksum over all that was written, so a release proves itself, vectors and all.
+What one checksum cannot show, rows that fit together across tables, is checked beside it.
 """
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.errors import BoardError
-from pegboard.records import DependencyType, EdgeOrigin
 from pegboard.search.loaded import tool_from_row
 from pegboard.store.contract import (
     CHECKSUM,
     EDGES,
     agent_embedding_table,
     check_contract,
-    edge_digest,
-    edge_key,
     embedding_table,
     key_column,
     release_tables,
@@ -41,7 +39,6 @@ REPEATED = ("catalog", "agent", "kind", "tags")
 """The columns of a tool that every row of an index repeats; an agent's row repeats those of its
 agent but for `tags`.
 """
-FOLLOWS = "that follows from their columns"
 Progress = Callable[[str, int, int], None]
 
 
@@ -84,10 +81,8 @@ class _Check:
         self.rows: dict[str, int] = {}
         self._problems: dict[tuple[str, str], list[str]] = {}
         """Rows or columns by table and kind of problem; none where the kind says all."""
-        self._tools: dict[str, tuple[Any, ...]] = {}
-        """What an index repeats of a tool, by its id."""
-        self._agents: dict[str, tuple[Any, ...]] = {}
-        """What an index repeats of an agent, by its id."""
+        self._known: dict[str, dict[str, tuple[Any, ...]]] = {"tools": {}, "agents": {}}
+        """What an index repeats of each tool and agent, by its id."""
 
     def run(self) -> None:
         """Check the record, then agents, tools, edges and indexes: each needs those before."""
@@ -107,7 +102,7 @@ class _Check:
             try:
                 self._check_table(name, pin, dimensions.get(name, 0))
             except BoardError as error:
-                self._note(name, str(error))
+                self._report(name, str(error))
 
     @property
     def problems(self) -> tuple[str, ...]:
@@ -118,15 +113,16 @@ class _Check:
         release, default = self._release, manifest["default_index"]
         if not release.digest.startswith(release.id):
             text = f"its id {release.id} is not the beginning of its digest {release.digest}"
-            self._note("release", text)
+            self._report("release", text)
         if default not in manifest["indexes"]:
-            self._note("release", f"its default index '{default}' is not among its indexes")
+            self._report("release", f"its default index '{default}' is not among its indexes")
         for name in sorted(set(tables) - set(release.tables)):
-            self._note(name, "the release pins no such table")
+            self._report(name, "the release pins no such table")
         for name in ("tools", "agents", EDGES):
             count, pin = manifest["counts"].get(name), release.tables.get(name)
             if pin is not None and pin.rows != count:
-                self._note(name, f"the manifest counts {count}, the release pins {pin.rows} rows")
+                text = f"the manifest counts {count}, the release pins {pin.rows} rows"
+                self._report(name, text)
 
     def _check_table(self, name: str, pin: Pin, dimensions: int) -> None:
         table: Any = open_table(self._store.database, pin.table, self._store.uri, pin.version)
@@ -142,22 +138,22 @@ class _Check:
             for rows in self._pieces(table, name, pin.rows):
                 keys: list[str] = rows.column(key_column(name)).to_pylist()
                 stored: list[str] = rows.column(CHECKSUM).to_pylist()
-                self._compare(name, "checksum", keys, stored, row_checksums(rows))
+                self._compare(name, CHECKSUM, keys, stored, row_checksums(rows))
                 digests += zip(keys, rows.column("digest").to_pylist(), strict=True)
                 checksums += zip(keys, stored, strict=True)
                 if dimensions:
                     owners |= self._check_embeddings(name, rows, keys, dimensions)
                 elif name == EDGES:
-                    self._check_edges(rows.to_pylist(), keys)
-                elif name == "agents":
-                    self._read_agents(rows, keys)
+                    self._check_references(EDGES, keys, rows, "source", "tools")
+                    self._check_references(EDGES, keys, rows, "target", "tools")
                 else:
-                    self._check_tools(rows, keys)
+                    self._read_owners(name, rows, keys)
             self._check_indices(name, pin, table)
         self._check_whole(name, pin, digests, checksums)
         if dimensions:
-            kind, known = self._owners(name)
-            self._report(name, f"has no row of these {kind}s", sorted(known.keys() - owners))
+            kind = _owner(name)
+            missing = sorted(self._known[f"{kind}s"].keys() - owners)
+            self._report(name, f"has no row of these {kind}s", missing)
 
     def _pieces(self, table: Any, name: str, expected: int) -> "Iterator[pa.Table]":
         import pyarrow as pa
@@ -169,71 +165,47 @@ class _Check:
             self.rows[name] += rows.num_rows
             self._progress(name, self.rows[name], expected)
 
-    def _read_agents(self, rows: "pa.Table", keys: list[str]) -> None:
-        catalogs, kinds = (rows.column(name).to_pylist() for name in ("catalog", "kind"))
-        repeated = zip(catalogs, keys, kinds, strict=True)
-        self._agents.update(zip(keys, repeated, strict=True))
-
-    def _check_tools(self, rows: "pa.Table", keys: list[str]) -> None:
-        repeated = zip(*(rows.column(name).to_pylist() for name in REPEATED), strict=True)
-        self._tools.update(zip(keys, repeated, strict=True))
-        if "agents" in self.rows:
-            agents = zip(keys, rows.column("agent").to_pylist(), strict=True)
-            unknown = [key for key, agent in agents if agent not in self._agents]
-            self._report("tools", "of an agent that is not in 'agents'", unknown)
-        computed = [_tool_digest(row) for row in rows.to_pylist()]
-        stored = rows.column("tool_digest").to_pylist()
-        self._compare("tools", "tool_digest", keys, stored, computed)
-
-    def _check_edges(self, edges: list[dict[str, Any]], keys: list[str]) -> None:
-        computed = [
-            edge_key(edge["source"], edge["target"], edge["type"], edge["parameter"])
-            for edge in edges
-        ]
-        self._compare(EDGES, "key", keys, keys, computed)
-        stored = [edge["digest"] for edge in edges]
-        self._compare(EDGES, "digest", keys, stored, map(edge_digest, edges))
-        invalid: dict[str, Callable[[Mapping[str, Any]], bool]] = {
-            "of a type that there is not": lambda edge: (
-                edge["type"] not in get_args(DependencyType)
-            ),
-            "of an origin that there is not": lambda edge: (
-                edge["origin"] not in get_args(EdgeOrigin)
-            ),
-            "with a confidence that is not from 0 to 1": lambda edge: (
-                not 0 <= edge["confidence"] <= 1
-            ),
-        }
-        if "tools" in self.rows:
-            invalid["between tools that are not both in 'tools'"] = lambda edge: (
-                not {edge["source"], edge["target"]} <= self._tools.keys()
+    def _read_owners(self, name: str, rows: "pa.Table", keys: list[str]) -> None:
+        """Check rows of `tools` or `agents`, and remember what an index repeats of them."""
+        columns = REPEATED if name == "tools" else ("catalog", "id", "kind")
+        repeated = zip(*(rows.column(column).to_pylist() for column in columns), strict=True)
+        self._known[name].update(zip(keys, repeated, strict=True))
+        if name == "tools":
+            self._check_references(name, keys, rows, "agent", "agents")
+            computed = [_tool_digest(row) for row in rows.to_pylist()]
+            self._compare(
+                name, "tool_digest", keys, rows.column("tool_digest").to_pylist(), computed
             )
-        for problem, is_invalid in invalid.items():
-            self._report(EDGES, problem, [edge["key"] for edge in edges if is_invalid(edge)])
 
-    def _owners(self, name: str) -> tuple[str, Mapping[str, tuple[Any, ...]]]:
-        """What the rows of an index are of, and what it repeats of each."""
-        return ("tool", self._tools) if name.startswith("emb_") else ("agent", self._agents)
+    def _check_references(
+        self, name: str, keys: list[str], rows: "pa.Table", column: str, table: str
+    ) -> None:
+        """Report rows with a value that is no key of a table; none if that table was not read."""
+        values: list[str] = rows.column(column).to_pylist()
+        unknown = [
+            key
+            for key, value in zip(keys, values, strict=True)
+            if table in self.rows and value not in self._known[table]
+        ]
+        self._report(name, f"whose {column} is not in '{table}'", unknown)
 
     def _check_embeddings(
         self, name: str, rows: "pa.Table", keys: list[str], dimensions: int
     ) -> set[str]:
         """Check rows of an index; returns the tools or agents that they are of."""
-        kind, known = self._owners(name)
+        kind = _owner(name)
+        known = self._known[f"{kind}s"]
+        self._check_references(name, keys, rows, kind, f"{kind}s")
         owners: list[str] = rows.column(kind).to_pylist()
-        if f"{kind}s" in self.rows:
-            unknown = [key for key, owner in zip(keys, owners, strict=True) if owner not in known]
-            article = "a" if kind == "tool" else "an"
-            self._report(name, f"of {article} {kind} that is not in '{kind}s'", unknown)
-        repeated = [column for column in REPEATED if column in rows.column_names]
-        values = zip(*(rows.column(column).to_pylist() for column in repeated), strict=True)
+        columns = [column for column in REPEATED if column in rows.column_names]
+        values = zip(*(rows.column(column).to_pylist() for column in columns), strict=True)
         other = [
             key
             for key, owner, row in zip(keys, owners, values, strict=True)
             if known.get(owner, row) != row
         ]
-        columns = f"{', '.join(repeated[:-1])} or {repeated[-1]}"
-        self._report(name, f"with another {columns} than their {kind}", other)
+        text = f"with another {', '.join(columns[:-1])} or {columns[-1]} than their {kind}"
+        self._report(name, text, other)
         for column in rows.column_names:
             if column.endswith("vector"):
                 self._check_vectors(name, rows, column, keys, dimensions)
@@ -245,14 +217,11 @@ class _Check:
         import numpy as np
 
         flat = rows.column(column).combine_chunks().flatten().to_numpy(zero_copy_only=False)
-        vectors = flat.reshape(-1, dimensions).astype(np.float64)
-        finite = np.isfinite(vectors).all(axis=1)
-        off = finite & (np.abs(np.linalg.norm(vectors, axis=1) - 1) > LENGTH_TOLERANCE)
-        for problem, wrong in (
-            (f"with a {column} of values that are not finite", ~finite),
-            (f"with a {column} whose length is not 1", off),
-        ):
-            self._report(name, problem, [keys[row] for row in np.flatnonzero(wrong)])
+        lengths = np.linalg.norm(flat.reshape(-1, dimensions).astype(np.float64), axis=1)
+        # Also false for a length that is not finite.
+        right = np.abs(lengths - 1) <= LENGTH_TOLERANCE
+        wrong = [keys[row] for row in np.flatnonzero(~right)]
+        self._report(name, f"with a {column} whose length is not 1", wrong)
 
     def _check_indices(self, name: str, pin: Pin, table: Any) -> None:
         if pin.search is None:
@@ -265,19 +234,22 @@ class _Check:
             stats = table.index_stats(indices[column])
             if stats is not None and stats.num_unindexed_rows:
                 rows = f"{stats.num_unindexed_rows} rows"
-                self._note(name, f"{rows} are not in the index of '{column}'")
+                self._report(name, f"{rows} are not in the index of '{column}'")
 
     def _check_whole(
         self, name: str, pin: Pin, digests: list[tuple[str, str]], checksums: list[tuple[str, str]]
     ) -> None:
         if len(digests) != pin.rows:
-            self._note(name, f"it has {len(digests)} rows, the release pins {pin.rows}")
+            self._report(name, f"it has {len(digests)} rows, the release pins {pin.rows}")
         counts = Counter(key for key, _ in digests)
         self._report(name, "there several times", [key for key in counts if counts[key] > 1])
-        if table_checksum(digests) != pin.digest:
-            self._note(name, "the digest over its rows is not the one that the release pins")
-        if table_checksum(checksums) != pin.checksum:
-            self._note(name, "the checksum over its rows is not the one that the release pins")
+        for column, rows, pinned in (
+            ("digest", digests, pin.digest),
+            (CHECKSUM, checksums, pin.checksum),
+        ):
+            if table_checksum(rows) != pinned:
+                text = f"the {column} over its rows is not the one that the release pins"
+                self._report(name, text)
 
     def _compare(
         self,
@@ -288,14 +260,17 @@ class _Check:
         computed: Iterable[str],
     ) -> None:
         unequal = [key for key, a, b in zip(keys, stored, computed, strict=True) if a != b]
-        self._report(name, f"without the {column} {FOLLOWS}", unequal)
+        self._report(name, f"without the {column} that follows from their columns", unequal)
 
-    def _report(self, name: str, problem: str, rows: list[str]) -> None:
-        if rows:
-            self._problems.setdefault((name, problem), []).extend(rows)
+    def _report(self, name: str, problem: str, rows: list[str] | None = None) -> None:
+        """Note a problem of a table; with rows, only if there are any."""
+        if rows is None or rows:
+            self._problems.setdefault((name, problem), []).extend(rows or ())
 
-    def _note(self, name: str, problem: str) -> None:
-        self._problems.setdefault((name, problem), [])
+
+def _owner(table: str) -> str:
+    """What the rows of an index's table are of."""
+    return "tool" if table.startswith("emb_") else "agent"
 
 
 def _tool_digest(row: Mapping[str, Any]) -> str:

@@ -1,14 +1,10 @@
-"""A board in a container of Azure's Blob Storage, which Azurite plays: Microsoft's own emulator, by
-its name or by keys.
-"""
+"""A board in a container of Azure's Blob Storage, which Azurite plays, Microsoft's own emulator."""
 
 import base64
 import email.utils
 import hashlib
 import hmac
 import os
-import subprocess
-import sys
 import urllib.request
 import uuid
 from pathlib import Path
@@ -69,16 +65,16 @@ def publish(workshop, configuration, description):
     return workshop.run(configuration)
 
 
-@pytest.mark.parametrize("place", ["connection string", "configuration"])
+@pytest.mark.parametrize("place", ["environment", "configuration"])
 def test_a_board_lives_in_a_container(workshop, configured, azurite, container, monkeypatch, place):
     uri, storage = f"az://{container}/boards/one", {}
-    if place == "connection string":
-        connection = f"DefaultEndpointsProtocol=http;AccountName={ACCOUNT};AccountKey={KEY};"
-        connection += f"BlobEndpoint={azurite}/{ACCOUNT};"
-        monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", connection)
+    if place == "environment":
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
+        monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)
+        monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"{azurite}/{ACCOUNT}")
     else:
         monkeypatch.setenv("THE_KEY", KEY)
-        storage = {"azure_storage_account_name": ACCOUNT, "azure_storage_account_key": "${THE_KEY}"}
+        storage = {"account_name": ACCOUNT, "azure_storage_account_key": "${THE_KEY}"}
         storage["azure_storage_endpoint"] = f"{azurite}/{ACCOUNT}"
     configuration = configured(uri, **storage)
     with pytest.raises(BoardNotFound, match=f"There is no board at {uri}"):
@@ -104,28 +100,3 @@ def test_a_wrong_key_and_a_missing_container_are_reported(
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", wrong)
     for message in board_and_lake_fail(f"az://{container}/b", "it refuses these credentials"):
         assert wrong not in message
-
-
-# An own process: object_store's variable for the emulator's address is read once in a process.
-WITH_EMULATOR = """
-import sys
-import pegboard
-from pegboard.store.releases import ReleaseStore
-from tests.npm import node_modules
-from tasks.lake.files import Lake
-uri = sys.argv[1]
-ReleaseStore(uri).create()
-Lake(uri).write_json("latest.json", {"a": 1})
-print(ReleaseStore(uri).all(), Lake(uri).read_json("latest.json"), [*Lake(uri).walk()])
-"""
-
-
-def test_the_emulator_is_found_by_its_usual_variables(azurite, container):
-    variables = {"AZURE_STORAGE_USE_EMULATOR": "true", "AZURITE_BLOB_STORAGE_URL": azurite}
-    command = [sys.executable, "-c", WITH_EMULATOR, f"az://{container}/board"]
-
-    result = subprocess.run(
-        command, capture_output=True, text=True, env={**os.environ, **variables}
-    )
-
-    assert result.stdout == "[] {'a': 1} ['latest.json']\n", result.stderr

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
-from pegboard.store.record_tables import record_row
-from pegboard.store.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore
+from pegboard.store.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore, record_row
 from tests.children import start_child
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
