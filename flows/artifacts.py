@@ -7,9 +7,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from flows.runner import Artifact
-from flows.summary import RunSummary
 from pegboard.cli.tables import escape_markdown, list_text
-from tasks.plan import SourceChange
+from tasks.plan import Plan, SourceChange
 from tasks.report.storage import Report
 from tasks.snapshot import Snapshot
 
@@ -38,10 +37,8 @@ def sources_artifact(subject: str, sources: Iterable[Snapshot | SourceChange]) -
     return Artifact("sources", f"Sources of {subject}: {state}", rows=rows)
 
 
-def plan_artifact(summary: RunSummary) -> Artifact:
+def plan_artifact(plan: Plan) -> Artifact:
     """Return the plan as a table: each kind of change, how many tools, and the first of them."""
-    plan = summary.plan
-    assert plan is not None
     changes = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
     rows = [
         (kind, len(tools), escape_markdown(list_text(tools, MAX_EXAMPLES)))

@@ -1,41 +1,45 @@
-"""Build a board from Python or from the command line, directly or as a Prefect flow."""
+"""Build a board from Python or from the command line, directly or as a Prefect flow.
 
-from dataclasses import asdict, dataclass
+`BuildOptions` is the one declaration of a build's options: the command line and the flow derive
+theirs from its fields. Importing this module loads none of the pipeline's libraries.
+"""
+
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import CompletionError, GateFailed, PegboardError, SourceError, StoreError
-from tasks.enrichment.request_builder import EnrichOptions
-from tasks.gate.messages import held_headline
-from tasks.settings.configuration import Configuration, load_configuration
+
+if TYPE_CHECKING:
+    from tasks.settings.configuration import Configuration
+
+
+def _option(default: Any, text: str) -> Any:
+    return field(default=default, metadata={"help": text})
 
 
 @dataclass(frozen=True, slots=True)
 class BuildOptions:
-    """Options of one build: those of `pegboard build`, and the parameters of the Prefect flow.
+    """Options of one build; each field's help is in its metadata."""
 
-    Attributes:
-        catalog: list only this one and take the others from their last snapshot; `all` lists all.
-        allow_removal: accept that a source lists far fewer tools than before, or none.
-        dry_run: stop after the plan, as `pegboard plan` does.
-        refresh_neighbours: have descriptions rewritten whose nearest neighbours changed, however
-            far away those are.
-        retry_rejected: ask the LLM again where an earlier run rejected its reply.
-        strict: end as a failure, after publishing the rest, if a source failed, the report or a
-            prune failed, or the LLM left something unwritten.
-    """
-
-    catalog: str = "all"
-    allow_removal: bool = False
-    dry_run: bool = False
-    refresh_neighbours: bool = False
-    retry_rejected: bool = False
-    strict: bool = False
-
-    @property
-    def enrich(self) -> EnrichOptions:
-        """What an LLM is to write beyond what is due."""
-        return EnrichOptions(self.refresh_neighbours, self.retry_rejected)
+    catalog: str = _option(
+        "all", "list only this catalog, and take the others from their last snapshot (default: all)"
+    )
+    allow_removal: bool = _option(
+        False, "accept that a source lists far fewer tools than before, or none"
+    )
+    dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
+    refresh_neighbours: bool = _option(
+        False, "rewrite every description whose nearest neighbours changed, however distant"
+    )
+    retry_rejected: bool = _option(
+        False, "ask the LLM again where an earlier run rejected its reply"
+    )
+    strict: bool = _option(
+        False,
+        "fail, after publishing the rest, if a source failed (exit code 3), the report or a prune "
+        "failed (4), or the LLM left something unwritten (7)",
+    )
 
 
 class Incomplete(PegboardError):
@@ -53,18 +57,18 @@ class Incomplete(PegboardError):
 def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None:
     """Return the error that a build ends with; None if it succeeded."""
     if outcome["outcome"] == "held":
+        from tasks.gate.messages import held_headline
+
         return GateFailed(held_headline(outcome["gate"], outcome["plan"]["channel"]), outcome)
-    if not strict:
-        return None
-    causes: list[tuple[type[PegboardError], list[str]]] = [
-        (SourceError, source_problems(outcome)),
-        (StoreError, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),
-        (CompletionError, outcome["problems"]),
+    causes: list[tuple[int, list[str]]] = [
+        (SourceError.exit_code, source_problems(outcome)),
+        (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),
+        (CompletionError.exit_code, outcome["problems"]),
     ]
-    codes = [error.exit_code for error, problems in causes if problems]
-    lines = [f"  - {problem}" for _, problems in causes for problem in problems]
-    if not codes:
+    codes = [code for code, problems in causes if problems]
+    if not strict or not codes:
         return None
+    lines = [f"  - {problem}" for _, problems in causes for problem in problems]
     message = "The run is strict, and left something out or undone:"
     return Incomplete("\n".join([message, *lines]), outcome, codes[0])
 
@@ -79,7 +83,7 @@ def source_problems(outcome: dict[str, Any]) -> list[str]:
 
 
 def build(
-    configuration: Configuration | str | Path = "pegboard.toml",
+    configuration: "Configuration | str | Path" = "pegboard.toml",
     options: BuildOptions = BuildOptions(),
     *,
     prefect: bool = False,
@@ -114,6 +118,8 @@ def build(
         StoreError: the board's store cannot be read or written.
         PublishError: another run published meanwhile; run again.
     """
+    from tasks.settings.configuration import Configuration, load_configuration
+
     if not isinstance(configuration, Configuration):
         configuration = load_configuration(configuration)
     if not prefect:

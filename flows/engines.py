@@ -12,7 +12,6 @@ import os
 import pickle
 import signal
 import time
-import traceback
 from collections.abc import Callable, Generator, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import closing, contextmanager, suppress
@@ -50,12 +49,8 @@ THREAD_VARIABLES = (
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a worker has to know before it makes a call.
-
-    Attributes:
-        storage: the options of the board's store; secrets only as `${NAME}`, which the worker
-            resolves from its own environment.
-        version: Pegboard's, which has to be the worker's.
+    """What a worker needs before it makes a call. Secrets in the options of the board's store are
+    `${NAME}`, which the worker resolves from its own environment.
     """
 
     uri: str
@@ -74,17 +69,17 @@ def open_engine(configuration: Configuration) -> Generator["Engine | None"]:
     if settings.engine == "local":
         yield None
         return
-    setup = Setup(configuration.uri, configuration.board.storage)
-    if settings.engine == "processes":
-        engine = Engine(setup, settings.workers)
-    elif find_spec("distributed") is None:
+    if settings.engine == "dask" and find_spec("distributed") is None:
         raise ConfigurationError(
             '[run] engine = "dask" needs the package distributed, which is not installed. Install '
             "the extra in Pegboard's folder: pip install -e '.[dask]'; or set engine to "
             '"processes".'
         )
-    else:
+    setup = Setup(configuration.uri, configuration.board.storage)
+    if settings.engine == "dask":
         engine = DaskEngine(setup, settings.workers, settings.address)
+    else:
+        engine = Engine(setup, settings.workers)
     with closing(engine):
         yield engine
 
@@ -135,10 +130,9 @@ class Engine:
 
     def close(self) -> None:
         """End the workers that this engine started; calls that are waiting raise."""
-        with self._lock:
-            self._closed, executor, self._executor = True, self._executor, None
-        if executor is not None:
-            self._end(executor)
+        self._closed = True
+        if self._executor is not None:
+            self._discard(self._executor)
 
     def _started(self) -> Executor:
         with self._lock:
@@ -149,6 +143,7 @@ class Engine:
             return self._executor
 
     def _discard(self, executor: Executor) -> None:
+        """End an executor; the next call starts another."""
         with self._lock:
             if self._executor is executor:
                 self._executor = None
@@ -306,17 +301,10 @@ def work(setup: Setup, call: bytes) -> Any:
     try:
         return step()
     except Exception as error:
-        raise _portable(error) from None
-
-
-def _portable(error: Exception) -> Exception:
-    """Return an error that another process can read: itself, or its words where it cannot travel.
-    One that is not Pegboard's own brings its traceback.
-    """
-    if not isinstance(error, PegboardError):
-        error.add_note("In a worker:\n" + "".join(traceback.format_exception(error)).rstrip())
-    try:
-        copy = pickle.loads(pickle.dumps(error))  # noqa: S301  our own bytes
-    except Exception:
-        copy = None
-    return error if type(copy) is type(error) else PegboardError(f"{type(error).__name__}: {error}")
+        try:
+            portable = isinstance(pickle.loads(pickle.dumps(error)), type(error))  # noqa: S301  our own bytes
+        except Exception:
+            portable = False
+        if portable:
+            raise
+        raise PegboardError(f"{type(error).__name__}: {error}") from None

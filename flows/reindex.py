@@ -8,42 +8,46 @@ step finds in the lake what an earlier run finished, so a killed run resumes whe
 `flows/prefect/flows.py` runs the same function as a Prefect flow."""
 
 import logging
-from collections.abc import Mapping
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from flows.artifacts import plan_artifact, report_artifact, sources_artifact
 from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner, Runner
-from flows.summary import Outcome, RunSummary
 from pegboard.encoders import runs_here
+from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
 from tasks import progress, workers
 from tasks.compose import Documents, compose_agents, compose_index
-from tasks.edges import compose_edges
-from tasks.embed import EmbedResult, Shard, at_once, embed_shard, for_worker, shards_of
-from tasks.enrich import enrich_tools, estimate_tools
-from tasks.filter import filter_enrichments
-from tasks.forecast import forecast_build, remember_build
-from tasks.gate.decision import gate_release
+from tasks.edges import Edges, compose_edges
+from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
+from tasks.enrich import Enriched, enrich_tools, estimate_tools
+from tasks.enrichment.figures import EnrichmentEstimate
+from tasks.enrichment.request_builder import EnrichOptions
+from tasks.filter import Filtered, filter_enrichments
+from tasks.forecast import Forecast, forecast_build, remember_build
+from tasks.gate.decision import GateDecision, gate_release
 from tasks.gate.spec import gate_advice, has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
 from tasks.preflight import check_before_run
-from tasks.prune import prune_board
+from tasks.prune import PruneResult, prune_board
 from tasks.publish import publish_release
 from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
-from tasks.report.storage import has_report, report_release
-from tasks.revise import revise_snapshots
-from tasks.safety.capture import find_suspicious
+from tasks.report.storage import Report, has_report, report_release
+from tasks.revise import Revision, revise_snapshots
+from tasks.safety.capture import Suspicious, find_suspicious
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.snapshot import take_snapshot
+from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
 
 logger = logging.getLogger(__name__)
-
+Outcome = Literal["planned", "unchanged", "withdrawn", "held", "published"]
 SOURCES_AT_ONCE = 8
 """Sources are waited for, not computed."""
 
@@ -55,22 +59,22 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration, and publish a release if anything changed.
 
-    If a file of the lake is damaged, damaged files are removed and the steps run once more: they
-    make again what is missing.
+    If a file of the lake is damaged, damaged files are removed and the steps run once more, which
+    makes the missing files again.
 
     Args:
-        runner: calls the steps, except those that `[run]` sends to other processes; by default in
-            this one.
+        runner: calls the steps; by default in this process.
 
     Returns:
-        The result of `RunSummary.end`: JSON values, with the outcome `planned`, `unchanged`,
-        `withdrawn`, `held` or `published`.
+        The whole run as JSON values, with the outcome `planned`, `unchanged`, `withdrawn`, `held`
+        or `published`. `problems` and `rejected` list what was left out of the release, and why;
+        `unfinished` has the error of each step that failed after the outcome was decided.
     """
     check_before_run(configuration)
+    runner = runner or DirectRunner()
     with open_engine(configuration) as engine, workers.using(engine):
-        calls = (runner or DirectRunner(), engine)
         try:
-            return _reindex(configuration, options, *calls)
+            return _Run(configuration, options, runner, engine).run()
         except DamagedFile as error:
             if not (removed := Lake(configuration.uri).remove_damaged()):
                 raise
@@ -80,37 +84,11 @@ def reindex(
                 len(removed),
                 ", ".join(removed),
             )
-        return _reindex(configuration, options, *calls)
-
-
-def _reindex(
-    configuration: Configuration,
-    options: BuildOptions,
-    runner: Runner,
-    engine: Engine | None,
-) -> dict[str, Any]:
-    summary = RunSummary(configuration)
-    run = _Run(configuration, options, runner, engine, summary)
-    snapshots = run.snapshot()
-    plan = run.plan(snapshots)
-    if options.dry_run:
-        return summary.end("planned")
-    enrichments = run.enrich(snapshots)
-    documents, spec = run.compose(snapshots, enrichments)
-    if spec.release == plan.live:
-        run.prune()
-        run.report_if_missing(spec.release)
-        return summary.end("unchanged", spec.release)
-    if spec.release in plan.withdrawn:
-        return summary.end("withdrawn", spec.release)
-    run.embed(documents)
-    release = run.publish(plan, spec)
-    run.prune()
-    return run.report(release)
+        return _Run(configuration, options, runner, engine).run()
 
 
 class _Run:
-    """The phases of one run; `summary` collects their results."""
+    """The phases of one run, which fill in its results."""
 
     def __init__(
         self,
@@ -118,163 +96,259 @@ class _Run:
         options: BuildOptions,
         runner: Runner,
         engine: Engine | None,
-        summary: RunSummary,
     ) -> None:
-        self._configuration, self._options, self._summary = configuration, options, summary
-        self._runner, self._engine, self._uri = runner, engine, configuration.uri
+        self._configuration, self._options, self._uri = configuration, options, configuration.uri
+        self._runner, self._call, self._engine = runner, runner.call, engine
+        self._snapshots: list[Snapshot] = []
+        self._plan: Plan | None = None
+        self._revised: Revision | None = None
+        self._estimate: EnrichmentEstimate | None = None
+        self._forecast: Forecast | None = None
+        self._enriched: Enriched | None = None
+        self._filtered: Filtered | None = None
+        self._edges: Edges | None = None
+        self._advice: tuple[str, ...] = ()
+        self._encoded = EmbedResult()
+        self._suspicious: Suspicious = {}
+        self._gate: dict[str, Any] | None = None
+        self._pruned: PruneResult | None = None
+        self._written: Report | None = None
+        self._unfinished: dict[str, str] = {}
+        self._seconds: dict[str, float] = {}
 
-    def snapshot(self) -> Mapping[str, str]:
+    def run(self) -> dict[str, Any]:
+        """Run the phases in order; returns the result of `reindex`."""
+        snapshots = self._list_sources()
+        plan = self._make_plan(snapshots)
+        if self._options.dry_run:
+            return self._end("planned")
+        enrichments = self._enrich(snapshots)
+        documents, spec = self._compose(snapshots, enrichments)
+        if spec.release == plan.live:
+            self._prune()
+            with self._afterwards("report"):  # if the run that published it could not write it
+                if self._configuration.board.report and not has_report(self._uri, spec.release):
+                    self._report(spec.release, None)
+            return self._end("unchanged", spec.release)
+        if spec.release in plan.withdrawn:
+            return self._end("withdrawn", spec.release)
+        self._embed(documents)
+        outcome, release = self._publish(snapshots, plan, spec)
+        self._prune()
+        if self._configuration.board.report:
+            self._report(release.id, outcome)
+        with self._afterwards("forecast"):
+            self._remember(plan)
+        return self._end(outcome, release.id)
+
+    @contextmanager
+    def _phase(self, name: str) -> Generator[None]:
+        """Time a phase."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds[name] = round(time.monotonic() - start, 3)
+            logger.info("%s took %.1f s", name, self._seconds[name])
+
+    @contextmanager
+    def _afterwards(self, name: str) -> Generator[None]:
+        """Record a failure after the outcome is decided, which it no longer changes."""
+        try:
+            yield
+        except PegboardError as error:
+            logger.warning("%s failed: %s", name, error)
+            self._unfinished[name] = str(error)
+
+    def _list_sources(self) -> Mapping[str, str]:
         """List the sources and revise the snapshots; returns catalog -> digest."""
-        configuration, summary = self._configuration, self._summary
-        with summary.phase("snapshot"):
-            fresh = configuration.catalogs_named(self._options.catalog)
+        configuration, options = self._configuration, self._options
+        with self._phase("snapshot"):
+            fresh = configuration.catalogs_named(options.catalog)
             progress.start("snapshot", len(configuration.catalogs))
             calls = [
                 partial(
                     take_snapshot,
                     configuration,
                     name,
-                    allow_removal=self._options.allow_removal,
+                    allow_removal=options.allow_removal,
                     fresh=name in fresh,
-                    dry_run=self._options.dry_run,
+                    dry_run=options.dry_run,
                 )
                 for name in configuration.catalogs
             ]
-            summary.snapshots = self._runner.each(calls, SOURCES_AT_ONCE)
-            board = public_uri(self._uri)
-            self._runner.show(sources_artifact(board, summary.snapshots))
-            digests = {snapshot.catalog: snapshot.digest for snapshot in summary.snapshots}
-            summary.revised = self._runner.call(revise_snapshots, configuration, digests)
-        return summary.revised.digests
+            self._snapshots = self._runner.each(calls, SOURCES_AT_ONCE)
+            self._runner.show(sources_artifact(public_uri(self._uri), self._snapshots))
+            digests = {snapshot.catalog: snapshot.digest for snapshot in self._snapshots}
+            self._revised = self._call(revise_snapshots, configuration, digests)
+        return self._revised.digests
 
-    def plan(self, snapshots: Mapping[str, str]) -> Plan:
-        configuration, summary, call = self._configuration, self._summary, self._runner.call
-        with summary.phase("plan"):
-            plan = call(make_plan, configuration, snapshots, configuration.board.channel)
-            summary.plan = plan
+    def _make_plan(self, snapshots: Mapping[str, str]) -> Plan:
+        configuration = self._configuration
+        with self._phase("plan"):
+            plan = self._call(make_plan, configuration, snapshots, configuration.board.channel)
+            self._plan = plan
             if self._options.dry_run:
                 if configuration.enrich is not None:
-                    summary.estimate = call(
-                        estimate_tools, configuration, snapshots, self._options.enrich
+                    self._estimate = self._call(
+                        estimate_tools, configuration, snapshots, self._enrich_options()
                     )
-                summary.forecast = forecast_build(configuration, plan, snapshots, summary.estimate)
-                summary.advice = gate_advice(configuration)
-            self._runner.show(plan_artifact(summary))
-        plan.refuse_loss(summary.snapshots)
+                self._forecast = forecast_build(configuration, plan, snapshots, self._estimate)
+                self._advice = gate_advice(configuration)
+            self._runner.show(plan_artifact(plan))
+        plan.refuse_loss(self._snapshots)
         return plan
 
-    def enrich(self, snapshots: Mapping[str, str]) -> str | None:
+    def _enrich_options(self) -> EnrichOptions:
+        return EnrichOptions(self._options.refresh_neighbours, self._options.retry_rejected)
+
+    def _enrich(self, snapshots: Mapping[str, str]) -> str | None:
         """Buy and filter enrichments; returns their folder of the lake, None without an LLM."""
-        configuration, summary = self._configuration, self._summary
+        configuration = self._configuration
         if configuration.enrich is None:
             return None
-        with summary.phase("enrich"):
-            summary.enriched = self._runner.call(
-                enrich_tools, configuration, snapshots, self._options.enrich
+        with self._phase("enrich"):
+            enriched = self._call(enrich_tools, configuration, snapshots, self._enrich_options())
+            self._enriched = enriched
+        with self._phase("filter"):
+            self._filtered = self._call(
+                filter_enrichments, configuration, snapshots, enriched.enrichments
             )
-        with summary.phase("filter"):
-            summary.filtered = self._runner.call(
-                filter_enrichments, configuration, snapshots, summary.enriched.enrichments
-            )
-        return summary.filtered.enrichments.path
+        return self._filtered.enrichments.path
 
-    def compose(
+    def _compose(
         self, snapshots: Mapping[str, str], enrichments: str | None
     ) -> tuple[list[Documents], ReleaseSpec]:
         """Compose the rows of every table in the lake."""
-        configuration, summary, call = self._configuration, self._summary, self._runner.call
-        with summary.phase("compose"):
+        configuration, call = self._configuration, self._call
+        with self._phase("compose"):
             documents = [
                 call(compose, self._uri, index, snapshots, enrichments)
                 for index in configuration.indexes
                 for compose in (compose_index, compose_agents)
             ]
-            summary.edges = call(compose_edges, configuration, snapshots, enrichments)
+            self._edges = call(compose_edges, configuration, snapshots, enrichments)
             records = call(compose_records, self._uri, snapshots, enrichments)
-            spec = call(make_release_spec, configuration, documents, records, summary.edges)
-            summary.advice = spec.advice
+            spec = call(make_release_spec, configuration, documents, records, self._edges)
+            self._advice = spec.advice
         return documents, spec
 
-    def embed(self, documents: list[Documents]) -> None:
+    def _embed(self, documents: list[Documents]) -> None:
         """Encode the missing texts, one table after another, as they may share texts."""
-        with self._summary.phase("embed"):
-            tables = [
-                (table, shards_of(self._uri, table, self._configuration.index(table.index)))
-                for table in documents
-            ]
+        with self._phase("embed"):
+            tables: list[tuple[IndexSettings, list[Shard]]] = []
+            for table in documents:
+                index = self._configuration.index(table.index)
+                tables.append((index, shards_of(self._uri, table, index)))
             progress.start("embed", sum(shard.texts for _, shards in tables for shard in shards))
-            result = EmbedResult()
-            for table, shards in tables:
-                for part in self._embed_shards(shards, self._configuration.index(table.index)):
-                    result += part
-            self._summary.encoded = result
+            for index, shards in tables:
+                for part in self._embed_shards(shards, index):
+                    self._encoded += part
 
     def _embed_shards(self, shards: list[Shard], index: IndexSettings) -> list[EmbedResult]:
-        """Encode shards, on the engine's workers if there are any. A hosted encoder is called from
-        here: it limits its own requests, which several would not know of each other. So is one of a
-        plug-in, which need not allow calls from several threads.
+        """Encode shards, on the engine's workers if there are any. Hosted encoders are called from
+        this process, which limits their requests, and so are those of plug-ins, which need not
+        allow calls from several threads.
         """
-        if self._engine is None or not runs_here(index.encoder):
-            calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]
-            return self._runner.each(calls, at_once(index))
-        index = for_worker(index, self._engine.threads)
-        calls = [partial(embed_shard, self._uri, shard, index) for shard in shards]
-        return self._runner.spread(
-            calls, self._engine, lambda at: progress.advance("embed", shards[at].texts)
-        )
+        engine = self._engine if runs_here(index.encoder) else None
+        calls = [partial(embed_shard, self._uri, shard, index, engine) for shard in shards]
+        return self._runner.each(calls, engine.workers if engine and calls else at_once(index))
 
-    def publish(self, plan: Plan, spec: ReleaseSpec) -> Release:
+    def _publish(
+        self, snapshots: Mapping[str, str], plan: Plan, spec: ReleaseSpec
+    ) -> tuple[Outcome, Release]:
         """Stage, gate and publish."""
-        configuration, summary, call = self._configuration, self._summary, self._runner.call
-        with summary.phase("stage"):
+        configuration, call = self._configuration, self._call
+        gated: GateDecision | None = None
+        with self._phase("stage"):
             pins = call(stage_tables, self._uri, spec)
-            snapshots = summary.revised.digests if summary.revised else {}
-            summary.suspicious = call(find_suspicious, configuration, plan, snapshots)
-        staged = (configuration, plan, summary.snapshots, spec, pins)
+            self._suspicious = call(find_suspicious, configuration, plan, snapshots)
+        staged = (configuration, plan, self._snapshots, spec, pins)
         if has_gate(configuration):
-            with summary.phase("gate"):
-                summary.gated = call(gate_release, *staged, summary.suspicious)
-        with summary.phase("publish"):
-            return call(publish_release, *staged, summary.gated, summary.suspicious)
+            with self._phase("gate"):
+                gated = call(gate_release, *staged, self._suspicious)
+                self._gate = Lake(self._uri).read_json(gated.details) if gated else None
+        with self._phase("publish"):
+            release = call(publish_release, *staged, gated, self._suspicious)
+        return "published" if gated is None or gated.passed else "held", release
 
-    def prune(self) -> None:
-        """Prune also when nothing changed: releases grow old in quiet weeks, too."""
+    def _prune(self) -> None:
+        """Prune also when nothing changed: releases age in quiet weeks, too."""
         if (keep := self._configuration.board.keep) is not None:
-            with self._summary.phase("prune"), self._summary.afterwards("prune"):
-                self._summary.pruned = self._runner.call(prune_board, self._uri, keep)
-
-    def report(self, release: Release) -> dict[str, Any]:
-        """Write the report; returns the outcome of the run."""
-        summary = self._summary
-        outcome: Outcome = "held" if summary.held else "published"
-        if self._configuration.board.report:
-            self._report(release.id, outcome)
-        with summary.afterwards("forecast"):
-            self._remember()
-        return summary.end(outcome, release.id)
-
-    def report_if_missing(self, release: str) -> None:
-        """Write the report of the live release if the run that published it could not."""
-        with self._summary.afterwards("report"):
-            if self._configuration.board.report and not has_report(self._uri, release):
-                self._report(release, None)
+            with self._phase("prune"), self._afterwards("prune"):
+                self._pruned = self._call(prune_board, self._uri, keep)
 
     def _report(self, release: str, outcome: Outcome | None) -> None:
         """Write a report; `outcome` is that of the run if it made the release."""
-        summary = self._summary
-        with summary.phase("report"), summary.afterwards("report"):
-            result = summary.end(outcome, release) if outcome else None
-            summary.report = self._runner.call(report_release, self._configuration, release, result)
-            self._runner.show(report_artifact(summary.report))
+        with self._phase("report"), self._afterwards("report"):
+            result = self._end(outcome, release) if outcome else None
+            self._written = self._call(report_release, self._configuration, release, result)
+            self._runner.show(report_artifact(self._written))
 
-    def _remember(self) -> None:
+    def _remember(self, plan: Plan) -> None:
         """Store what this build took, for the forecast of the next."""
-        summary, encoders = self._summary, {one.encoder for one in self._configuration.indexes}
-        assert summary.plan is not None
-        changed = len(summary.plan.new) + len(summary.plan.changed)
-        amounts = {"changed": changed}
-        if len(encoders) == 1:  # of several it is not known how the seconds divide
-            amounts[f"texts {encoders.pop()}"] = summary.encoded.texts
-        if summary.enriched is not None:
-            amounts["calls"] = summary.enriched.actual["replies"]
-        remember_build(self._uri, summary.seconds, amounts)
+        encoders = {index.encoder for index in self._configuration.indexes}
+        amounts = {"changed": len(plan.new) + len(plan.changed)}
+        if len(encoders) == 1:  # with several it is unknown how the seconds divide
+            amounts[f"texts {encoders.pop()}"] = self._encoded.texts
+        if self._enriched is not None:
+            amounts["calls"] = self._enriched.actual["replies"]
+        remember_build(self._uri, self._seconds, amounts)
+
+    def _end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
+        """Return the whole run as JSON values."""
+        assert self._plan is not None
+        assert self._revised is not None
+        rejected = [row for snapshot in self._snapshots for row in snapshot.rejected]
+        return {
+            "outcome": outcome,
+            "board": self._uri,
+            "release": release or self._plan.live,
+            "encoded": self._encoded.texts,
+            "truncated": self._encoded.truncated,
+            "plan": self._plan.to_dict(),
+            "catalogs": {
+                snapshot.catalog: {
+                    "tools": snapshot.tools,
+                    "agents": snapshot.agents,
+                    "rejected": len(snapshot.rejected),
+                    "kept": list(snapshot.kept),
+                    "problems": list(snapshot.problems),
+                }
+                for snapshot in self._snapshots
+            },
+            "rejected": [
+                {"catalog": row.catalog, "where": row.where, "why": row.why}
+                for row in (*rejected, *self._revised.quarantined)
+            ],
+            "edges": self._edges.to_dict() if self._edges else None,
+            "gate": self._gate,
+            "overridden": list(self._revised.applied),
+            "held_out": self._revised.held_out,
+            "enrichment": self._enrichment(),
+            "forecast": self._forecast.to_dict() if self._forecast else None,
+            "filter": self._filtered.to_dict() if self._filtered else None,
+            "pruned": self._pruned.to_dict() if self._pruned else None,
+            "report": self._written.to_dict() if self._written else None,
+            "unfinished": self._unfinished,
+            "problems": [*self._revised.problems, *self._enrichment_problems()],
+            "advice": list(self._advice),
+            "suspicious": self._suspicious,
+            "seconds": self._seconds,
+        }
+
+    def _enrichment(self) -> dict[str, Any] | None:
+        """The estimate, and after a run the actual figures; None without an LLM."""
+        if self._enriched is None:
+            return {"estimate": self._estimate.to_dict()} if self._estimate else None
+        return {
+            "estimate": self._enriched.estimate,
+            "actual": self._enriched.actual,
+            "stopped": self._enriched.stopped,
+        }
+
+    def _enrichment_problems(self) -> list[str]:
+        if self._enriched is None:
+            return []
+        last = [self._enriched.stopped, self._filtered.problem if self._filtered else ""]
+        return [*self._enriched.problems, *filter(None, last)]

@@ -11,8 +11,6 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from flows.engines import Engine
-
 POLL_SECONDS = 0.5
 """Polars handles SIGINT with SA_RESTART, so Ctrl-C interrupts no wait without a timeout."""
 P = ParamSpec("P")
@@ -43,16 +41,6 @@ class Runner(Protocol):
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
         """Make calls, at most `at_once` at a time; return the results in the order of the calls."""
-        ...
-
-    def spread(
-        self, calls: Sequence[partial[T]], engine: Engine, ended: Callable[[int], None]
-    ) -> list[T]:
-        """Make calls on an engine's workers; return the results in the order of the calls.
-
-        Args:
-            ended: gets the position of each call that ended, since its progress is not seen here.
-        """
         ...
 
     def show(self, artifact: Artifact) -> None:
@@ -92,24 +80,8 @@ class DirectRunner:
             pass
         return [future.result() for future in begun]
 
-    def spread(
-        self, calls: Sequence[partial[T]], engine: Engine, ended: Callable[[int], None]
-    ) -> list[T]:
-        elsewhere = [
-            partial(run_elsewhere, engine, call, partial(ended, position))
-            for position, call in enumerate(calls)
-        ]
-        return self.each(elsewhere, engine.workers)
-
     def show(self, artifact: Artifact) -> None:
         pass
-
-
-def run_elsewhere(engine: Engine, call: partial[T], ended: Callable[[], None]) -> T:
-    """Make a call on an engine, and say when it ended."""
-    result = engine.run(call)
-    ended()
-    return result
 
 
 def _is_over(futures: Sequence[Future[Any]]) -> bool:

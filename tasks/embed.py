@@ -7,7 +7,7 @@ delivered twice, or again after its worker was killed, leaves what one delivery 
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
@@ -15,12 +15,14 @@ from pegboard.encoders import Encoder, load_encoder, runs_here
 from pegboard.encoders.batching import processors
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
+from tasks import progress
 from tasks.compose import Documents
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.vectors import known_texts, merge_small_files
 from tasks.settings.configuration import IndexSettings
+from tasks.workers import Workers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -106,7 +108,19 @@ def store_shard(
     return Shard(documents.index, documents.table, number, path, first, last, len(digests))
 
 
-def embed_shard(uri: str, shard: Shard, settings: IndexSettings) -> EmbedResult:
+def embed_shard(
+    uri: str, shard: Shard, settings: IndexSettings, workers: Workers | None = None
+) -> EmbedResult:
+    """Encode a shard (see `encode_shard`) in this process, or on workers if they are given."""
+    if workers is None:
+        return encode_shard(uri, shard, settings)
+    settings = for_worker(settings, workers.threads)
+    result = workers.run(partial(encode_shard, uri, shard, settings))
+    progress.advance("embed", shard.texts)  # a worker's own progress is not seen here
+    return result
+
+
+def encode_shard(uri: str, shard: Shard, settings: IndexSettings) -> EmbedResult:
     """Encode the texts of a shard that are still missing, and store their vectors.
 
     Raises:

@@ -22,6 +22,11 @@ class Workers(Protocol):
         """How many calls can run at once."""
         ...
 
+    @property
+    def threads(self) -> int | None:
+        """How many threads one call may use; None: as many as it likes."""
+        ...
+
     def run(self, call: partial[T]) -> T:
         """Make a call and wait for it."""
         ...

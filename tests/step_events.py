@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from flows.engines import Engine
 from flows.runner import Artifact, Runner
 
 
@@ -32,17 +31,6 @@ class StepEvents:
         name = calls[0].func.__name__
         self._report(f"begin {name}", ())
         results = self._runner.each(calls, at_once)
-        self._report(f"end {name}", results)
-        return results
-
-    def spread(
-        self, calls: Sequence[partial[Any]], engine: Engine, ended: Callable[[int], None]
-    ) -> list[Any]:
-        if not calls:
-            return []
-        name = calls[0].func.__name__
-        self._report(f"begin {name}", ())
-        results = self._runner.spread(calls, engine, ended)
         self._report(f"end {name}", results)
         return results
 

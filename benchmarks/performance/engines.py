@@ -24,7 +24,7 @@ from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner
 from pegboard.canonical import digest
 from tasks.compose import Documents
-from tasks.embed import Shard, at_once, embed_shard, encoder_for, for_worker, store_shard
+from tasks.embed import Shard, at_once, embed_shard, encoder_for, store_shard
 from tasks.enrichment.vectors import encode_texts
 from tasks.lake.files import Lake
 from tasks.settings.configuration import BoardSettings, Configuration, IndexSettings
@@ -66,13 +66,11 @@ class Measurement:
         return [store_shard(lake, fingerprint, documents, at, part) for at, part in pieces]
 
     def encode(self, name: str, engine: Engine | None = None) -> None:
-        index = for_worker(self.index, engine.threads if engine else None)
-        calls = [partial(embed_shard, self.uri, shard, index) for shard in self.shards()]
-        runner = DirectRunner()
-        if engine is None:
-            self.note(name, lambda: runner.each(calls, at_once(index)))
-        else:
-            self.note(name, lambda: runner.spread(calls, engine, lambda _: None))
+        calls = [
+            partial(embed_shard, self.uri, shard, self.index, engine) for shard in self.shards()
+        ]
+        limit = engine.workers if engine else at_once(self.index)
+        self.note(name, lambda: DirectRunner().each(calls, limit))
 
     def note(self, name: str, work: Any) -> None:
         self.seconds.setdefault(name, []).append(seconds_of(work))
@@ -80,8 +78,8 @@ class Measurement:
 
 def call_seconds(engine: Engine) -> float:
     """The mean of a call that does nothing, the best of three."""
-    calls = [partial(operator.add, 1, number) for number in range(100)]
-    run = partial(DirectRunner().spread, calls, engine, lambda _: None)
+    calls = [partial(engine.run, partial(operator.add, 1, number)) for number in range(100)]
+    run = partial(DirectRunner().each, calls, engine.workers)
     return min(seconds_of(run) for _ in range(3)) / len(calls)
 
 

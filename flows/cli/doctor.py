@@ -5,7 +5,7 @@
 import argparse
 import tempfile
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,116 +22,95 @@ if TYPE_CHECKING:
 
 def checks(options: argparse.Namespace) -> Iterable[Check]:
     """The checks of Prefect, and of the configuration if one is given."""
-    yield _prefect()
-    if options.config:
-        yield from _configuration(options.config)
-
-
-def _prefect() -> Check:
-    if (url := server_url()) is None:
-        return Check(
-            "prefect", "good", f"{version('prefect')}; no server is named, so builds run directly"
-        )
-    try:
-        check_server(url)
-    except PegboardError as error:
-        return Check("prefect", "wrong", str(error))
-    return Check(
-        "prefect", "good", f"{version('prefect')}; the server at {public_uri(url)} answers"
-    )
-
-
-def _configuration(file: str) -> Iterable[Check]:
+    yield _check("prefect", _prefect)
+    if not options.config:
+        return
     from tasks.embed import encoder_for
     from tasks.settings.configuration import load_configuration
 
     try:
-        configuration = load_configuration(file)
+        configuration = load_configuration(options.config)
     except PegboardError as error:
         yield Check("configuration", "wrong", str(error))
         return
-    yield Check(
-        "configuration",
-        "good",
-        f"{count_text(len(configuration.catalogs), 'catalog')}, "
-        f"{count_text(len(configuration.indexes), 'index', 'indexes')}",
-    )
+    catalogs = count_text(len(configuration.catalogs), "catalog")
+    indexes = count_text(len(configuration.indexes), "index", "indexes")
+    yield Check("configuration", "good", f"{catalogs}, {indexes}")
     for index in configuration.indexes:
-        try:
-            yield Check(f"encoder of {index.name}", "good", encoder_for(index).fingerprint)
-        except PegboardError as error:
-            yield Check(f"encoder of {index.name}", "wrong", str(error))
+        yield _check(f"encoder of {index.name}", lambda index=index: encoder_for(index).fingerprint)
     if configuration.enrich is not None:
-        yield from _llm(configuration)
-    yield (
-        _store(configuration.uri)
-        if "://" in configuration.uri
-        else _writable(Path(configuration.uri))
-    )
+        yield _check("LLM", lambda: _llm(configuration))
+    uri = configuration.uri
+    if "://" in uri:
+        yield _check("board store", lambda: _store(uri))
+    else:
+        yield _check("board folder", lambda: _writable(Path(uri)))
 
 
-def _llm(configuration: "Configuration") -> Iterable[Check]:
-    """The models of `[enrich]` and the prompts, without asking any model anything."""
+def _check(what: str, look: Callable[[], str]) -> Check:
+    """A check that is good with what `look` returns, or wrong with the error that it raises."""
+    try:
+        return Check(what, "good", look())
+    except PegboardError as error:
+        return Check(what, "wrong", str(error))
+
+
+def _prefect() -> str:
+    if (url := server_url()) is None:
+        return f"{version('prefect')}; no server is named, so builds run directly"
+    check_server(url)
+    return f"{version('prefect')}; the server at {public_uri(url)} answers"
+
+
+def _llm(configuration: "Configuration") -> str:
+    """The models of `[enrich]`, with their prices; no request is sent to them."""
     from tasks.enrichment.models import hosted_completers, hosted_models
     from tasks.enrichment.prompts import load_enrichment_prompts
     from tasks.settings.enrichment import PRODUCTS
 
     assert configuration.enrich is not None
-    try:
-        hosted_models(configuration)
-        load_enrichment_prompts(configuration.base / "prompts", PRODUCTS)
-        completers = hosted_completers(configuration.enrich)
-    except PegboardError as error:
-        yield Check("LLM", "wrong", str(error))
-        return
+    hosted_models(configuration)
+    load_enrichment_prompts(configuration.base / "prompts", PRODUCTS)
+    completers = hosted_completers(configuration.enrich)
+    if missing := [
+        f"{completer.name}: set the environment variable {key} to its key."
+        for completer in completers
+        if (key := completer.missing_key())
+    ]:
+        raise PegboardError(" ".join(missing))
+    models: list[str] = []
     for completer in completers:
-        if missing := completer.missing_key():
-            yield Check(
-                "LLM",
-                "wrong",
-                f"{completer.name}: set the environment variable {missing} to its key.",
-            )
-            continue
         price = completer.price_per_token()
         cost = (
             f"{price[0] * 1e6:g} and {price[1] * 1e6:g} USD for a million tokens in and out"
             if price
             else "its price is unknown"
         )
-        yield Check("LLM", "good", f"{completer.name}; {cost}")
+        models.append(f"{completer.name}; {cost}")
+    return ". ".join(models)
 
 
-def _writable(board: Path) -> Check:
+def _writable(board: Path) -> str:
     folder = next(folder for folder in (board, *board.parents) if folder.exists())
     try:
         with tempfile.TemporaryFile(dir=folder):
-            return Check("board folder", "good", f"{board} can be written")
+            return f"{board} can be written"
     except OSError as error:
-        say = (
+        raise PegboardError(
             f"{folder} cannot be written: {error.strerror}. Change its permissions, or [board] uri."
-        )
-        return Check("board folder", "wrong", say)
+        ) from error
 
 
-def _store(uri: str) -> Check:
-    """Whether tables can be listed at an address, and a tiny file of the lake written, read and
-    deleted.
-    """
+def _store(uri: str) -> str:
+    """List the tables at an address; write, read and delete a tiny file of the lake."""
     from pegboard.store.database import connect, store_errors, table_names
     from tasks.lake.files import Lake
 
     probe, lake = f"probe-{uuid.uuid4().hex}.txt", Lake(uri)
-    try:
-        database = connect(uri)
-        with store_errors(uri):
-            tables = len(table_names(database))
-        lake.write_text(probe, "pegboard doctor")
-        lake.read_text(probe)
-        lake.delete(probe)
-    except PegboardError as error:
-        return Check("board store", "wrong", str(error))
-    return Check(
-        "board store",
-        "good",
-        f"{public_uri(uri)} can be read, written and deleted in; {tables} tables",
-    )
+    database = connect(uri)
+    with store_errors(uri):
+        tables = len(table_names(database))
+    lake.write_text(probe, "pegboard doctor")
+    lake.read_text(probe)
+    lake.delete(probe)
+    return f"{public_uri(uri)} can be read, written and deleted in; {tables} tables"

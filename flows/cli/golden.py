@@ -3,9 +3,8 @@
 import argparse
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from flows.cli.golden_generate import register_generate
 from flows.cli.options import add_config_option
 from pegboard.cli.output import (
     Subparsers,
@@ -14,13 +13,17 @@ from pegboard.cli.output import (
     add_options,
     default_board,
     plain,
+    print_error,
     print_json,
 )
+from pegboard.cli.tables import limited_lines, list_text, progress_lines
 from pegboard.errors import BoardNotFound, ConfigurationError
 
 if TYPE_CHECKING:
     from tasks.golden.checking import Checked, Coverage, Finding, OnBoard
+    from tasks.golden.generating import Generated
     from tasks.settings.configuration import Configuration
+    from tasks.settings.enrichment import EnrichSettings
 
 SHOWN = 10
 """Findings of a kind, and tools, that are printed; --json has all."""
@@ -47,12 +50,35 @@ Held-out queries are marked "origin": "examples". As long as [golden] or [gate] 
 builds leave them out of their tools' examples, so that the index does not contain the queries that
 evaluate it. Without the file, the examples are in the index again.
 
-The same seed picks the same examples, whatever comes or goes beside them. Examples that several
-tools have, or a tool nearly twice, are never picked.
+The same examples are picked again, whatever comes or goes beside them. Every tool keeps one, and
+examples that several tools have, or a tool nearly twice, are never picked.
 
 examples:
   pegboard golden hold-out -c pegboard.toml --out golden.jsonl
-  pegboard golden hold-out --share 0.1 --per-tool 3 --out golden.jsonl --add"""
+  pegboard golden hold-out --share 0.1 --out golden.jsonl --add"""
+GENERATED = (
+    "Generated queries are easier than what people ask: they are made from the descriptions that "
+    "they have to find. Use them to compare strategies and indexes, not to judge how good a board "
+    "is, and read some of them first."
+)
+GENERATE = f"""\
+Tools are sampled, and the LLM writes a request for each sample, in one of six forms: a question, a
+command, a few search words, ... Several tools of a sample are of one agent or near each other; the
+request needs each for a part of its own, or one after the other. Requests that name a tool, copy a
+description, repeat an example or another request, or are in the wrong language are left out and
+counted. Every reply is stored beside the file: a run that was killed, or one that asks for more
+queries, pays for nothing twice.
+
+Without --model, the model and its settings (price, server, context, language, limits, ...) are
+those of [enrich] in the configuration.
+
+{GENERATED}
+
+examples:
+  pegboard golden generate --board ./board --model openai/gpt-4o-mini --out generated.jsonl
+  pegboard golden generate -c pegboard.toml --budget-usd 0.50 --out generated.jsonl
+  pegboard golden generate --board ./board --model ollama/llama3.2 -n 50 \\
+      --tools-per-query 1,2,3 --out generated.jsonl --add"""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -68,7 +94,7 @@ def register(subparsers: Subparsers) -> None:
     commands = parser.add_subparsers(dest="golden_command", metavar="COMMAND", required=True)
     _register_check(commands)
     _register_hold_out(commands)
-    register_generate(commands)
+    _register_generate(commands)
 
 
 def _register_check(commands: Subparsers) -> None:
@@ -81,17 +107,7 @@ def _register_check(commands: Subparsers) -> None:
         description="Check a file of golden queries, by itself and on a board, and its coverage.",
     )
     check.add_argument("golden", help="JSON lines of queries with their relevant tools")
-    check.add_argument(
-        "--board",
-        metavar="URI",
-        help="check on this board (default: that of -c, else $PEGBOARD_BOARD, else that of "
-        "./pegboard.toml)",
-    )
-    check.add_argument(
-        "-c", "--config", metavar="FILE", help="check on the board of this pegboard.toml"
-    )
-    add_options(check, "--channel")
-    check.add_argument("--release", help="a release instead of a channel, by id or a prefix of it")
+    _add_board_options(check)
     check.add_argument(
         "--words-only",
         action="store_true",
@@ -99,6 +115,16 @@ def _register_check(commands: Subparsers) -> None:
     )
     check.add_argument("--strict", action="store_true", help="exit with 2 for warnings, too")
     add_json_option(check, "findings, usable, coverage, ...")
+
+
+def _add_board_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--board",
+        metavar="URI",
+        help="the board (default: that of -c, else $PEGBOARD_BOARD, else that of ./pegboard.toml)",
+    )
+    parser.add_argument("-c", "--config", metavar="FILE", help="a pegboard.toml, and its board")
+    add_options(parser, "--channel", "--release")
 
 
 def _register_hold_out(commands: Subparsers) -> None:
@@ -121,16 +147,38 @@ def _register_hold_out(commands: Subparsers) -> None:
     hold_out.add_argument(
         "--share", type=float, default=0.2, help="share of each tool's examples (default: 0.2)"
     )
-    hold_out.add_argument("--per-tool", type=int, metavar="N", help="the most of one tool")
-    hold_out.add_argument(
-        "--min-left",
-        type=int,
-        default=1,
-        metavar="N",
-        help="examples that every tool keeps (default: 1)",
-    )
-    hold_out.add_argument("--seed", type=int, default=0, help="seed of the choice (default: 0)")
     add_json_option(hold_out, "the figures")
+
+
+def _register_generate(commands: Subparsers) -> None:
+    parser = add_command(
+        commands,
+        "generate",
+        _generate,
+        GENERATE,
+        help="have an LLM write golden queries",
+        description="Have an LLM write requests for tools of a board, and keep those that can be "
+        "golden queries.",
+    )
+    add = parser.add_argument
+    _add_board_options(parser)
+    add(
+        "--model", metavar="NAME", help="a LiteLLM model, as openai/gpt-4o-mini (default: [enrich])"
+    )
+    add("--api-base", metavar="URL", help="address of its server, if not the provider's own")
+    add("--budget-usd", type=float, metavar="USD", help="the most that may be spent")
+    add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
+    add("--add", action="store_true", help="keep the queries of the file, and add to them")
+    add("-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)")
+    add(
+        "--tools-per-query",
+        default="1,2",
+        metavar="N,...",
+        help="numbers of tools, in turn (default: 1,2)",
+    )
+    add("--prompt", metavar="FILE", help="a prompt file instead of the built-in one")
+    add_options(parser, "--quiet")
+    add_json_option(parser, "file, queries, rejected requests, cost")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -138,7 +186,7 @@ def _check(options: argparse.Namespace) -> int:
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config) if options.config else None
-    uri: str | None = options.board or (configuration.uri if configuration else default_board())
+    uri = _board_uri(options)
     golden = configuration.golden if configuration else None
     limits = {"min_queries": golden.min_queries} if golden else {}
     checked = check_golden(
@@ -158,6 +206,15 @@ def _check(options: argparse.Namespace) -> int:
         for line in margins:
             print(plain(line))
     return ConfigurationError.exit_code if failed else 0
+
+
+def _board_uri(options: argparse.Namespace) -> str | None:
+    """The address of --board, else that of -c, else the default."""
+    from tasks.settings.configuration import load_configuration
+
+    if options.board or not options.config:
+        return options.board or default_board()
+    return load_configuration(options.config).uri
 
 
 def _margin_lines(
@@ -216,9 +273,6 @@ def _hold_out(options: argparse.Namespace) -> int:
     picked = pick_examples(
         tools_with_examples(configuration),
         options.share,
-        per_tool=options.per_tool,
-        min_left=options.min_left,
-        seed=options.seed,
         existing=existing,
     )
     write_queries(out, [*existing, *picked.queries])
@@ -270,17 +324,120 @@ def _print_findings(title: str, findings: "list[Finding]") -> None:
     if findings:
         print(f"\n{title}:")
     for kind in dict.fromkeys(finding.kind for finding in findings):
-        same = [finding for finding in findings if finding.kind == kind]
-        for finding in same[:SHOWN]:
-            print(f"  - {kind}: {plain(finding.message)}")
-        if len(same) > SHOWN:
-            print(f"  - {kind}: and {len(same) - SHOWN} more")
+        same = [plain(finding.message) for finding in findings if finding.kind == kind]
+        lines = [f"  - {kind}: {message}" for message in same]
+        for line in limited_lines(lines, SHOWN, f"  - {kind}: "):
+            print(line)
 
 
 def _print_coverage(coverage: "Coverage") -> None:
     parts = {"tools": coverage.tools, "agents": coverage.agents, "catalogs": coverage.catalogs}
     needed = ", ".join(f"{count} of {total} {name}" for name, (count, total) in parts.items())
     print(f"\ncoverage: {needed}")
-    if uncovered := coverage.uncovered:
-        more = f", and {len(uncovered) - SHOWN} more" if len(uncovered) > SHOWN else ""
-        print(f"uncovered: {plain(', '.join(uncovered[:SHOWN]))}{more}")
+    if coverage.uncovered:
+        print(f"uncovered: {plain(list_text(coverage.uncovered, SHOWN))}")
+
+
+def _generate(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.golden import write_queries
+    from pegboard.evaluation.searcher import Searcher
+    from pegboard.llm.prompts import read_prompt
+    from tasks.enrichment.models import models_of
+    from tasks.golden.generating import PROMPT_FORMAT, generate_queries, ledger_beside
+    from tasks.golden.reading import queries_to_extend
+
+    if options.queries < 1:
+        raise ConfigurationError(f"-n is {options.queries}; expected 1 or more.")
+    sizes = _sizes(options.tools_per_query)
+    out = Path(options.out)
+    existing = queries_to_extend(out, add=options.add)
+    prompt = read_prompt(Path(options.prompt), PROMPT_FORMAT) if options.prompt else None
+    settings = _model_settings(options)
+    if (uri := _board_uri(options)) is None:
+        raise ConfigurationError("No board is named. Give --board URI, or -c FILE.")
+    searcher = Searcher.open(uri, options.channel, options.release)
+    generated = generate_queries(
+        searcher.loaded,
+        settings,
+        models_of(settings, place="--budget-usd", price_option="in [enrich.price]"),
+        ledger_beside(out),
+        count=options.queries,
+        sizes=sizes,
+        prompt=prompt,
+        existing=existing,
+        advance=progress_lines("generated", options.queries, quiet=options.quiet),
+    )
+    if generated.queries:
+        write_queries(out, [*existing, *generated.queries])
+    if options.json:
+        print_json(_figures(out, generated, len(existing)))
+    else:
+        _print_generated(out, generated)
+    return _exit_code(options, generated)
+
+
+def _model_settings(options: argparse.Namespace) -> "EnrichSettings":
+    """The settings of --model, or else those of [enrich]."""
+    from tasks.golden.generating import model_settings
+    from tasks.settings.configuration import load_configuration
+
+    if options.model:
+        given = {"api_base": options.api_base, "budget_usd": options.budget_usd}
+        return model_settings(options.model, **given)
+    file = options.config or "pegboard.toml"
+    if not Path(file).exists() or (enrich := load_configuration(file).enrich) is None:
+        raise ConfigurationError("No model is named. Give --model NAME, or -c FILE with [enrich].")
+    budget = enrich.budget_usd if options.budget_usd is None else options.budget_usd
+    return enrich.model_copy(update={"budget_usd": budget})
+
+
+def _figures(out: Path, generated: "Generated", existing: int) -> dict[str, Any]:
+    return {
+        "written": str(out) if generated.queries else None,
+        "queries": len(generated.queries),
+        "existing": existing,
+        "rejected": generated.rejected,
+        "replies": generated.replies,
+        "reused": generated.reused,
+        "failed": generated.failed,
+        "cost_usd": None if generated.unpriced else round(generated.cost_usd, 6),
+        "stopped": str(generated.stopped) if generated.stopped else None,
+    }
+
+
+def _print_generated(out: Path, generated: "Generated") -> None:
+    cost = "unknown cost" if generated.unpriced else f"{generated.cost_usd:.4f} USD"
+    print(
+        f"{out}: {len(generated.queries)} queries; {generated.replies} replies, "
+        f"{generated.reused} reused from earlier runs, {cost}"
+    )
+    if generated.rejected:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in generated.rejected.items())
+        print(f"left out: {reasons}")
+
+
+def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
+    """Say why there are fewer queries than requested; return the exit code."""
+    count, stopped = len(generated.queries), generated.stopped
+    if not options.quiet and count:
+        print_error("pegboard golden", GENERATED)
+    if stopped is not None:
+        message = f"{str(stopped).rstrip('.')}. Replies are stored; run again with --add to go on."
+        print_error("pegboard golden", message)
+        return int(getattr(stopped, "exit_code", 1))
+    if count < options.queries:
+        calls = f" {generated.failed} calls failed." if generated.failed else ""
+        print_error(
+            "pegboard golden",
+            f"only {count} of {options.queries} queries were generated.{calls} The board has no "
+            "more tools to sample, or too many requests were left out: try another model or "
+            "--prompt.",
+        )
+    return 0
+
+
+def _sizes(text: str) -> list[int]:
+    words = [word.strip() for word in text.split(",")]
+    if not all(word.isdecimal() for word in words):
+        raise ConfigurationError(f"--tools-per-query is {text!r}; expected numbers, as in 1,2.")
+    return [int(word) for word in words]

@@ -1,24 +1,17 @@
-"""What the pipeline's commands share: options, quiet encoders, and the seconds since the start."""
+"""What the pipeline's commands share: options, and quiet encoders."""
 
 import argparse
 import gc
 import logging
 import os
-import time
 from collections.abc import Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pegboard.cli.output import add_options
 
 if TYPE_CHECKING:
     from tasks.settings.configuration import BoardSettings
-
-_LOADED = time.monotonic()
-
-
-def collect_garbage_rarely() -> None:
-    """Collect cyclic garbage rarely: imports and rows are objects that stay."""
-    gc.set_threshold(100_000, 50, 50)
 
 
 def add_config_option(parser: argparse.ArgumentParser, default: str | None = None) -> None:
@@ -45,6 +38,12 @@ def named_board(options: argparse.Namespace) -> "tuple[str, BoardSettings]":
     return uri or configuration.uri, configuration.board
 
 
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Add --quiet, --prefect and --no-prefect."""
+    add_options(parser, "--quiet")
+    add_prefect_option(parser)
+
+
 def add_prefect_option(parser: argparse.ArgumentParser) -> None:
     """Add --prefect and --no-prefect; the value is None where neither is given."""
     parser.add_argument(
@@ -57,6 +56,11 @@ def add_prefect_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def collect_garbage_rarely() -> None:
+    """Collect cyclic garbage rarely: imports and rows are objects that stay."""
+    gc.set_threshold(100_000, 50, 50)
+
+
 @contextmanager
 def quiet_encoders() -> Generator[None]:
     """Mute warnings of encoders: the command reports at its end how many texts were truncated."""
@@ -67,13 +71,3 @@ def quiet_encoders() -> Generator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-def process_seconds() -> float:
-    """Return the seconds since this process started; off Linux, since this module was loaded."""
-    try:
-        started = int(Path("/proc/self/stat").read_text("ascii").rpartition(")")[2].split()[19])
-        uptime = float(Path("/proc/uptime").read_text("ascii").split()[0])
-    except OSError:
-        return time.monotonic() - _LOADED
-    return uptime - started / os.sysconf("SC_CLK_TCK")

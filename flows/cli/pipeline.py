@@ -3,20 +3,19 @@
 """
 
 import argparse
+import time
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from flows.cli.costs import register_costs
+from flows.build import BuildOptions, build, failure_of, source_problems
+from flows.cli.llm import register_costs, register_prompts
 from flows.cli.options import (
     add_config_option,
-    add_prefect_option,
+    add_run_options,
     collect_garbage_rarely,
-    process_seconds,
     quiet_encoders,
 )
-from flows.cli.printing import run_lines
-from flows.cli.prompts import register_prompts
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
     BOARD_SOURCES,
@@ -24,7 +23,6 @@ from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
-    add_options,
     print_error,
     print_json,
 )
@@ -61,10 +59,8 @@ def register(subparsers: Subparsers) -> None:
         "unchanged tools, the texts to encode, and the calls, tokens and cost of the LLM, if one "
         "is configured. Nothing is published, and no LLM is called.",
     )
-    _add_run_options(plan)
-    plan.set_defaults(dry_run=True)
-
-    build = add_command(
+    _add_build_options(plan, dry_run=True)
+    build_parser = add_command(
         subparsers,
         "build",
         _build,
@@ -73,10 +69,7 @@ def register(subparsers: Subparsers) -> None:
         description="Index the catalogs of a pegboard.toml, and publish a release if anything "
         "changed.",
     )
-    _add_run_options(build)
-    build.add_argument(
-        "--dry-run", action="store_true", help="stop after the plan, as `pegboard plan` does"
-    )
+    _add_build_options(build_parser, dry_run=False)
     register_prompts(subparsers)
     register_costs(subparsers)
 
@@ -114,42 +107,26 @@ def _register_init(subparsers: Subparsers) -> None:
     add_json_option(init, "the paths")
 
 
-def _add_run_options(parser: argparse.ArgumentParser) -> None:
+def _add_build_options(parser: argparse.ArgumentParser, *, dry_run: bool) -> None:
+    """Add an option for each field of BuildOptions but `dry_run`, which the command decides."""
     add_config_option(parser, "pegboard.toml")
-    parser.add_argument(
-        "--catalog", default="all", metavar="NAME", help="list only this catalog (default: all)"
-    )
-    parser.add_argument(
-        "--allow-removal",
-        action="store_true",
-        help="accept that a source lists far fewer tools than before, or none",
-    )
+    parser.set_defaults(dry_run=dry_run)
+    for option in fields(BuildOptions):
+        flag, text = f"--{option.name.replace('_', '-')}", option.metadata["help"]
+        if option.type is str:
+            parser.add_argument(flag, default=option.default, metavar="NAME", help=text)
+        elif option.name != "dry_run":
+            parser.add_argument(flag, action="store_true", help=text)
     parser.add_argument(
         "--texts", action="store_true", help="print the old and new text of changed tools"
     )
-    parser.add_argument(
-        "--strict",
-        action="store_true",
-        help="exit with 3 if any source failed, with 4 if the report or a prune failed after "
-        "publishing, with 7 if the LLM left something unwritten",
-    )
-    parser.add_argument(
-        "--refresh-neighbours",
-        action="store_true",
-        help="rewrite every description whose nearest neighbours changed, however distant",
-    )
-    parser.add_argument(
-        "--retry-rejected",
-        action="store_true",
-        help="ask the LLM again where an earlier run rejected its reply",
-    )
-    add_prefect_option(parser)
-    add_options(parser, "--quiet")
+    add_run_options(parser)
     add_json_option(parser, "the run")
 
 
 def _init(options: argparse.Namespace) -> int:
-    text = Path(__file__).parents[1].joinpath("pegboard.example.toml").read_text("utf-8")
+    examples = Path(__file__).parents[1]
+    text = (examples / "pegboard.example.toml").read_text("utf-8")
     if options.stdout:
         print(text, end="")
         return 0
@@ -158,22 +135,21 @@ def _init(options: argparse.Namespace) -> int:
         raise ConfigurationError(
             f"{path} exists already. Give another path, or --force to replace it."
         )
-    tools = path.with_name("functions.json")  # what the example lists
-    written = [path] if tools.exists() else [path, tools]
+    files = {path: text}
+    if not (tools := path.with_name("functions.json")).exists():  # what the example lists
+        files[tools] = (examples / "functions.example.json").read_text("utf-8")
     try:
-        path.write_text(text, "utf-8")
-        if tools in written:
-            example = Path(__file__).parents[1] / "functions.example.json"
-            tools.write_text(example.read_text("utf-8"), "utf-8")
+        for file, content in files.items():
+            file.write_text(content, "utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"{path} cannot be written: {error.strerror}. Choose another folder."
         ) from error
     if options.json:
-        print_json({"written": [str(file) for file in written]})
+        print_json({"written": [str(file) for file in files]})
         return 0
-    names = " and ".join(map(str, written))
     config = "" if options.path == "pegboard.toml" else f" -c {path}"
+    names = " and ".join(map(str, files))
     print(f"Wrote {names}. Try `pegboard plan{config}` and `pegboard build{config}`; then name")
     print(f"your own sources in {path}.")
     return 0
@@ -181,20 +157,17 @@ def _init(options: argparse.Namespace) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
+    from flows.cli.printing import run_lines
+    from tasks import progress
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config)
     configuration.catalogs_named(options.catalog)
-    from flows.build import BuildOptions, build, failure_of
-    from tasks import progress
-
-    names = [field.name for field in fields(BuildOptions)]
-    build_options = BuildOptions(**{name: getattr(options, name) for name in names})
-    prefect = use_prefect(options.prefect)
-    loaded = process_seconds()
+    values = {option.name: getattr(options, option.name) for option in fields(BuildOptions)}
+    prefect, start = use_prefect(options.prefect), time.monotonic()
     with quiet_encoders(), progress.showing(not options.quiet):
-        outcome = build(configuration, build_options, prefect=prefect)
-    outcome["seconds"] = _all_phases(outcome["seconds"], loaded, process_seconds(), prefect=prefect)
+        outcome = build(configuration, BuildOptions(**values), prefect=prefect)
+    outcome["seconds"]["total"] = round(time.monotonic() - start, 3)
     if options.json:
         print_json(outcome)
     else:
@@ -207,7 +180,6 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _problems(outcome: dict[str, Any]) -> list[str]:
-    from flows.build import source_problems
     from tasks.safety.capture import warnings_of
 
     problems = [*source_problems(outcome), *outcome["problems"], *outcome["advice"]]
@@ -226,13 +198,3 @@ def _problems(outcome: dict[str, Any]) -> list[str]:
             f"'{outcome['plan']['channel']}' {stays}."
         )
     return problems
-
-
-def _all_phases(
-    phases: dict[str, float], loaded: float, total: float, *, prefect: bool
-) -> dict[str, float]:
-    """All phases: `load` is our own imports; `prefect` is Prefect's import, its server's start, and
-    its work in the flow.
-    """
-    around = {"prefect": round(total - loaded - sum(phases.values()), 3)} if prefect else {}
-    return {"load": round(loaded, 3), **around, **phases, "total": round(total, 3)}

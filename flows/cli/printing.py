@@ -14,7 +14,7 @@ MAX_TEXT = 1_000
 
 
 def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
-    """Return the outcome of a build or a plan (see `RunSummary.end`) as lines.
+    """Return the outcome of a build or a plan (see `flows.reindex.reindex`) as lines.
 
     Args:
         texts: add the old and new text of changed tools.

@@ -7,22 +7,21 @@ from typing import TYPE_CHECKING
 
 from flows.cli.options import add_config_option, named_board
 from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
-from pegboard.cli.tables import table_lines
-from pegboard.errors import ConfigurationError
+from pegboard.cli.tables import print_table
 
 if TYPE_CHECKING:
     from tasks.prune import PruneResult
     from tasks.settings.configuration import KeepSettings
 
 EPILOG = """\
-Kept are the releases of channels and those that a rollback would restore, the newest N, and all
-younger than D days. The others are marked, and removed by the first prune after the grace period.
-Vectors and LLM replies are never removed.
+[board.keep] of the configuration says what is kept, by default the newest 30 releases and all
+younger than 30 days; the releases of channels, and those that a rollback would restore, always are.
+The others are marked, and removed by the first prune after a grace period of 24 hours. Vectors and
+LLM replies are never removed.
 
 examples:
   pegboard releases prune --dry-run              what would go, by [board.keep] of pegboard.toml
-  pegboard releases prune --board ./board --keep 7 --days 7"""
-OPTIONS = {"releases": "--keep", "days": "--days", "grace_hours": "--grace-hours"}
+  pegboard releases prune --board s3://acme/pegboard"""
 
 
 def register(actions: Subparsers) -> None:
@@ -43,52 +42,22 @@ def register(actions: Subparsers) -> None:
         metavar="URI",
         help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
     )
-    prune.add_argument(
-        "--keep", type=int, metavar="N", help="keep the newest N releases (default: 30)"
-    )
-    prune.add_argument(
-        "--days", type=float, metavar="D", help="keep releases younger than D days (default: 30)"
-    )
-    prune.add_argument(
-        "--grace-hours",
-        type=float,
-        metavar="H",
-        help="hours from the mark to the removal (default: 24)",
-    )
     prune.add_argument("--dry-run", action="store_true", help="only show what would go")
     add_json_option(prune, "what was removed")
 
 
 def _prune(options: argparse.Namespace) -> int:
-    uri, keep = _board_and_keep(options)
+    uri, board = named_board(options)
     from tasks.prune import prune_board
+    from tasks.settings.configuration import KeepSettings
 
+    keep = board.keep or KeepSettings()
     result = prune_board(uri, keep, dry_run=options.dry_run)
     if options.json:
         print_json(result.to_dict())
     else:
         _print(result, keep)
     return 0
-
-
-def _board_and_keep(options: argparse.Namespace) -> "tuple[str, KeepSettings]":
-    """The board and what is kept: options override the configuration, which overrides defaults."""
-    from pydantic import ValidationError
-
-    from tasks.settings.configuration import KeepSettings
-
-    uri, board = named_board(options)
-    keep = board.keep or KeepSettings()
-    given = {"releases": options.keep, "days": options.days, "grace_hours": options.grace_hours}
-    values = keep.model_dump() | {name: value for name, value in given.items() if value is not None}
-    try:
-        return uri, KeepSettings(**values)
-    except ValidationError as error:
-        problems = [
-            f"{OPTIONS[str(problem['loc'][0])]} is {problem['input']}: {problem['msg'].lower()}"
-            for problem in error.errors()
-        ]
-        raise ConfigurationError(f"{'; '.join(problems)}. Give another number.") from error
 
 
 def _print(result: "PruneResult", keep: "KeepSettings") -> None:
@@ -110,8 +79,7 @@ def _print(result: "PruneResult", keep: "KeepSettings") -> None:
         (name, str(removal.count), str(removal.bytes), what if removal.count else "")
         for name, (removal, what) in removals.items()
     ]
-    for line in table_lines(["", "COUNT", "BYTES", "WHICH"], rows):
-        print(line)
+    print_table(["", "COUNT", "BYTES", "WHICH"], rows)
     removed = "At least {} bytes would be removed." if result.dry_run else "{} bytes were removed."
     print(removed.format(result.bytes))
     if result.marked:

@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from flows.cli.options import (
     add_config_option,
-    add_prefect_option,
+    add_run_options,
     collect_garbage_rarely,
     quiet_encoders,
 )
@@ -14,7 +14,6 @@ from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
-    add_options,
     plain,
     print_error,
     print_json,
@@ -26,12 +25,12 @@ EPILOG = """\
 Every index of the configuration is measured with every strategy, at every k, in
 nested samples of the catalog. The board for it is built in the output folder, on
 a channel of its own; no other channel moves. A sweep that was killed continues
-where it stopped. The table [sweep] of the configuration takes the same options by
-their long names, with golden, strategies, tools, indexes and measures for
---golden, --strategy, --tools, --index and --measure.
+where it stopped. The table [sweep] of the configuration has defaults for these
+options, and more: measures, the samples' seed, the margin, and the model for
+strategies that use an LLM.
 
 The best index, strategy and k are those of the whole catalog by the first
-measure. The cheapest that is shown to be no worse by more than --margin is
+measure. The cheapest that is shown to be no worse by more than margin (0.02) is
 recommended; where too few queries show it, the best is, and the output says how
 many would decide. Milliseconds are of this machine, one request at a time;
 prompt tokens are an estimate.
@@ -53,11 +52,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "SIZES",
         "help": "sizes of samples of the catalog (default: 100,500,1000,..., all)",
     },
-    "--measure": {
-        "action": "append",
-        "metavar": "NAME",
-        "help": "such as Recall, Complete, nDCG; the first decides (default: Recall, Complete)",
-    },
     "--index": {
         "action": "append",
         "metavar": "NAME",
@@ -73,12 +67,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "limit on the 95th percentile of milliseconds per request",
     },
-    "--margin": {
-        "type": float,
-        "metavar": "X",
-        "help": "how much worse than the best a cheaper choice may be (default: 0.02)",
-    },
-    "--seed": {"type": int, "metavar": "N", "help": "of the samples (default: 0)"},
     "--board": {
         "metavar": "URI",
         "help": "build the board there; with --release, the board to measure",
@@ -91,8 +79,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "DIR",
         "help": "folder for results (default: sweep, beside the configuration)",
     },
-    "--llm": {"metavar": "MODEL", "help": "a LiteLLM model for strategies that use an LLM"},
-    "--llm-api-base": {"metavar": "URL", "help": "where that model is served"},
 }
 
 
@@ -115,8 +101,7 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="write the recommended index and strategy into the configuration",
     )
-    add_prefect_option(parser)
-    add_options(parser, "--quiet")
+    add_run_options(parser)
     add_json_option(parser, "the summary")
 
 
@@ -157,7 +142,7 @@ def _run(options: argparse.Namespace, *, prefect: bool) -> dict[str, Any]:
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The flow's parameters; None for options that are not given."""
-    plural = {"strategy": "strategies", "measure": "measures", "index": "indexes"}
+    plural = {"strategy": "strategies", "index": "indexes"}
     names = [option.lstrip("-").replace("-", "_") for option in OPTIONS]
     values = {plural.get(name, name): getattr(options, name) for name in names}
     return values | {"tools": None if options.tools is None else [options.tools]}

@@ -1,9 +1,11 @@
 """The Prefect flows, which prefect.yaml deploys: the runs of `flows/`, their steps as tasks."""
 
+import inspect
 import logging
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import fields
 from functools import partial
 from typing import Any, cast
 
@@ -52,16 +54,29 @@ for _name in PREFECT_LOGGERS:
     logging.getLogger(_name).addFilter(_without_traceback)
 
 
+def _with_build_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Declare the fields of BuildOptions as parameters in place of **options: Prefect validates
+    what a deployment passes, and shows each with its default.
+    """
+    signature = inspect.signature(function)
+    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    added = [
+        inspect.Parameter(
+            option.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=option.default,
+            annotation=option.type,
+        )
+        for option in fields(BuildOptions)
+    ]
+    vars(function)["__signature__"] = signature.replace(parameters=[*own, *added])
+    return function
+
+
 @flow(name="reindex", flow_run_name="reindex {catalog} of {config}", task_runner=THREADS)
+@_with_build_options
 def reindex(
-    config: str = "pegboard.toml",
-    catalog: str = "all",
-    allow_removal: bool = False,
-    dry_run: bool = False,
-    refresh_neighbours: bool = False,
-    retry_rejected: bool = False,
-    strict: bool = False,
-    run: dict[str, Any] | None = None,
+    config: str = "pegboard.toml", run: dict[str, Any] | None = None, **options: Any
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
@@ -75,20 +90,17 @@ def reindex(
     Args:
         config: the configuration's path; secrets are read from the environment where they are used,
             never passed.
-        catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected, strict: see
-            `flows.build.BuildOptions`.
         run: a table `[run]` in place of the configuration's, such as `{"engine": "processes"}`.
+        options: the fields of `flows.build.BuildOptions`, each a parameter.
     """
+    build_options = BuildOptions(**options)
     with _logged():
         configuration = load_configuration(config, run)
-        options = BuildOptions(
-            catalog, allow_removal, dry_run, refresh_neighbours, retry_rejected, strict
-        )
-        with nullcontext() if dry_run else _only_build(configuration.uri):
-            outcome = run_reindex(configuration, options, PrefectRunner(configuration.uri))
+        with nullcontext() if build_options.dry_run else _only_build(configuration.uri):
+            outcome = run_reindex(configuration, build_options, PrefectRunner(configuration.uri))
         for line in run_lines(outcome):
             logger.info(line)
-    return _state(outcome, failure_of(outcome, strict=strict))
+    return _state(outcome, failure_of(outcome, strict=build_options.strict))
 
 
 @flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)

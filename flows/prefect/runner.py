@@ -13,7 +13,7 @@ import inspect
 import logging
 import re
 from collections.abc import Callable, Sequence
-from functools import partial, wraps
+from functools import cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
@@ -28,63 +28,36 @@ from prefect.states import Completed, Failed
 from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
 from prefect.utilities.annotations import quote
 
-from flows.engines import Engine
-from flows.runner import Artifact, run_elsewhere
+from flows.runner import Artifact
 from pegboard.canonical import digest
 from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
 from tasks.compose import compose_agents, compose_index
-from tasks.edges import compose_edges
 from tasks.embed import embed_shard
-from tasks.enrich import enrich_tools, estimate_tools
-from tasks.filter import filter_enrichments
-from tasks.gate.decision import gate_release
-from tasks.plan import compare_with_source, make_plan
-from tasks.prune import prune_board
+from tasks.plan import compare_with_source
 from tasks.publish import publish_release
-from tasks.release_spec import compose_records, make_release_spec
-from tasks.report.storage import report_release
-from tasks.revise import revise_snapshots
-from tasks.safety.capture import find_suspicious
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import take_snapshot
-from tasks.stage import stage_tables
 from tasks.sweep.cells import measure_cell
-from tasks.sweep.design import design
-from tasks.sweep.report import report_sweep
 
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_SLUG = 40
 """Characters of the board's address in the key of an artifact."""
 logger = logging.getLogger(__name__)
-# step: (name of the task, name of its runs, filled in from the arguments of the step)
-STEPS: dict[Callable[..., Any], tuple[str, str]] = {
-    take_snapshot: ("snapshot", "snapshot {catalog}"),
-    revise_snapshots: ("revise", "revise"),
-    make_plan: ("plan", "plan {channel}"),
-    estimate_tools: ("estimate", "estimate the cost of the LLM"),
-    enrich_tools: ("enrich", "enrich with an LLM"),
-    filter_enrichments: ("filter", "filter"),
-    compose_index: ("compose", "compose {settings.name}"),
-    compose_agents: ("compose agents", "compose agents of {settings.name}"),
-    compose_edges: ("edges", "edges"),
-    compose_records: ("records", "records"),
-    make_release_spec: ("release", "release"),
-    embed_shard: ("embed", "embed {shard.table} {shard.number}"),
-    stage_tables: ("stage", "stage {spec.release}"),
-    find_suspicious: ("suspicious tools", "look for suspicious tools"),
-    gate_release: ("gate", "gate {spec.release}"),
-    publish_release: ("publish", "publish {spec.release}"),
-    prune_board: ("prune", "prune"),
-    report_release: ("report", "report {release}"),
-    compare_with_source: ("compare", "compare {catalog}"),
-    design: ("lay out", "lay out the sweep"),
-    measure_cell: ("measure", "measure {cell.name}"),
-    report_sweep: ("report sweep", "report the sweep"),
+RUN_NAMES: dict[Callable[..., Any], str] = {
+    take_snapshot: "snapshot {catalog}",
+    compare_with_source: "compare {catalog}",
+    compose_index: "compose {settings.name}",
+    compose_agents: "compose agents of {settings.name}",
+    embed_shard: "embed {shard.table} {shard.number}",
+    measure_cell: "measure {cell.name}",
 }
+"""Names of the task runs of steps that a run calls several times, filled in from their arguments;
+the others are named after their function.
+"""
 
 
 class FailedStep(PegboardError):
@@ -116,22 +89,16 @@ def _failed(name: str, message: str, result: Any) -> State[Any]:
 
 
 def _options(step: Callable[..., Any]) -> dict[str, Any]:
-    name, run_name = STEPS[step]
+    name = step.__name__.replace("_", " ")
+    run_name = RUN_NAMES.get(step, name)
     return {"name": name, "task_run_name": run_name, "cache_policy": NO_CACHE, "retries": 0}
 
 
-_TASKS: dict[Callable[..., Any], Task[..., Any]] = {
-    step: task(
-        report_source(step) if step in (take_snapshot, compare_with_source) else step,
-        **_options(step),
-    )
-    for step in STEPS
-}
-
-
+@cache
 def task_of(step: Callable[..., Any]) -> Task[..., Any]:
-    """Return the Prefect task of a step. Raises KeyError for a function that is none."""
-    return _TASKS[step]
+    """Return the Prefect task of a step."""
+    function = report_source(step) if step in (take_snapshot, compare_with_source) else step
+    return task(function, **_options(step))
 
 
 def _facts(release: Release) -> dict[str, Any]:
@@ -172,31 +139,12 @@ class PrefectRunner:
         return _result(state)
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        return self._submit_each(calls, at_once, [self._task(call) for call in calls])
-
-    def spread(
-        self, calls: Sequence[partial[T]], engine: Engine, ended: Callable[[int], None]
-    ) -> list[T]:
-        """Make calls on an engine's workers; see `Runner.spread`.
-
-        Their task runs wait for them in threads of the flow run. So workers need no Prefect, no
-        access to its server, and none of its keys.
-        """
-        tasks = [
-            _task_elsewhere(engine, call.func, partial(ended, position))
-            for position, call in enumerate(calls)
-        ]
-        return self._submit_each(calls, engine.workers, tasks)
-
-    def _submit_each(
-        self, calls: Sequence[partial[T]], at_once: int, tasks: Sequence[Task[..., Any]]
-    ) -> list[T]:
         results: list[T] = []
         waiting: list[PrefectFuture[T]] = []
-        for call, step in zip(calls, tasks, strict=True):
+        for call in calls:
             if len(waiting) == at_once:
                 results.append(_result(waiting.pop(0)))
-            future = step.submit(
+            future = self._task(call).submit(
                 *_quoted(call.args), **_quoted_named(call.keywords), wait_for=self._before
             )
             waiting.append(future)
@@ -252,18 +200,6 @@ class PrefectRunner:
             create_table_artifact(artifact.rows, key=key, description=artifact.description)
         else:
             create_markdown_artifact(artifact.markdown, key=key, description=artifact.description)
-
-
-def _task_elsewhere(
-    engine: Engine, step: Callable[..., Any], ended: Callable[[], None]
-) -> Task[..., Any]:
-    """The task of a step that an engine runs."""
-
-    @wraps(step)
-    def elsewhere(*args: Any, **kwargs: Any) -> Any:
-        return run_elsewhere(engine, partial(step, *args, **kwargs), ended)
-
-    return task(elsewhere, **_options(step))
 
 
 def _edge(task_run: UUID | None) -> State[Any]:

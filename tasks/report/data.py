@@ -48,7 +48,7 @@ def report_data(
 
     Args:
         release: its id, or the beginning of one.
-        outcome: what `RunSummary.end` returned of the run that made it.
+        outcome: the outcome of the run that made it.
         earlier: the JSON of an earlier report on the release, for what only its run knew.
         keep: store in the lake what the next report goes on from.
 

@@ -20,7 +20,7 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
     """Return what a report shows of a run; None without one, or if it made another release.
 
     Args:
-        outcome: what `RunSummary.end` returned.
+        outcome: the outcome of a run, see `flows.reindex`.
     """
     if not outcome or outcome.get("release") != release.id:
         return None

@@ -70,7 +70,7 @@ def report_release(
     """Write the report of a published release; a failure is returned in `problem`.
 
     Args:
-        outcome: what `RunSummary.end` returned of the run that made it.
+        outcome: the outcome of the run that made it.
     """
     try:
         return make_report(configuration.uri, release, outcome)[0]
@@ -93,7 +93,7 @@ def make_report(
 
     Args:
         uri: the board.
-        outcome: what `RunSummary.end` returned of the run that made the release; without it, what
+        outcome: the outcome of the run that made the release; without it, what
             an earlier report has of that run.
         store: write it into the board, replacing an earlier one.
 

@@ -280,7 +280,7 @@ def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_
     for run in (published, unchanged, strict):
         tasks = eventually(
             lambda run=run: {task["name"]: task for task in prefect.task_runs(run)},
-            lambda tasks: {"revise", "snapshot acme", "snapshot dead"} <= tasks.keys(),
+            lambda tasks: {"revise snapshots", "snapshot acme", "snapshot dead"} <= tasks.keys(),
         )
         failed = tasks["snapshot dead"]
         assert (failed["state_type"], failed["state_name"]) == ("FAILED", "SourceFailed")
@@ -313,7 +313,9 @@ def test_a_release_is_an_asset_made_of_its_sources_and_an_event_and_its_graph_ha
 
     graph = prefect.get(f"/flow_runs/{run}/graph-v2")
     nodes = {node["label"]: node for _, node in graph["nodes"]}
-    assert {row["id"] for row in nodes["revise"]["parents"]} == {nodes["snapshot acme"]["id"]}
+    assert {row["id"] for row in nodes["revise snapshots"]["parents"]} == {
+        nodes["snapshot acme"]["id"]
+    }
     lone = [label for label, node in nodes.items() if not node["parents"]]
     assert lone == ["snapshot acme"]
 

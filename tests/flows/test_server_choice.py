@@ -130,4 +130,3 @@ def test_a_command_whose_server_does_not_answer_publishes_only_with_no_prefect(w
     code = main([*arguments, "--no-prefect"])
     outcome = json.loads(capsys.readouterr().out)
     assert (code, outcome["outcome"]) == (0, "published")
-    assert "prefect" not in outcome["seconds"]

@@ -266,11 +266,16 @@ def test_the_command_generates_queries_and_pays_once(
     llm = scripted_llm()
     monkeypatch.setenv("STUB_KEY", "none")
     out = tmp_path / "golden.jsonl"
+    config = tmp_path / "pegboard.toml"
+    config.write_text(
+        f'[board]\nuri = "{office}"\n[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
+        f'[enrich]\nmodel = "hosted_vllm/stub"\napi_base = "{llm.url}"\napi_key_env = "STUB_KEY"\n'
+        "price = { input = 1, output = 2 }\n"
+    )
     command = [
-        "golden", "generate", "--board", office, "--model", "hosted_vllm/stub",
-        "--api-base", llm.url, "--api-key-env", "STUB_KEY", "--out", str(out), "-n", "8",
-        "--price", "1,2", "--budget-usd", "1",
-    ]  # fmt: skip
+        *("golden", "generate", "-c", str(config), "--budget-usd", "1"),
+        *("--out", str(out), "-n", "8"),
+    ]
 
     assert main([*command, "--json"]) == 0
     output = capsys.readouterr()
@@ -292,8 +297,7 @@ def test_the_command_generates_queries_and_pays_once(
         (["-n", "0"], "-n is 0"),
         (["--tools-per-query", "one"], "--tools-per-query is 'one'"),
         (["--tools-per-query", "7"], "expected numbers from 1 to 5"),
-        (["--price", "cheap"], "--price is 'cheap'"),
-        (["--language", "English"], "--language: "),
+        (["--budget-usd", "-1"], "--budget-usd: "),
         (["--budget-usd", "1"], "the price of hosted_vllm/stub is unknown"),
         (["--prompt", "none.md"], "none.md: cannot be read"),
     ],

@@ -65,7 +65,7 @@ OUTCOME = {
     "filter": None,
     "seconds": {"snapshot": 0.4, "embed": 1.25, "gate": 2.5, "total": 1234.56},
 }
-"""What `RunSummary.end` returns, without the release."""
+"""The outcome of a run, without the release."""
 
 
 @dataclass(frozen=True)

@@ -1,18 +1,19 @@
-"""`pegboard prompts`: the prompts of enrichment and of strategies, and how to change one."""
+"""`pegboard prompts` and `pegboard costs`: what an LLM is asked with, and what it cost so far."""
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from flows.cli.options import add_config_option
 from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
+from pegboard.cli.tables import count_text, print_table
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pegboard.llm.prompts import PromptFormat
 
-EPILOG = """\
+PROMPTS_EPILOG = """\
 A file NAME.md in the folder prompts/ beside pegboard.toml replaces the built-in prompt. Change its
 version with its wording. The replies of an enrichment prompt are then asked for anew, and `pegboard
 plan` estimates the cost. Prompts of strategies are published with the next release, for all its
@@ -21,15 +22,17 @@ readers.
 examples:
   pegboard prompts                     list the prompts in use, with their versions
   pegboard prompts --write questions   copy a built-in prompt to prompts/questions.md"""
+COST_GROUPS = {"models": "answered_by", "products": "product", "runs": "run"}
+COST_HEADER = ("first reply", "replies", "accepted", "prompt tokens", "reply tokens", "USD")
 
 
 def register_prompts(subparsers: Subparsers) -> None:
-    """Add the command."""
+    """Add `pegboard prompts`."""
     prompts = add_command(
         subparsers,
         "prompts",
         _prompts,
-        EPILOG,
+        PROMPTS_EPILOG,
         help="list the LLM prompts, or copy one to change it",
         description="List the prompts of enrichment and of strategies, or copy one beside the "
         "configuration to change it.",
@@ -43,6 +46,20 @@ def register_prompts(subparsers: Subparsers) -> None:
         help="copy this built-in prompt; may be repeated",
     )
     add_json_option(prompts, "the list")
+
+
+def register_costs(subparsers: Subparsers) -> None:
+    """Add `pegboard costs`."""
+    costs = add_command(
+        subparsers,
+        "costs",
+        _costs,
+        help="show what the LLM cost so far",
+        description="Show the replies, tokens and USD that enrichment has used on this board, by "
+        "model, product and run, from the ledger of its lake. A run under way is included.",
+    )
+    add_config_option(costs, "pegboard.toml")
+    add_json_option(costs, "the sums")
 
 
 def _prompts(options: argparse.Namespace) -> int:
@@ -60,8 +77,8 @@ def _prompts(options: argparse.Namespace) -> int:
     if options.json:
         print_json({"prompts": rows})
         return 0
-    for row in rows:
-        print(f"{row['use']:<10} {row['name']:<18} version {row['version']:<6} {row['file']}")
+    columns = ("use", "name", "version", "file")
+    print_table(columns, [[row[column] for column in columns] for row in rows])
     return 0
 
 
@@ -87,3 +104,34 @@ def _write_prompts(folder: Path, names: list[str]) -> None:
     for name in names:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.md").write_bytes(built_in[name].read_bytes())
+
+
+def _costs(options: argparse.Namespace) -> int:
+    from tasks.enrichment.ledger import cost_sums, paid_replies
+    from tasks.lake.files import Lake
+    from tasks.settings.configuration import load_configuration
+
+    uri = load_configuration(options.config).uri
+    replies = paid_replies(Lake(uri))
+    groups = {name: cost_sums(replies, column) for name, column in COST_GROUPS.items()}
+    total = cost_sums(replies)[0]
+    if options.json:
+        print_json({"board": uri, "total": total, **groups})
+        return 0
+    if not total["replies"]:
+        print(f"No LLM reply was paid for on {uri}.")
+        return 0
+    for name, column in COST_GROUPS.items():
+        rows = [_cost_row(str(sums[column])[:32], sums) for sums in groups[name]]
+        print_table([name, *COST_HEADER], rows)
+        print()
+    print_table(["all", *COST_HEADER], [_cost_row("", total)])
+    return 0
+
+
+def _cost_row(name: str, sums: dict[str, Any]) -> list[str]:
+    usd = f"{sums['cost_usd']:.4f}"
+    if sums["unpriced"]:
+        usd += f" and {count_text(sums['unpriced'], 'reply', 'replies')} of unknown price"
+    counts = ("replies", "accepted", "prompt_tokens", "completion_tokens")
+    return [name, sums["first"][:16].replace("T", " "), *(f"{sums[key]:,}" for key in counts), usd]
