@@ -160,7 +160,7 @@ def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(work
     finally:
         end_child(build)
 
-    assert (build.returncode, out) == (130, "")
+    assert (build.returncode, out) == (130, ""), err
     assert err == "pegboard build: interrupted. Finished work is kept; run it again to continue.\n"
     deadline = time.monotonic() + GUARD  # a process that was killed may take a moment to go
     while marked_processes(workshop.folder) and time.monotonic() < deadline:
