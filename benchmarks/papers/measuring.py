@@ -11,8 +11,7 @@ from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
 from benchmarks.strata import mean_difference, mean_interval
 from pegboard.cli.tables import count_text, list_text
-from pegboard.evaluation.comparison import Evaluation, difference_rows
-from pegboard.evaluation.experiment import evaluate
+from pegboard.evaluation.comparison import Evaluation, difference_rows, evaluate
 from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.overhead import Overhead

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
-from pegboard.evaluation.comparison import Evaluation
-from pegboard.evaluation.experiment import evaluate, search_depth
+from pegboard.evaluation.comparison import Evaluation, search_depth
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
@@ -132,14 +131,10 @@ class _Measurer:
             PegboardError: it cannot be searched, and no earlier results are kept.
         """
         release_system = ReleaseSystem(self.searcher(release), system.strategy, system.index)
-        evaluation = evaluate(
-            release_system,
-            queries,
-            self._measures,
-            depth=self._depth,
-            store=self._results,
-            advance=lambda count: progress.advance("gate", count),
+        results = self._results.search(
+            release_system, queries, self._depth, lambda count: progress.advance("gate", count)
         )
+        evaluation = Evaluation.of(release_system, results, self._measures)
         return MeasuredSystem(system, evaluation, self._results.path(release_system, queries))
 
 

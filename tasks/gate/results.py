@@ -12,16 +12,16 @@ from importlib.metadata import version
 from typing import Any
 
 from pegboard.canonical import digest
-from pegboard.errors import StoreError
+from pegboard.errors import PegboardError, StoreError
 from pegboard.evaluation.golden import GoldenQuery, Needed
-from pegboard.evaluation.systems import QueryResult, RetrievedTool, System
+from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
 from tasks.lake.files import DamagedFile, Lake
 
 FOLDER = "gates/answers"
 
 
 class LakeResults:
-    """A `ResultStore` in the lake."""
+    """Results in the lake, by system, queries and depth."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -30,6 +30,28 @@ class LakeResults:
         """Return the path in the lake of the pointer to the newest results."""
         key = digest(*system.key, [query.to_dict() for query in queries])
         return f"{FOLDER}/{key}.json"
+
+    def search(
+        self, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
+    ) -> Sequence[QueryResult]:
+        """Return the stored results, or search and store them.
+
+        Results of another version of the library serve where the search fails, because an encoder
+        is gone or a model cannot be reached; without any, its error is raised.
+        """
+        results = self.load(system, queries, depth)
+        if results is None:
+            try:
+                results = system.search(queries, depth, advance)
+            except PegboardError:
+                results = self.load(system, queries, depth, stale=True)
+                if results is None:
+                    raise
+            else:
+                self.save(system, queries, depth, results)
+                return results
+        advance(len(queries))
+        return results
 
     def load(
         self, system: System, queries: Sequence[GoldenQuery], depth: int, *, stale: bool = False

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
-from pegboard.evaluation.comparison import Evaluation
-from pegboard.evaluation.experiment import evaluate
+from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.overhead import check_fallbacks, latency
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
 from pegboard.evaluation.systems import ReleaseSystem

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
-from pegboard.evaluation.experiment import evaluate
+from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 

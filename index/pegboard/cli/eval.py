@@ -121,8 +121,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _eval(options: argparse.Namespace) -> int:
-    from pegboard.evaluation.comparison import comparison
-    from pegboard.evaluation.experiment import evaluate
+    from pegboard.evaluation.comparison import comparison, evaluate
     from pegboard.evaluation.measures import measures_of
     from pegboard.evaluation.overhead import latency
 

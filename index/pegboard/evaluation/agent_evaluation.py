@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
-from pegboard.evaluation.comparison import Evaluation
+from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.expected import Chosen, ExpectedAccuracy, ExpectedRow
-from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure

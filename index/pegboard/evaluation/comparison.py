@@ -1,20 +1,36 @@
-"""Evaluations: one as rows with intervals, several beside each other, with their differences."""
+"""The experiment: a system answers golden queries, and measures are computed of what it retrieved.
+
+`evaluate(system, queries, measures)` is the one loop under `pegboard eval`, the gate, sweeps, the
+stress test, the agent evaluation and the papers' benchmarks. Evaluations of the same queries are
+compared query by query.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import Difference, Interval, compare, holm, interval
-from pegboard.evaluation.measures import Measure, parse_measure, per_query
+from pegboard.evaluation.measures import (
+    STANDARD,
+    Measure,
+    measures_of,
+    parse_measure,
+    per_query,
+)
 from pegboard.evaluation.overhead import Overhead
-from pegboard.evaluation.systems import QueryResult, System
+from pegboard.evaluation.systems import Advance, QueryResult, System
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
 GroupBy = Literal["kind", "catalog"]
+MIN_DEPTH = 10
+"""Minimum tools retrieved; more if a measure needs them."""
+UNBOUNDED_DEPTH = 100
+"""Tools retrieved for measures without a cutoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +179,37 @@ class Evaluation:
             }
             for place in order[:count]
         ]
+
+
+def search_depth(measures: Sequence[Measure]) -> int:
+    """How many tools have to be retrieved to compute these measures."""
+    return max([MIN_DEPTH, *(measure.k or UNBOUNDED_DEPTH for measure in measures)])
+
+
+def evaluate(
+    system: System,
+    queries: Sequence[GoldenQuery],
+    measures: Sequence[str | Measure] = STANDARD,
+    *,
+    depth: int | None = None,
+    advance: Advance = lambda _: None,
+) -> Evaluation:
+    """Let a system answer golden queries, and measure what it retrieved.
+
+    Args:
+        depth: tools retrieved for a query; what the measures need if None.
+        advance: called with the number of queries answered since the last call.
+
+    A tool that a query names and the release lacks counts as not found. Raises ConfigurationError
+    for no queries or an unknown measure.
+    """
+    parsed = measures_of(measures)
+    if not queries:
+        raise ConfigurationError(
+            "There are no golden queries to evaluate. Add some to the file, or choose others."
+        )
+    results = system.search(queries, depth or search_depth(parsed), advance)
+    return Evaluation.of(system, results, parsed)
 
 
 def comparison(

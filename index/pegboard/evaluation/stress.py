@@ -12,9 +12,8 @@ from typing import Any, Literal
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.collisions import Collisions, collisions
-from pegboard.evaluation.comparison import Evaluation, difference_rows
+from pegboard.evaluation.comparison import MIN_DEPTH, Evaluation, difference_rows
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
-from pegboard.evaluation.experiment import MIN_DEPTH
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.measures import Measure, measures_of
 from pegboard.evaluation.overhead import Overhead

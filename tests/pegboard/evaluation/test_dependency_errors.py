@@ -7,6 +7,7 @@ tool first, and as the second what the words say next.
 import pytest
 
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.dependency_errors import (
     CUT,
     CUT_TOP_1,
@@ -15,7 +16,6 @@ from pegboard.evaluation.dependency_errors import (
     closed_queries,
     dependency_account,
 )
-from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem

@@ -2,9 +2,8 @@
 
 import pytest
 
-from pegboard.errors import BoardNotFound, ConfigurationError, EncoderError, QueryError
-from pegboard.evaluation.comparison import comparison, differences
-from pegboard.evaluation.experiment import evaluate
+from pegboard.errors import BoardNotFound, ConfigurationError, QueryError
+from pegboard.evaluation.comparison import comparison, differences, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
@@ -128,41 +127,6 @@ def test_systems_are_compared_query_by_query(searcher, measure):
     assert set(values["worst"][0]["queries"][0]["ranks"].values()) == {None}
     with pytest.raises(ConfigurationError, match="the same queries"):
         best.difference(measure("search", QUERIES[:2]), "Recall@5")
-
-
-class Store:
-    """A store of results in memory."""
-
-    def __init__(self, *, stale=None):
-        self.entries, self.stale = {}, stale
-
-    def load(self, system, queries, depth, *, stale=False):
-        return self.stale if stale else self.entries.get((str(system.key), len(queries), depth))
-
-    def save(self, system, queries, depth, results):
-        self.entries[str(system.key), len(queries), depth] = results
-
-
-class Unreachable(ReleaseSystem):
-    def search(self, queries, depth, advance):
-        raise EncoderError("the encoder is gone")
-
-
-def test_stored_results_are_measured_without_a_search(searcher):
-    store, counts = Store(), []
-    system = ReleaseSystem.resolve(searcher, "search")
-    unreachable = Unreachable(searcher, system.strategy)
-    first = evaluate(system, QUERIES, ["Recall@5"], store=store)
-
-    again = evaluate(unreachable, QUERIES, ["MRR@5"], store=store, advance=counts.append)
-    stale = Store(stale=first.results[:1])
-    other = evaluate(unreachable, QUERIES[:1], ["MRR@5"], store=stale)
-
-    assert again.results == tuple(first.results)
-    assert counts == [3]
-    assert other.results == first.results[:1]
-    with pytest.raises(EncoderError, match="encoder is gone"):
-        evaluate(unreachable, QUERIES[:1], ["MRR@5"], store=Store())
 
 
 def test_invalid_queries_measures_strategies_and_channels_are_refused(measure, board_uri):

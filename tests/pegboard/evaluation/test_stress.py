@@ -8,8 +8,8 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
-from pegboard.evaluation.experiment import evaluate
 from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.stress import stress

@@ -4,7 +4,7 @@ import polars as pl
 import pytest
 
 from pegboard.errors import CompletionError, FingerprintMismatch
-from pegboard.evaluation.experiment import evaluate
+from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.caller import LlmCaller
