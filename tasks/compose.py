@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
+from pegboard.boilerplate import most_tools, sentence_keys
 from pegboard.canonical import digest
 from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
 from pegboard.ranker.actions import tool_actions
@@ -28,10 +29,9 @@ from pegboard.store.contract import (
     row_key,
 )
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
-from tasks.lake.boilerplate import boilerplate_of_tools
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
-from tasks.lake.row_sets import find_rows, store_latest
+from tasks.lake.row_sets import find_rows, read_rows, store_latest
 from tasks.lake.snapshot_rows import agents_of
 from tasks.settings.configuration import IndexSettings
 
@@ -40,7 +40,10 @@ if TYPE_CHECKING:
 
 COMPOSE_VERSION = 6
 AGENTS_VERSION = 4
-"""Change when the same tools or agents give other documents, so that stored ones are not reused."""
+SENTENCES_VERSION = 1
+"""Change when the same tools or agents give other documents or sentences, so that stored ones are
+not reused.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ def compose_index(
     path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
     row_set = find_rows(lake, path)
     if row_set is None:
-        shared = boilerplate_of_tools(lake, snapshots)
+        shared = _boilerplate(lake, snapshots)
         row_set = update_rows(
             lake,
             path,
@@ -117,6 +120,57 @@ def compose_agents(
         ["digest"],
     )
     return Documents(settings.name, path, row_set.rows, agent_embedding_table(settings.name))
+
+
+def _boilerplate(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
+    """The tools that have boilerplate: `tool`, and `boilerplate`, the sorted keys of the sentences
+    that many tools of its catalog have, with blanks between them.
+    """
+    import polars as pl
+
+    tools = _sentences(lake, snapshots)
+    sizes = tools.group_by("catalog").len().rows()
+    limits = pl.DataFrame(
+        [(catalog, most_tools(size)) for catalog, size in sizes],
+        schema={"catalog": pl.String, "most": pl.Float64},
+        orient="row",
+    )
+    sentences = tools.explode("sentences").drop_nulls("sentences")
+    counts = sentences.group_by("catalog", "sentences").len().join(limits, on="catalog")
+    shared = counts.filter(pl.col("len") > pl.col("most"))
+    return (
+        sentences.join(shared, on=["catalog", "sentences"], how="semi")
+        .group_by("tool")
+        .agg(pl.col("sentences").sort().str.join(" ").alias("boilerplate"))
+    )
+
+
+def _sentences(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
+    """The keys of each tool's sentences; only tools that changed are read again."""
+    path = f"documents/sentences-{digest(SENTENCES_VERSION, dict(snapshots))}"
+    if not find_rows(lake, path):
+        update_rows(
+            lake,
+            path,
+            f"documents/latest-sentences-{SENTENCES_VERSION}",
+            snapshots,
+            key="tool",
+            tool="tool",
+            inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
+            make=_tool_sentences,
+        )
+    return read_rows(lake, path, ["tool", "catalog", "sentences"])
+
+
+def _tool_sentences(tools: "pl.DataFrame") -> "pl.DataFrame":
+    import polars as pl
+
+    rows = [
+        (tool.id, tool.catalog, sorted(sentence_keys(tool)))
+        for tool in map(tool_of, tools.iter_rows(named=True))
+    ]
+    schema = {"tool": pl.String, "catalog": pl.String, "sentences": pl.List(pl.String)}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _tool_documents(

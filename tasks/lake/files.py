@@ -85,15 +85,11 @@ class Lake:
 
     def ages(self, folder: str, kind: str) -> dict[str, float]:
         """Return the files of a kind in a folder, and the seconds since each was written."""
-        with self._errors(folder, "listed"):
-            files, _ = self._place.listing(folder)
-        return {f"{folder}/{name}": age for name, age in files.items() if name.endswith(f".{kind}")}
-
-    def folders(self, folder: str = "") -> list[str]:
-        """Return the folders in a folder, as paths, sorted."""
-        with self._errors(folder, "listed"):
-            _, folders = self._place.listing(folder)
-        return [f"{folder}/{name}".lstrip("/") for name in folders]
+        return {
+            path: age
+            for path, (_, age) in self.walk(folder).items()
+            if path.rpartition("/")[0] == folder and path.endswith(f".{kind}")
+        }
 
     def walk(self, prefix: str = "") -> dict[str, tuple[int, float]]:
         """Return all files below a folder, by path: bytes, and seconds since each was written.

@@ -11,7 +11,7 @@ import time
 import uuid
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigurationError, StoreError
@@ -47,39 +47,10 @@ LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_c
 UPLOAD_PART_BYTES = 8 << 20
 
 
-class Place(Protocol):
-    """A folder or a bucket; `grows` is whether files can be appended to."""
-
-    grows: bool
-
-    def exists(self, path: str) -> bool: ...
-    def get(self, path: str) -> bytes: ...
-    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame": ...
-    def put(self, path: str, content: bytes) -> None: ...
-    def append(self, path: str, content: bytes) -> None: ...
-    def delete(self, path: str) -> None: ...
-    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]: ...
-    def walk(self, prefix: str) -> dict[str, tuple[int, float]]: ...
-
-
-def place_at(uri: str) -> Place:
-    """Return the place with that address. Raises StoreError for an unknown kind of address."""
-    if "\0" in uri:
-        raise ConfigurationError(f"The address {uri!r} has a NUL character.")
-    if "://" not in uri:
-        return Folder(Path(uri))
-    if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
-        return ObjectStore(uri)
-    raise StoreError(
-        f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the "
-        f"address."
-    )
-
-
 class Folder:
     """A folder, local or mounted."""
 
-    grows = True
+    grows = True  # files can be appended to
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -123,18 +94,6 @@ class Folder:
     def delete(self, path: str) -> None:
         (self.root / path).unlink(missing_ok=True)
 
-    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """Return the files directly in a folder with their age in seconds, and its folders."""
-        files: dict[str, float] = {}
-        folders: list[str] = []
-        with suppress(FileNotFoundError), os.scandir(self.root / folder) as entries:
-            for entry in entries:
-                if entry.is_dir():
-                    folders.append(entry.name)
-                elif (state := _state(entry)) is not None:
-                    files[entry.name] = time.time() - state.st_mtime
-        return files, sorted(folders)
-
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
         """Return all files below a folder, by path: bytes and age in seconds."""
         files: dict[str, tuple[int, float]] = {}
@@ -146,7 +105,9 @@ class Folder:
                     path = f"{folder}/{entry.name}".lstrip("/")
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(path)
-                    elif (state := _state(entry)) is not None:
+                        continue
+                    with suppress(FileNotFoundError):  # deleted meanwhile
+                        state = entry.stat()
                         files[path] = (state.st_size, time.time() - state.st_mtime)
         return files
 
@@ -211,15 +172,6 @@ class ObjectStore:
         with suppress(FileNotFoundError):
             self._store.delete(path)
 
-    def listing(self, folder: str) -> tuple[dict[str, float], list[str]]:
-        """Return the objects directly in a folder with their age in seconds, and its folders."""
-        listing = self._store.list_with_delimiter(folder.strip("/") or None)
-        files = {
-            _name(meta["path"]): time.time() - meta["last_modified"].timestamp()
-            for meta in listing["objects"]
-        }
-        return files, sorted(_name(prefix) for prefix in listing["common_prefixes"])
-
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
         """Return all objects below a folder, by path: bytes and age in seconds."""
         return {
@@ -227,6 +179,23 @@ class ObjectStore:
             for page in self._store.list(prefix.strip("/") or None)
             for meta in page
         }
+
+
+Place = Folder | ObjectStore
+
+
+def place_at(uri: str) -> Place:
+    """Return the place with that address. Raises StoreError for an unknown kind of address."""
+    if "\0" in uri:
+        raise ConfigurationError(f"The address {uri!r} has a NUL character.")
+    if "://" not in uri:
+        return Folder(Path(uri))
+    if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
+        return ObjectStore(uri)
+    raise StoreError(
+        f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the "
+        f"address."
+    )
 
 
 class _StoredFile(io.RawIOBase):
@@ -265,18 +234,6 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _state(entry: "os.DirEntry[str]") -> os.stat_result | None:
-    """Return the state of a file; None if it was deleted meanwhile."""
-    try:
-        return entry.stat()
-    except FileNotFoundError:
-        return None
-
-
-def _name(path: str) -> str:
-    return path.rstrip("/").rpartition("/")[2]
 
 
 def _client_value(name: str, value: str) -> object:

@@ -150,7 +150,7 @@ def test_rows_made_in_batches_are_those_made_at_once(tmp_path, workshop_type, mo
 
     monkeypatch.setattr(incremental, "BATCH", 2)
     monkeypatch.setattr(release_spec, "DIGESTED", 2)
-    monkeypatch.setattr("tasks.lake.snapshot_rows.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("catalogs.shared.tool_row.ROWS_AT_ONCE", 2)
 
     assert len(office.tools) > 2
     assert office.made(configuration, str(tmp_path / "batches")) == whole

@@ -136,11 +136,9 @@ def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
         assert lake.read_json(note) == {"b": 1}
         assert lake.files("vectors/e") == [file]
         assert lake.files("vectors", "json") == [note]
-        assert lake.folders("vectors") == ["vectors/e"]
-        assert lake.folders() == ["vectors"]
         assert sorted(lake.walk("vectors")) == sorted(lake.walk()) == [file, note]
         assert lake.walk()[file][0] > 5000 * 96 * 2
-        assert [lake.folders("none"), lake.files("vect"), lake.walk("vect")] == [[], [], {}]
+        assert [lake.files("vect"), lake.walk("vect")] == [[], {}]
         assert lake.read_json("none.json") is None
         with pytest.raises(StoreError, match=r"none\.parquet cannot be read") as error:
             lake.read("vectors/none.parquet", ["text_digest"])
