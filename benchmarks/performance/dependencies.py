@@ -23,10 +23,10 @@ from benchmarks.performance.data import encode, lines, listing_of, require_bench
 from pegboard.graph.declared import declared_edges
 from pegboard.records import Edge, Tool
 from pegboard.search.text import identifier_words
-from tasks.dependencies.edges import MIN_CONFIDENCE
 from tasks.dependencies.infer import infer_edges
 
 BEST, LIMIT, FINAL = 3, 10, 10
+MIN_CONFIDENCE = 0.5
 Graph = Mapping[str, Sequence[str]]
 
 
@@ -43,7 +43,7 @@ def main() -> None:
         ("both", [*declared, *_kept(inferred)]),
     ):
         _say(catalog="toollinkos", edges=name, **asked.measured(edges))
-    for least in (0.3, MIN_CONFIDENCE, 0.7, 0.8):
+    for least in (MIN_CONFIDENCE, 0.7, 0.8):
         edges = _kept(inferred, least)
         _say(
             catalog="toollinkos",

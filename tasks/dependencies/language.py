@@ -9,8 +9,9 @@ import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from importlib.resources import files
 from itertools import chain
+from pathlib import Path
+from typing import Any
 
 from pegboard.search.text import identifier_words
 
@@ -19,8 +20,7 @@ MAX_PHRASE = 5
 MAX_DESCRIPTION = 2_000
 """Characters read of a description; it begins with what a tool returns."""
 
-
-_WORDS = tomllib.loads(files("tasks.dependencies").joinpath("words.toml").read_text("utf-8"))
+_WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 def _word_class(name: str) -> frozenset[str]:
@@ -51,29 +51,12 @@ SECRETS = _word_class("secrets")
 STATE_ENDINGS = _word_class("state_endings")
 CONNECTION = _word_class("connection")
 
-IDENTIFIERS = {
-    **dict.fromkeys(("identifier", "uuid", "guid", "uid"), "id"),
-    **dict.fromkeys(("number", "no", "num"), "number"),
-}
-"""Endings of names that mean the same."""
-ABBREVIATIONS = {
-    "repo": "repository", "org": "organization", "organisation": "organization",
-    "env": "environment", "tx": "transaction", "txn": "transaction", "db": "database",
-    "msg": "message", "dir": "directory", "config": "configuration", "addr": "address",
-    "acct": "account", "img": "image",
-}  # fmt: skip
-"""Nouns that APIs shorten in one place and write out in another."""
-_SAME = ABBREVIATIONS | IDENTIFIERS
-_ES_PLURALS = ("sses", "shes", "ches", "xes", "zzes", "iases", "tuses", "nuses", "ruses", "puses")
-ID_NOUNS = frozenset(IDENTIFIERS.values()) | {"code", "key", "token", "url", "uri", "path"}
-"""Nouns by which things are identified."""
-
-
-CALENDAR = {
-    **dict.fromkeys(("year", "month", "day", "week"), "date"),
-    **dict.fromkeys(("hour", "minute"), "time"),
-}
-"""Parts of a date, and of a time of day."""
+LOGIN = _word_class("login")
+LOGIN_WORDS = LOGIN | _word_class("login_words")
+ID_NOUNS = _word_class("id_nouns")
+CALENDAR: dict[str, str] = _WORDS["calendar"]
+_SAME: dict[str, str] = _WORDS["same"]
+_ES_PLURALS = tuple(_WORDS["es_plurals"].split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +111,6 @@ def noun_phrase(words: Sequence[str]) -> tuple[str, ...]:
 def parameter_phrase(name: str) -> tuple[str, ...]:
     """Return the noun phrase of a parameter's name; `date_of_birth` is a birth date."""
     words = [word for word in words_of(name) if not word.isdigit()]
-    if "or" in words[1:-1]:  # `hash_or_number` is either
-        words = words[: words.index("or", 1)]
     if "of" in words[1:-1]:
         at = words.index("of", 1)
         words = words[at + 1 :] + words[:at]
@@ -148,25 +129,12 @@ def parse_name(name: str) -> ParsedName:
         after = words[at + 1 :]
         if verb == "convert" and "to" in after:
             after = after[after.index("to") + 1 :]
-        if phrase := _object_of(verb, after):
+        sought = verb in SEEKING and after[:1] == ("for",)
+        if (sought or not PREPOSITIONS.intersection(after[:1])) and (phrase := noun_phrase(after)):
             return ParsedName(words[:at], verb, phrase)
         # `issues_list_for_repo`, `users.list`: what is listed is said before.
-        return ParsedName((), verb, _joined_phrase(words[:at]), True)
-    return ParsedName((), "", _joined_phrase(words))
-
-
-def _object_of(verb: str, words: Sequence[str]) -> tuple[str, ...]:
-    if words and words[0] in PREPOSITIONS and not (verb in SEEKING and words[0] == "for"):
-        return ()
-    return _joined_phrase(words)
-
-
-_JOINING = frozenset(("and", "or", "all", "every", "each"))
-
-
-def _joined_phrase(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the noun phrase of a name, in which `and` joins: news of religion and politics."""
-    return noun_phrase([word for word in words if word not in _JOINING])
+        return ParsedName((), verb, noun_phrase(words[:at]), True)
+    return ParsedName((), "", noun_phrase(words))
 
 
 def has_plural(name: str, phrase: Sequence[str]) -> bool:

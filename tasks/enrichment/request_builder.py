@@ -7,7 +7,7 @@ from typing import Any
 
 from pegboard.canonical import digest
 from pegboard.records import Agent, Edge, Tool
-from tasks.dependencies.edges import candidates_of
+from tasks.dependencies.infer import candidates_of
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.prompts import Prompts, language_words
 from tasks.enrichment.requests import Accepted, Chain, ProductPrompts, ProductRequest, RequestSet

@@ -160,11 +160,40 @@ def test_an_unchanged_catalog_composes_no_edge_and_writes_nothing(travel, worksh
     assert files() == before
 
 
-def test_other_settings_compose_the_edges_again(travel):
-    needs = TRAVEL | {"cancel": []}
-    graphs = (DECLARED, "", "[graph]\nmin_confidence = 0.9\n")
+@pytest.mark.parametrize(
+    ("graph", "origins"),
+    [
+        ("", {"declared": 1, "inferred": 3}),
+        ("[graph]\nmin_confidence = 0.7\n", {"declared": 1, "inferred": 2}),
+        (DECLARED, {"declared": 1}),
+    ],
+)
+def test_nothing_is_inferred_for_a_tool_that_declares_and_weak_edges_are_left_out(
+    workshop, snapshots, graph, origins
+):
+    takes = {
+        "search_orders": ["text"],
+        "get_stock_ticker": ["company"],
+        "cancel_order": ["order_id"],
+        "refund": ["order_id", "stock_ticker"],
+        "ship": ["order_id"],
+    }
+    rows = [
+        {
+            "name": name,
+            "needs": ["get_stock_ticker"] * (name == "ship"),
+            "parameters": {
+                "properties": {one: {"type": "string"} for one in names},
+                "required": names,
+            },
+        }
+        for name, names in takes.items()
+    ]
+    workshop.write("tools.json", rows)
+    catalog = CATALOG.replace('"needs"', '"needs", parameters = "parameters"')
+    configuration = workshop.configure(graph, catalog)
 
-    assert len({travel.publish(needs, graph).edges.path for graph in graphs}) == 3
+    assert compose_edges(configuration, snapshots(configuration)).origins == origins
 
 
 def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, workshop):

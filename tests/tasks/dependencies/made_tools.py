@@ -1,11 +1,15 @@
 """Tools made up for tests of inferred dependencies."""
 
-from collections.abc import Mapping, Sequence
+import random
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pegboard.records import Edge, Tool, tool_id
 
 STRING = {"type": "string"}
+VERBS = ("search", "list", "get", "update", "create", "calculate")
+THINGS = ("order", "cart", "voyage", "crew")
+NOUNS = [f"{kind}{thing}" for kind in ("", "draft_", "open_", "shared_") for thing in THINGS]
 
 
 def make_tool(
@@ -32,3 +36,25 @@ def triples(edges: Sequence[Edge], min_confidence: float = 0.5) -> set[tuple[str
         for edge in edges
         if edge.confidence >= min_confidence
     }
+
+
+def make_board(size: int, agents: int) -> list[Tool]:
+    """Tools that all ask for, and provide, the same few nouns."""
+    dice = random.Random(4)
+
+    def tools() -> Iterator[Tool]:
+        for at in range(size):
+            verb, noun, other = VERBS[at % 6], dice.choice(NOUNS), dice.choice(NOUNS)
+            parameters = {"search": ["text"], "list": [], "calculate": [other, "start_date"]}
+            service = dice.choice(("acme", "zeta", "nova", "orbit"))
+            crew = "" if at % 3 else f"_for_crew{at}x"
+            third = dice.choice(NOUNS)
+            yield make_tool(
+                f"{service}_{verb}_{noun}{crew}_by_{at}",
+                *parameters.get(verb, [f"{other}_id", "id"]),
+                description=f"{verb} a {noun}. Returns the {third} id and the {other} of a person.",
+                agent=f"shop{at % 2}/agent{at % agents}",
+            )
+        yield make_tool("get_current_date", agent="shop0/clock")
+
+    return list(tools())

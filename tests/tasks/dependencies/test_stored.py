@@ -7,13 +7,12 @@ from dataclasses import replace
 import pytest
 
 from pegboard.records import Agent, Tool
-from tasks.dependencies import stored
+from tasks import edges
 from tasks.dependencies.infer import evidence_of
-from tasks.dependencies.stored import evidence_between
+from tasks.edges import evidence_between
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
-from tests.tasks.dependencies.made_tools import make_tool
-from tests.tasks.dependencies.test_work import make_board
+from tests.tasks.dependencies.made_tools import make_board, make_tool
 
 
 class Nights:
@@ -27,7 +26,7 @@ class Nights:
             self.agents[-1] += 1
             return evidence_of(tools)
 
-        monkeypatch.setattr(stored, "evidence_of", counted)
+        monkeypatch.setattr(edges, "evidence_of", counted)
 
     def evidence(self, tools: Sequence[Tool]):
         """What this build has, in order."""
@@ -50,10 +49,10 @@ def nights(tmp_path, monkeypatch):
     return Nights(Lake(str(tmp_path)), monkeypatch)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatch):
-    monkeypatch.setattr(stored, "TOOLS_AT_ONCE", 50)
-    monkeypatch.setattr(stored, "FINDINGS_AT_ONCE", 3)
+    monkeypatch.setattr(edges, "TOOLS_AT_ONCE", 50)
+    monkeypatch.setattr(edges, "FINDINGS_AT_ONCE", 3)
     dice, size = random.Random(seed), 240
     spares = make_board(2 * size, 40)
     tools = spares[:size]

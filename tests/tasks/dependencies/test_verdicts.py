@@ -1,4 +1,4 @@
-"""The edges of a release: declared before judged before inferred, in one order."""
+"""Inferred edges, and an LLM's verdicts on them."""
 
 import json
 import random
@@ -11,22 +11,15 @@ import pytest
 
 from pegboard.llm import ChatReply
 from pegboard.records import Dependency, Edge, Enrichment, Tool
-from tasks.dependencies.edges import EDGES_VERSION, candidates_of, edges_of
+from tasks.dependencies.infer import candidates_of, infer_edges
+from tasks.edges import judged_edges
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.request_builder import build_requests
 from tasks.enrichment.requests import ProductRequest
+from tests.tasks.dependencies.made_tools import make_tool
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nproducts = ["dependencies"]\n'
-
-
-def make_tool(name: str, *parameters: str, description: str = "", declared=()) -> Tool:
-    properties = {parameter: {"type": "string"} for parameter in parameters}
-    schema = {"type": "object", "properties": properties, "required": [*parameters]}
-    identity = f"kit/shop/{name}"
-    return Tool(
-        identity, "kit", "kit/shop", name, description, schema, dependencies=tuple(declared)
-    )
 
 
 SEARCH = make_tool(
@@ -44,71 +37,32 @@ def by_target(edges: list[Edge]) -> dict[str, Edge]:
     return {edge.target.rpartition("/")[2]: edge for edge in edges}
 
 
-@pytest.mark.parametrize(
-    "declared",
-    [
-        Dependency("search_orders", "parameter-directly-depends-on", "order_id", "We say so."),
-        Dependency("search_orders", "tool-indirectly-depends-on"),
-    ],
-)
-def test_nothing_is_inferred_for_a_tool_with_declared_dependencies(declared):
-    (edge,) = edges_of([SEARCH, replace(CANCEL, dependencies=(declared,))])
-
-    assert (edge.origin, edge.type, edge.parameter) == (
-        "declared",
-        declared.type,
-        declared.parameter,
-    )
-    assert (edge.confidence, edge.evidence) == (1.0, "")
-    assert edge.reason == declared.reason
-
-
-def test_inference_can_be_switched_off():
-    declared = Dependency("get_stock_ticker", "tool-directly-depends-on")
-    tools = [SEARCH, TICKER, CANCEL, make_tool("ship", "order_id", declared=[declared])]
-
-    assert [edge.target for edge in edges_of(tools, infer=False)] == [TICKER.id]
-    assert [edge.target for edge in edges_of(tools)] == [SEARCH.id, TICKER.id]
-
-
-def test_weak_edges_are_left_out_and_declared_ones_never():
-    declared = Dependency("cancel_order", "tool-directly-depends-on")
-    tools = [SEARCH, CANCEL, TICKER, REFUND, make_tool("ship", "order_id", declared=[declared])]
-
-    edges = {least: edges_of(tools, min_confidence=least) for least in (0.0, 0.5, 0.7, 1.0)}
-
-    assert [len(strong) for strong in edges.values()] == [4, 4, 3, 1]
-    assert all(edge.confidence >= least for least, strong in edges.items() for edge in strong)
+def edges_of(tools):
+    return judged_edges(infer_edges(tools), tools)
 
 
 def test_the_order_of_the_tools_changes_nothing_and_reasons_are_sentences():
     tools = [SEARCH, CANCEL, TICKER, REFUND]
     tools += [make_tool(f"search_{thing}", "text") for thing in "abcdefgh"]
-    expected = edges_of(tools)
-    dice = random.Random(7)
+    expected = infer_edges(tools)
 
-    for _ in range(5):
-        dice.shuffle(tools)
-        assert edges_of(tools) == expected
+    random.Random(7).shuffle(tools)
 
+    assert infer_edges(tools) == expected
     places = [(edge.source, edge.target) for edge in expected]
     assert places == sorted(places)
     assert all(re.fullmatch(r"\S.*\.", edge.reason) for edge in expected)
 
 
-@pytest.mark.parametrize("seed", ["1", "2"])
-def test_another_process_infers_the_same(seed):
+def test_another_process_infers_the_same():
     code = (
-        "from tests.tasks.dependencies.test_edges import *\n"
-        "print(edges_of([SEARCH, CANCEL, TICKER, REFUND]), EDGES_VERSION)"
+        "from tests.tasks.dependencies.test_verdicts import *\n"
+        "print(infer_edges([SEARCH, CANCEL, TICKER, REFUND]))"
     )
-    command, environment = [sys.executable, "-c", code], {"PYTHONHASHSEED": seed}
+    command, environment = [sys.executable, "-c", code], {"PYTHONHASHSEED": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
 
-    assert done.stdout.strip() == f"{edges_of([SEARCH, CANCEL, TICKER, REFUND])} {EDGES_VERSION}"
-
-
-# --- judged by an LLM ---
+    assert done.stdout.strip() == str(infer_edges([SEARCH, CANCEL, TICKER, REFUND]))
 
 
 def build_request(workshop, tools: list[Tool]) -> ProductRequest:
@@ -133,9 +87,9 @@ def judged(workshop, *verdicts: tuple[int, bool, bool]) -> dict[str, Edge]:
     return by_target(with_verdicts(*json.loads(entry.value)))
 
 
-def with_verdicts(*verdicts, **fields) -> list[Edge]:
+def with_verdicts(*verdicts) -> list[Edge]:
     enrichment = Enrichment(dependencies=verdicts)
-    return edges_of([SEARCH, DATE, replace(CANCEL_ON, enrichment=enrichment, **fields)])
+    return edges_of([SEARCH, DATE, replace(CANCEL_ON, enrichment=enrichment)])
 
 
 def test_an_llm_judges_only_tools_with_candidates_and_sees_them_as_data(workshop):
@@ -172,14 +126,10 @@ def test_an_edge_without_a_verdict_stays_inferred(workshop):
     assert edges["search_orders"].type == "parameter-indirectly-depends-on"
 
 
-def test_verdicts_do_not_change_declared_edges_or_add_edges():
-    answer = {"parameter": "order_id", "needed": False, "direct": False, "reason": "No."}
-    refusal, wish = answer | {"tool": SEARCH.id}, answer | {"tool": DATE.id, "needed": True}
+def test_verdicts_add_no_edge_and_a_tool_that_declares_its_dependencies_has_no_candidates():
+    wish = {"tool": DATE.id, "parameter": "order_id", "needed": True, "direct": False}
     declared = (Dependency("search_orders", "parameter-directly-depends-on", "order_id"),)
 
-    (edge,) = with_verdicts(refusal, wish, dependencies=declared)
-
-    assert (edge.origin, edge.parameter) == ("declared", "order_id")
     assert by_target(with_verdicts(wish))["get_current_date"].parameter == "date"
     assert DATE.id in {edge.target for edge in candidates_of(TOOLS)[CANCEL.id]}
     assert not candidates_of([SEARCH, DATE, replace(CANCEL_ON, dependencies=declared)])
