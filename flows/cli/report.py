@@ -37,7 +37,7 @@ def register(subparsers: Subparsers) -> None:
         EPILOG,
         help="make a page about a release",
         description="Make an HTML page, and JSON, about a release: whether it is live and why, "
-        "what changed, measures, safety, twins, tools, dependencies, a map, cost and sources.",
+        "what changed, measures, safety, twins, tools, a map and sources.",
     )
     add_config_option(report)
     report.add_argument(

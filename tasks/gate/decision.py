@@ -24,7 +24,7 @@ from tasks.gate.choice import (
     list_systems,
     manifest_default,
 )
-from tasks.gate.details import MAX_K, recall_curve, worst_queries, write_details
+from tasks.gate.details import DEPTH, worst_queries, write_details
 from tasks.gate.regressions import (
     QueryChange,
     attribute_changes,
@@ -112,7 +112,7 @@ class _Measurer:
         self._results = LakeResults(Lake(configuration.uri))
         self._vectors = CachedQueryVectors(configuration)
         self._measures = gate.measures
-        self._depth = max(MAX_K, gate.canary_k, search_depth(gate.measures))
+        self._depth = max(DEPTH, gate.canary_k, search_depth(gate.measures))
         self._searchers: dict[str, Searcher] = {}
 
     def searcher(self, release: Release) -> Searcher:
@@ -278,7 +278,6 @@ def _details(
             *chosen.group_rows("kind", live.evaluation),
             *chosen.group_rows("catalog", live.evaluation),
         ],
-        "curve": recall_curve(chosen, measurements.staged.loaded),
         "unknown": list(chosen.unknown),
         "lost": [query.to_dict() for query in regressions[: len(lost)]],
         "won": {"count": len(won), "first": [query.to_dict() for query in won[:MAX_WON]]},

@@ -11,7 +11,6 @@
     lake/generated/<digest>/, enriched/<digest>/               texts about tools and agents, before
                                                                and after the filter
     lake/filtered/<digest>.parquet                             generated questions with their rank
-    lake/maps/<digest>.json                                    the landmarks of reports' maps
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.{json,parquet}                 the answers to golden queries
 

@@ -27,7 +27,6 @@ LAKE_FOLDERS = (
     "enriched",
     "filtered",
     "gates",
-    "maps",
 )
 """Folders of the lake that can be made again. The ledger and the vectors are not among them."""
 DIGEST = re.compile(r"[0-9a-f]{64}")

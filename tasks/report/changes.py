@@ -1,19 +1,32 @@
 """What changed in a release against the one that was live when it was made."""
 
 import json
+import re
 from collections.abc import Sequence
+from difflib import SequenceMatcher
 from typing import Any
 
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import FieldChange, IndexDiff, ReleaseDiff, ToolChange, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.report.excerpts import LONG, SHORT, excerpt, first_rows
-from tasks.report.text_diff import diff_words
 
 MAX_ITEMS = 10
 """Items of a list, such as example requests, that are shown as added or removed."""
 COUNTS = {"added": "new", "removed": "removed", "changed": "changed", "unchanged": "unchanged"}
 """The names of the counts in a report, and in a manifest."""
+MAX_CHARACTERS = 4_000
+"""Of each text whose words are compared; what follows is not."""
+MAX_PAIRS = 20_000
+"""Pairs of words that are compared, after the equal beginning and end were set aside. Texts that
+differ in more are shown one after the other, so that the time is bounded whatever they are."""
+CONTEXT = 12
+"""Words that are shown before and after a change."""
+GAP = " … "
+WORD = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
+
+Piece = tuple[str, str]
+"""`same`, `added` or `removed`, and a text."""
 
 
 def changes_data(
@@ -124,3 +137,40 @@ def _text(value: Any) -> str | None:
 
 def _excerpt(text: str | None) -> str | None:
     return None if text is None else excerpt(text, LONG)
+
+
+def diff_words(before: str, after: str) -> list[Piece]:
+    """Return the pieces of two texts in order; of long equal pieces only the ends."""
+    old, new = (WORD.findall(text[:MAX_CHARACTERS]) for text in (before, after))
+    olds, news = ([word.strip() for word in words] for words in (old, new))
+    if olds == news:
+        return _replaced(old, new)
+    shortest, start, end = min(len(old), len(new)), 0, 0
+    while start < shortest and olds[start] == news[start]:
+        start += 1
+    while end < shortest - start and olds[-1 - end] == news[-1 - end]:
+        end += 1
+    old, olds = old[start : len(old) - end], olds[start : len(olds) - end]
+    first, middle, last = new[:start], new[start : len(new) - end], new[len(new) - end :]
+    pieces = [("same", _shortened(first, after=True))] if first else []
+    if len(old) * len(middle) > MAX_PAIRS:
+        pieces += _replaced(old, middle)
+    else:
+        matcher = SequenceMatcher(None, olds, news[start : len(news) - end], autojunk=False)
+        for kind, i, j, k, m in matcher.get_opcodes():
+            same = [("same", _shortened(middle[k:m], before=True, after=True))]
+            pieces += same if kind == "equal" else _replaced(old[i:j], middle[k:m])
+    return [*pieces, ("same", _shortened(last, before=True))] if last else pieces
+
+
+def _replaced(old: Sequence[str], new: Sequence[str]) -> list[Piece]:
+    pairs = (("removed", "".join(old)), ("added", "".join(new)))
+    return [(kind, text) for kind, text in pairs if text]
+
+
+def _shortened(words: Sequence[str], *, before: bool = False, after: bool = False) -> str:
+    """The words next to the changes before and after equal ones."""
+    if len(words) <= 2 * CONTEXT + 1:
+        return "".join(words)
+    first, last = words[:CONTEXT] if before else (), words[-CONTEXT:] if after else ()
+    return f"{''.join(first)}{GAP}{''.join(last)}"

@@ -4,26 +4,27 @@ They come from the manifest, the tables, the lake and the run; the page is made 
 Lists have `total`, and under `shown` as many rows as fit on a page. What is not known is None, with
 the reason beside it under `missing`."""
 
+import json
 import logging
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
+from itertools import groupby
 from typing import Any
 
-from pegboard.errors import PegboardError
+from pegboard.errors import PegboardError, StoreError
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
-from tasks.report.excerpts import excerpt, first_rows
+from tasks.report.excerpts import LONG, excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, history_data
 from tasks.report.map import map_data
-from tasks.report.run import llm_data, rejected_data, run_data, sources_data
-from tasks.report.tools import dependencies_data, tools_data
 from tasks.report.twins import twins_data
-from tasks.report.vectors import ToolVectors
+from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
 
 logger = logging.getLogger(__name__)
 
@@ -31,37 +32,51 @@ FORMAT = 1
 """Of the JSON; grows when a key gets another meaning."""
 MAX_ROWS = 200
 """Rows of a list that are shown; all are counted."""
-INDEX_KEYS = (
-    *("encoder", "dimensions", "shape", "questions", "language", "understood", "fingerprint"),
-)
+MAX_REJECTED = 1_000
+"""Rejected rows in a report's JSON, so that the report can be made again without the run."""
+MAX_NAMED = 50
+"""Problems of the run in a report's JSON."""
+NAME = 100
+DESCRIPTION = 160
+INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "language", "understood")
+RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "filter", "seconds")
 
 
-def report_data(
-    uri: str,
-    release: str,
-    outcome: Mapping[str, Any] | None = None,
-    earlier: Mapping[str, Any] | None = None,
-    *,
-    keep: bool = True,
-) -> dict[str, Any]:
+class Reports(Lake):
+    """The folder of a board's reports, written and read like the lake."""
+
+    def __init__(self, uri: str) -> None:
+        self.uri = f"{uri.rstrip('/')}/reports"
+
+    def values(self, release: str) -> dict[str, Any] | None:
+        """Return the JSON of the report on a release; None if there is none that can be read."""
+        try:
+            values = self.read_json(f"{release}.json")
+        except (StoreError, json.JSONDecodeError):
+            return None
+        return values if isinstance(values, dict) else None  # pyright: ignore[reportUnknownVariableType]
+
+
+def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Return what is known of a release of the board at `uri`.
 
     Args:
         release: its id, or the beginning of one.
-        outcome: the outcome of the run that made it.
-        earlier: the JSON of an earlier report on the release, for what only its run knew.
-        keep: store in the lake what the next report goes on from.
+        outcome: the outcome of the run that made it; without it, what an earlier
+            report has of that run.
 
     Raises:
         BoardNotFound: there is no such release.
         StoreError: the store refuses.
     """
-    store = ReleaseStore(uri)
+    store, reports = ReleaseStore(uri), Reports(uri)
     subject, releases, channels = store.get(release), store.all(), store.channels()
     loaded = LoadedRelease(store, subject, IN_MEMORY_ROWS)
+    earlier = None if outcome else reports.values(subject.id)
     run = run_data(subject, outcome) or (earlier or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
+    before = reports.values(changes["against"]) if changes.get("against") else None
     vectors = cache(lambda: ToolVectors.of(loaded))
     data = {
         "format": FORMAT,
@@ -77,16 +92,13 @@ def report_data(
         **measurements,
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
-        "dependencies": _try("dependencies", lambda: dependencies_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded, vectors(), Lake(uri), store=keep)),
-        "llm": _try("llm", lambda: llm_data(uri, run)),
-        "sources": _try("sources", lambda: sources_data(uri, subject, run)),
-        "rejected": _try("rejected", lambda: rejected_data(uri, subject, run, MAX_ROWS)),
+        "map": _try("map", lambda: map_data(loaded, vectors(), (before or {}).get("map"))),
+        "sources": _try("sources", lambda: _sources_data(uri, subject, run)),
+        "rejected": _try("rejected", lambda: _rejected_data(uri, subject, run)),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),
         "suspicious": first_rows(_suspicious(subject), MAX_ROWS),
         "run": run,
         "indexes": _index_data(subject),
-        "tables": _table_data(subject),
     }
     return {**data, "checks": checks_data(data)}
 
@@ -155,11 +167,123 @@ def _index_data(release: Release) -> list[dict[str, Any]]:
     ]
 
 
-def _table_data(release: Release) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for name, pin in release.tables.items():
-        search = pin.search or {}
-        indices = [str(search[kind]) for kind in ("vector", "text") if search.get(kind)]
-        pinned = {"table": pin.table, "version": pin.version, "rows": pin.rows}
-        rows.append({"name": name, **pinned, "indices": ", ".join(indices)})
-    return rows
+def tools_data(loaded: LoadedRelease, shown: int = SAMPLE) -> dict[str, Any]:
+    """Return the agents with their tools, sorted by id.
+
+    Args:
+        shown: the most tools; of more, equally many of each agent.
+    """
+    ids = sorted(tool for tool, _, _ in loaded.tool_names())
+    chosen = [ids[place] for place in sorted(choose_evenly(ids, shown))]
+    totals, tools = Counter(map(agent_of, ids)), read_tools(loaded, chosen)
+    agents: list[dict[str, Any]] = []
+    for identity, group in groupby(chosen, agent_of):
+        agent = loaded.agents[identity]
+        rows = [
+            {
+                "id": tool,
+                "name": excerpt(tools[tool].name, NAME),
+                "description": excerpt(tools[tool].description, DESCRIPTION),
+                "flags": list(tools[tool].flags),
+            }
+            for tool in group
+        ]
+        agents.append(
+            {
+                "id": identity,
+                "name": excerpt(agent.name, NAME),
+                "catalog": agent.catalog,
+                "description": excerpt(agent.description, DESCRIPTION),
+                "total": totals[identity],
+                "shown": rows,
+            }
+        )
+    return {"total": len(ids), "shown": len(chosen), "agents": agents}
+
+
+def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what a report shows of a run; None without one, or if it made another release.
+
+    Args:
+        outcome: the outcome of a run, see `flows.reindex`.
+    """
+    if not outcome or outcome.get("release") != release.id:
+        return None
+    rejected = [_rejected_row(row) for row in outcome.get("rejected") or ()]
+    return {
+        **{name: outcome.get(name) for name in RUN_KEYS},
+        "rejected": first_rows(rejected, MAX_REJECTED),
+        "problems": first_rows(
+            [*(outcome.get("problems") or ()), *(outcome.get("advice") or ())], MAX_NAMED
+        ),
+    }
+
+
+def _sources_data(
+    uri: str, release: Release, run: Mapping[str, Any] | None
+) -> list[dict[str, Any]]:
+    """Return each catalog with its counts, the agents that were kept, and its problems."""
+    lake, catalogs = Lake(uri), (run or {}).get("catalogs") or {}
+    sources: list[dict[str, Any]] = []
+    for name, catalog in release.manifest.get("catalogs", {}).items():
+        listing = catalogs.get(name) or _latest_listing(lake, name, catalog)
+        problems: Sequence[str] | None = listing.get("problems")
+        sources.append(
+            {
+                "catalog": name,
+                "tools": catalog.get("tools"),
+                "agents": catalog.get("agents"),
+                "rejected": catalog.get("rejected"),
+                "kept": list(catalog.get("kept", ())),
+                "problems": None if problems is None else [excerpt(one, LONG) for one in problems],
+            }
+        )
+    return sources
+
+
+def _rejected_data(uri: str, release: Release, run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the rows that were left out, with their places and the reasons."""
+    if run is not None:
+        rejected = run["rejected"]
+        return {**rejected, "shown": rejected["shown"][:MAX_ROWS], "missing": None}
+    lake, total = Lake(uri), 0
+    rows: list[dict[str, str]] = []
+    unknown: list[str] = []
+    for name, catalog in release.manifest.get("catalogs", {}).items():
+        total += catalog.get("rejected", 0)
+        try:
+            rows += _rejected_rows(lake, name, catalog)
+        except (StoreError, KeyError):
+            unknown.append(name)
+    missing = (
+        f"Which rows of {', '.join(unknown)} were left out is no longer known: it was listed "
+        f"again since."
+    )
+    return {**first_rows(rows, MAX_ROWS), "total": total, "missing": missing if unknown else None}
+
+
+def _rejected_rows(lake: Lake, name: str, catalog: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Raises KeyError if the last listing is not the one that the release has."""
+    if not catalog.get("rejected"):
+        return []
+    digest = _latest_listing(lake, name, catalog)["rejected"]
+    path = f"snapshots/{name}/rejected-{digest}.parquet"
+    rows = lake.read(path, ["catalog", "where", "why"])
+    return [_rejected_row(row) for row in rows.iter_rows(named=True)]
+
+
+def _latest_listing(lake: Lake, name: str, catalog: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The last listing of a catalog as the lake has it; empty if the release has another one."""
+    try:
+        latest = lake.read_json(f"snapshots/{name}/latest.json") or {}
+    except (StoreError, ValueError):
+        return {}
+    return latest if latest.get("snapshot") == catalog.get("snapshot") else {}
+
+
+def _rejected_row(row: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "catalog": str(row["catalog"]),
+        "where": excerpt(str(row["where"])),
+        "why": excerpt(str(row["why"]), LONG),
+    }

@@ -20,7 +20,7 @@ GATE_KEYS = ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "
 
 
 def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the gate as the manifest has it; and its measures, groups, curve and queries."""
+    """Return the gate as the manifest has it; and its measures, groups and queries."""
     gate: Mapping[str, Any] | None = release.manifest.get("gate")
     if not gate:
         return {"missing": NO_GATE}, {**_measurements({}, NO_GATE), "bounds": []}
@@ -80,7 +80,6 @@ def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, 
             "live_trouble": details.get("live_trouble"),
         },
         "groups": first_rows(_groups(details.get("groups", ())), MAX_GROUPS),
-        "curve": list(details.get("curve", ())),
         "queries": {
             "k": details.get("k"),
             "canary_k": details.get("canary_k"),

@@ -1,10 +1,10 @@
 """The map of a release: its tools in the plane, by the vectors of an index, coloured by group.
 
 The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
-that equal vectors give equal maps; a map of few changes keeps the places of the one before
-(`layout.py`). The time of t-SNE grows faster than the number of points: on a large
+that equal vectors give equal maps. Its time grows faster than the number of points: on a large
 board it lays out landmarks, tools chosen evenly over the agents, and every other tool is placed
-beside the landmarks nearest to it.
+beside the landmarks nearest to it. While most landmarks of the map before are unchanged, they keep
+their places, and nothing is laid out.
 
 A group is an agent. Where one agent has most of the tools, these are grouped by their first tag, or
 by the first part of their names."""
@@ -17,9 +17,7 @@ from zlib import crc32
 
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
-from tasks.lake.files import Lake
 from tasks.report.excerpts import excerpt
-from tasks.report.layout import FEW, landmarks_of
 from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
 
 if TYPE_CHECKING:
@@ -28,6 +26,10 @@ if TYPE_CHECKING:
 
 LANDMARKS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
+KEPT = 0.8
+"""Of the landmarks: as long as so many are left, none is chosen anew."""
+FEW = 10
+"""Fewer points are shown by their two principal components, which take no time."""
 COMPONENTS = 50
 PERPLEXITY = 30
 ROUNDS = 500
@@ -50,50 +52,63 @@ NAME_PART = re.compile(r"[/._:-]|(?<=[a-z])(?=[A-Z])")
 def map_data(
     loaded: LoadedRelease,
     vectors: ToolVectors,
-    lake: Lake,
+    before: Mapping[str, Any] | None = None,
     shown: int = SAMPLE,
     landmarks: int = LANDMARKS,
-    *,
-    store: bool = True,
 ) -> dict[str, Any]:
     """Return the map as JSON values; coordinates are from 0 to 1.
 
     Args:
-        lake: has the places of the landmarks of the map before.
+        before: the map of the release before, whose landmarks keep their places.
         shown: the most tools on the map.
         landmarks: the most of these that t-SNE lays out; 3 or more.
-        store: remember the places of the landmarks for the next map.
     """
+    import numpy as np
+
     sample = sorted(choose_evenly(vectors.ids, shown))
     ids, matrix = [vectors.ids[at] for at in sample], vectors.matrix[sample]
-    marks, plane = landmarks_of(lake, ids, matrix, landmarks, _laid_out, store=store)
+    tools, fingerprint = (
+        read_tools(loaded, ids),
+        loaded.index_manifest(vectors.index)["fingerprint"],
+    )
+    texts = {tool: excerpt(tools[tool].description, DESCRIPTION) for tool in ids}
+    names = {tool: tools[tool].name for tool in ids}
+    kept = {
+        row["id"]: (row["x"], row["y"])
+        for row in (before["tools"] if before and before.get("fingerprint") == fingerprint else ())
+        if row["landmark"]
+        and (row["name"], row["description"]) == (names.get(row["id"]), texts.get(row["id"]))
+    }
+    marks = sorted(choose_evenly(ids, landmarks))
+    if len(marks) >= FEW and len(kept) >= KEPT * len(marks):
+        marks = [at for at, tool in enumerate(ids) if tool in kept]
+        plane = np.array([kept[ids[at]] for at in marks])
+    else:
+        plane = _fitted(project(matrix[marks]))
     places = _placed(matrix, marks, plane, ids)
-    tools, owners = read_tools(loaded, ids), [agent_of(tool) for tool in ids]
-    agents = sorted(set(owners))
-    numbers = {agent: number for number, agent in enumerate(agents)}
-    names = {agent: loaded.agents[agent].name for agent in agents}
-    labels = group_labels([tools[tool] for tool in ids], names)
+    agents = {agent: loaded.agents[agent].name for agent in {agent_of(tool) for tool in ids}}
+    labels = group_labels([tools[tool] for tool in ids], agents)
     groups = _groups(labels, places)
     group_numbers = {group["name"]: number for number, group in enumerate(groups)}
+    laid_out = set(marks)
     return {
         "index": vectors.index,
+        "fingerprint": fingerprint,
         "method": "t-SNE" if len(marks) >= FEW else "PCA",
         "of": vectors.total,
         "shown": len(ids),
-        "landmarks": len(marks),
-        "agents": _agents(loaded, agents, owners, matrix, places),
         "groups": groups,
         "tools": [
             {
                 "id": tool,
-                "agent": numbers[owner],
                 "group": group_numbers[label],
-                "name": tools[tool].name,
-                "description": excerpt(tools[tool].description, DESCRIPTION),
+                "name": names[tool],
+                "description": texts[tool],
+                "landmark": at in laid_out,
                 "x": round(float(x), DIGITS),
                 "y": round(float(y), DIGITS),
             }
-            for tool, owner, label, (x, y) in zip(ids, owners, labels, places, strict=True)
+            for at, (tool, label, (x, y)) in enumerate(zip(ids, labels, places, strict=True))
         ],
     }
 
@@ -167,10 +182,6 @@ def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
     return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
 
 
-def _laid_out(vectors: "NDArray[np.float32]") -> "NDArray[np.float64]":
-    return _fitted(project(vectors))
-
-
 def _placed(
     points: "NDArray[np.float32]",
     laid_out: list[int],
@@ -225,35 +236,3 @@ def _densest(places: "NDArray[np.float64]") -> "NDArray[np.float64]":
     some = places[:: 1 + len(places) // 1_000]
     gaps = np.abs(some[:, None] - some[None]).max(axis=2)
     return some[int((gaps < NEAR).sum(axis=1).argmax())]
-
-
-def _agents(
-    loaded: LoadedRelease,
-    agents: Sequence[str],
-    owners: Sequence[str],
-    vectors: "NDArray[np.float32]",
-    places: "NDArray[np.float64]",
-) -> list[dict[str, Any]]:
-    """Each agent at the place of the tool nearest to the mean of its tools' vectors.
-
-    At the vectors of their own descriptions they would lie in a heap: those are about being a
-    server, and most like each other."""
-    of_agent = dict[str, list[int]]()
-    for at, owner in enumerate(owners):
-        of_agent.setdefault(owner, []).append(at)
-    rows: list[dict[str, Any]] = []
-    for identity in agents:
-        agent, own = loaded.agents[identity], vectors[of_agent[identity]]
-        x, y = places[of_agent[identity][int((own @ own.mean(axis=0)).argmax())]]
-        rows.append(
-            {
-                "id": identity,
-                "name": agent.name,
-                "catalog": agent.catalog,
-                "description": excerpt(agent.description, DESCRIPTION),
-                "tools": len(own),
-                "x": round(float(x), DIGITS),
-                "y": round(float(y), DIGITS),
-            }
-        )
-    return rows

@@ -1,6 +1,5 @@
 """The reports of a board as files, `reports/<release>.html` and `.json`, on disk or in a bucket."""
 
-import json
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -11,20 +10,12 @@ from pegboard.cli.tables import escape_markdown
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import ReleaseStore
-from tasks.lake.files import Lake
 from tasks.lake.leftovers import Leftovers
-from tasks.report.data import report_data
+from tasks.report.data import Reports, report_data
 from tasks.report.page import report_page
 from tasks.settings.configuration import Configuration
 
 logger = logging.getLogger(__name__)
-
-
-class Reports(Lake):
-    """The folder of a board's reports, written and read like the lake."""
-
-    def __init__(self, uri: str) -> None:
-        self.uri = f"{uri.rstrip('/')}/reports"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +93,7 @@ def make_report(
         StoreError: the store refuses.
     """
     reports, name = Reports(uri), ReleaseStore(uri).get(release).id
-    earlier = None if outcome else _earlier(reports, name)
-    data = report_data(uri, name, outcome, earlier, keep=store)
+    data = report_data(uri, name, outcome)
     html = report_page(data)
     if store:
         reports.write_json(f"{name}.json", data)
@@ -121,14 +111,6 @@ def make_report(
         measures=tuple(rows),
     )
     return report, data, html
-
-
-def _earlier(reports: Reports, release: str) -> dict[str, Any] | None:
-    try:
-        earlier = reports.read_json(f"{release}.json")
-    except (StoreError, json.JSONDecodeError):
-        return None
-    return earlier if isinstance(earlier, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def remove_reports(

@@ -1,20 +1,15 @@
 """The values of a report, with and without a gate, a run, and a release before it."""
 
-import asyncio
 import json
-from dataclasses import asdict, replace
-from types import SimpleNamespace
+from dataclasses import replace
 
-import pyarrow as pa
 import pytest
 
-from pegboard.records import Edge
+from pegboard.errors import StoreError
 from pegboard.store.releases import ReleaseStore
-from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.report.checks import verdict_data
-from tasks.report.data import report_data
-from tasks.report.storage import Reports, make_report
-from tasks.report.tools import MAX_DEPENDENTS, dependencies_data
+from tasks.report.data import Reports, report_data
+from tasks.report.storage import make_report
 
 FIRST = {"against": None, "counts": {"added": 3, "changed": 0, "removed": 0}}
 LATER = {"against": "abc", "counts": {"added": 1, "changed": 0, "removed": 2}}
@@ -118,7 +113,6 @@ def test_every_system_has_its_measures_and_the_live_release_has_the_same(held_da
     assert measures["systems"] == 4
     live, staged = ({row["measure"] for row in measures[key]} for key in ("live", "rows"))
     assert live == staged
-    assert [row["k"] for row in held_data["curve"]] == list(range(1, 21))
     kinds = {("kind", verb) for verb in ("open", "paint", "sell", "clean")}
     groups = {(group["by"], group["name"]) for group in held_data["groups"]["shown"]}
     assert groups == {("catalog", "kit"), *kinds}
@@ -153,32 +147,14 @@ def test_a_first_release_is_all_new(passed_data):
     assert passed_data["verdict"]["title"] == "First release, live"
 
 
-def test_tools_are_listed_by_agent_with_their_dependents(held_data):
-    tools, dependencies = held_data["tools"], held_data["dependencies"]
+def test_tools_are_listed_by_agent(held_data):
+    tools = held_data["tools"]
 
     names = {agent["name"]: len(agent["shown"]) for agent in tools["agents"]}
     assert names == {"bicycle": 4, "door": 4, "fence": 7, "roof": 3, "window": 4}
     assert (tools["total"], tools["shown"]) == (22, 22)
     [leak] = [row for agent in tools["agents"] for row in agent["shown"] if row["flags"]]
     assert (leak["name"], leak["flags"]) == ("leak", ["hidden-instructions"])
-    assert dependencies["edges"] == sum(dependencies["origins"].values())
-
-
-def test_tools_that_others_need_are_listed_with_their_dependents():
-    edges = [Edge(f"c/a/{n}", "c/a/get_user", "required", "user") for n in range(20)]
-    edges.append(Edge("c/a/1", "c/b/pay", "required", reason="x" * 999, origin="inferred"))
-
-    rows = pa.Table.from_pylist([asdict(edge) for edge in sorted(edges, key=lambda e: e.source)])
-    data = dependencies_data(SimpleNamespace(edge_rows=lambda: rows))
-
-    assert (data["edges"], data["origins"]) == (21, {"declared": 20, "inferred": 1})
-    assert [(row["id"], row["total"]) for row in data["shown"]] == [
-        ("c/a/get_user", 20),
-        ("c/b/pay", 1),
-    ]
-    assert len(data["shown"][0]["shown"]) == MAX_DEPENDENTS
-    assert data["shown"][0]["shown"][0]["parameter"] == "user"
-    assert len(data["shown"][1]["shown"][0]["reason"]) < 200
 
 
 def test_flagged_texts_and_rejected_rows_are_shown(held_data):
@@ -202,26 +178,14 @@ def test_without_a_run_the_rejected_rows_are_found_in_the_lake(board, passed_dat
 
 
 def test_the_data_of_a_run_is_kept_by_the_earlier_report_of_its_release_only(board, held_data):
-    stored = json.loads(json.dumps(held_data))
-    again = report_data(board.uri, board.held.id, earlier=stored)
+    stored, folder = json.loads(json.dumps(held_data)), Reports(board.uri)
+    folder.write_json(f"{board.held.id}.json", stored)
+    again = report_data(board.uri, board.held.id)
+    folder.delete(f"{board.held.id}.json")
 
     assert again["run"] == held_data["run"]
-    assert again["llm"]["run"]["actual"]["cost_usd"] == 0.0047
     assert json.loads(json.dumps({**again, "made_at": ""})) == {**stored, "made_at": ""}
     assert report_data(board.uri, board.passed.id, board.run)["run"] is None
-
-
-def test_the_products_of_a_run_have_the_counts_of_its_estimate_and_of_what_was_done(held_data):
-    (questions,) = held_data["llm"]["products"]
-
-    assert questions == {
-        "product": "questions",
-        "pieces": 22,
-        "before": 12,
-        "bought": 8,
-        "accepted": 20,
-        "rejected": [{"reason": "refusal", "count": 1}],
-    }
 
 
 def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
@@ -231,7 +195,7 @@ def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
 
     assert data["verdict"]["state"] == "none"
     assert "[golden]" in data["gate"]["missing"]
-    assert data["measures"]["rows"] == data["curve"] == []
+    assert data["measures"]["rows"] == []
     assert data["map"]["shown"] == 14
 
 
@@ -259,30 +223,16 @@ def test_a_gate_whose_details_are_gone_keeps_its_verdict(plain):
     assert "pruned from the lake" in data["measures"]["missing"]
 
 
-def test_the_sums_of_the_ledger_are_there_without_a_run(plain):
+def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain, monkeypatch):
     workshop, release = plain
-    common = {"step": "reply", "product": "topics", "subject": "s", "prompt": "p"}
-    common |= {"model": "m", "answered_by": "m", "final": True}
-    paid = {"prompt_tokens": 100, "completion_tokens": 20, "cost_usd": 0.25, "at": "1"}
-    refused = {"prompt_tokens": 50, "completion_tokens": 5, "reason": "refusal", "at": "2"}
-    ledger = LakeLedger(workshop.lake)
-    asyncio.run(ledger.add(StoredReply(key="a", value="[]", **paid, **common)))
-    asyncio.run(ledger.add(StoredReply(key="b", **refused, **common)))
-    ledger.close()
 
-    sums = report_data(workshop.uri, release.id)["llm"]["ledger"]
+    def damaged(*_):
+        raise StoreError("the table is damaged")
 
-    assert (sums["replies"], sums["accepted"], sums["unpriced"]) == (2, 1, 1)
-    assert (sums["prompt_tokens"], sums["completion_tokens"], sums["cost_usd"]) == (150, 25, 0.25)
-    assert [(row["product"], row["replies"]) for row in sums["rows"]] == [("topics", 2)]
-
-
-def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain):
-    workshop, release = plain
-    workshop.lake.write_text("ledger/" + "0" * 64 + ".parquet", "no table")
+    monkeypatch.setattr("tasks.report.data.twins_data", damaged)
 
     data = report_data(workshop.uri, release.id)
 
-    assert "is damaged" in data["llm"]["missing"]
+    assert data["twins"] == {"missing": "the table is damaged"}
     assert data["map"]["shown"] == 1
     assert not Reports(workshop.uri).exists(f"{release.id}.json")

@@ -8,9 +8,8 @@ import pytest
 from pegboard.records import Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.lake.files import Lake
-from tasks.report.charts import place_labels
 from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
+from tasks.report.page import place_labels
 from tasks.report.vectors import ToolVectors, choose_evenly
 from tests.vectors import tool_vectors
 
@@ -30,7 +29,7 @@ def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
 
 def draw(uri, in_memory_rows=IN_MEMORY_ROWS, **bounds):
     release = loaded(uri, in_memory_rows)
-    return map_data(release, ToolVectors.of(release), Lake(uri), store=False, **bounds)
+    return map_data(release, ToolVectors.of(release), **bounds)
 
 
 def spread_and_gap(groups):
@@ -89,13 +88,9 @@ def test_every_tool_has_the_mean_of_its_vectors(board_uri):
         assert {tool.rpartition("/")[0] for tool in vectors.ids[low:high]} == {agent}
 
 
-def test_an_agent_is_placed_at_one_of_its_tools(held_data):
+def test_groups_are_named_and_places_are_within_the_map(held_data):
     drawn = held_data["map"]
 
-    for number, agent in enumerate(drawn["agents"]):
-        own = [(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["agent"] == number]
-        assert (agent["x"], agent["y"]) in own
-        assert agent["tools"] == len(own)
     assert {group["name"] for group in drawn["groups"]} == {
         "door", "window", "roof", "fence", "bicycle",
     }  # fmt: skip
@@ -113,16 +108,17 @@ def test_landmarks_are_laid_out_and_the_other_tools_lie_beside_them(workshop, ha
     drawn = draw(workshop.uri, landmarks=30)
     few = draw(workshop.uri, shown=6)
 
-    assert (drawn["of"], drawn["shown"], drawn["landmarks"]) == (90, 90, 30)
+    assert (drawn["of"], drawn["shown"]) == (90, 90)
+    assert sum(tool["landmark"] for tool in drawn["tools"]) == 30
     places = [
-        np.array([(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["agent"] == agent])
-        for agent in range(3)
+        np.array([(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["group"] == group])
+        for group in range(3)
     ]
     spread, gap = spread_and_gap(places)
     assert gap > spread
     assert drawn == draw(workshop.uri, landmarks=30)
     assert (few["of"], few["shown"]) == (90, 6)
-    assert [agent["tools"] for agent in few["agents"]] == [2, 2, 2]
+    assert [group["tools"] for group in few["groups"]] == [2, 2, 2]
     assert few == draw(workshop.uri, in_memory_rows=1, shown=6)
 
 
@@ -173,17 +169,20 @@ def test_a_map_of_few_changes_keeps_the_places_of_the_one_before(workshop, hashi
         lambda vectors: laid_out.append(len(vectors)) or project(vectors),
     )
 
-    def places(changed):
+    def drawn(changed, before):
         texts = {n: f"door window {'roof' if n < changed else 'wall'} {n}" for n in range(40)}
         tools = {"house": [workshop.tool(f"tool_{n}", text) for n, text in texts.items()]}
         workshop.publish(tools, encoder=hashing(32))
         release = loaded(workshop.uri)
-        drawn = map_data(release, ToolVectors.of(release), Lake(workshop.uri))
-        return {tool["id"]: (tool["x"], tool["y"]) for tool in drawn["tools"]}
+        return map_data(release, ToolVectors.of(release), before)
 
-    first, few, many = places(0), places(2), places(40)
+    first = drawn(0, None)
+    few = drawn(2, first)
+    drawn(40, few)
 
-    moved = {tool for tool in first if first[tool] != few[tool]}
+    pairs = zip(first["tools"], few["tools"], strict=True)
+    moved = {one["id"] for one, other in pairs if (one["x"], one["y"]) != (other["x"], other["y"])}
     assert moved == {"kit/house/tool_0", "kit/house/tool_1"}
     assert laid_out == [40, 40]  # the first map and the last
-    assert len(many) == 40
+    drawn(40, {**few, "fingerprint": "of another encoder"})
+    assert laid_out == [40, 40, 40]

@@ -4,7 +4,8 @@ import json
 from datetime import UTC, datetime, timedelta
 
 from tasks.lake.leftovers import Leftovers
-from tasks.report.storage import Report, Reports, make_report, remove_reports, report_release
+from tasks.report.data import Reports
+from tasks.report.storage import Report, make_report, remove_reports, report_release
 
 
 def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_run(board):

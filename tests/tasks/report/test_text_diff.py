@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.report.text_diff import CONTEXT, GAP, MAX_CELLS, MAX_CHARACTERS, diff_words
+from tasks.report.changes import CONTEXT, GAP, MAX_CHARACTERS, MAX_PAIRS, diff_words
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,6 @@ def test_texts_that_differ_in_too_many_words_are_shown_one_after_the_other(unit)
 
     pieces = diff_words(before, after)
 
-    assert len(before.split()) ** 2 > MAX_CELLS or unit == "x"
+    assert len(before.split()) ** 2 > MAX_PAIRS or unit == "x"
     assert {kind for kind, _ in pieces} <= {"removed", "added", "same"}
     assert sum(len(text) for _, text in pieces) <= 2 * MAX_CHARACTERS
