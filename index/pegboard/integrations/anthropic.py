@@ -5,16 +5,13 @@
     history += [message_param, {"role": "user", "content": tools.answers(message.content)}]
 
 Only what was found is declared, with `defer_loading` and in order of discovery: such definitions
-are no part of the cached prefix, so a board may have any number of tools. `add_to_runner` is the
-same for the beta tool runner. Needs no package but the caller's own client.
+are no part of the cached prefix, so a board may have any number of tools. Needs no package but the
+caller's own client.
 """
 
-# pyright: reportMissingImports=false
-
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pegboard.errors import QueryError
 from pegboard.hits import Hit, as_anthropic_tools
 from pegboard.integrations.board_search import (
     QUERY_SCHEMA,
@@ -23,9 +20,6 @@ from pegboard.integrations.board_search import (
     query_of,
 )
 from pegboard.integrations.discovery import Discovered, Discovery
-
-Call = Callable[[Hit, dict[str, Any]], Any]
-"""Calls a tool with arguments, and returns the content of its result."""
 
 
 class MessagesToolSearch:
@@ -46,7 +40,11 @@ class MessagesToolSearch:
         cache_control: Mapping[str, Any] | None = None,
     ) -> None:
         self.discovery = discovery
-        self._search = search_definition(description)
+        self._search: dict[str, Any] = {
+            "name": SEARCH_TOOL,
+            "description": description,
+            "input_schema": dict(QUERY_SCHEMA),
+        }
         if cache_control is not None:
             self._search["cache_control"] = dict(cache_control)
 
@@ -76,11 +74,6 @@ class MessagesToolSearch:
         return self.discovery.called(str(_fields(block).get("name", "")))
 
 
-def search_definition(description: str = SEARCH_DESCRIPTION) -> dict[str, Any]:
-    """Return the definition of the search tool, which is never deferred."""
-    return {"name": SEARCH_TOOL, "description": description, "input_schema": dict(QUERY_SCHEMA)}
-
-
 def answer(tool_use_id: str, found: Discovered) -> dict[str, Any]:
     """Return the result of a search: references, or a text that says why there are none."""
     content: list[dict[str, Any]] = [
@@ -91,76 +84,6 @@ def answer(tool_use_id: str, found: Discovered) -> dict[str, Any]:
         "tool_use_id": tool_use_id,
         "content": content or [{"type": "text", "text": found.reason}],
     }
-
-
-def runnable_search(
-    discovery: Discovery, call: Call, runner: Callable[[], Any], *, asynchronous: bool = False
-) -> Any:
-    """Return the search as a tool for `client.beta.messages.tool_runner(tools=[...])`.
-
-    What it finds is added by `runner.add_tools`, in the messages and not in `tools`, so that the
-    cached prefix stays as it is. The runner needs `betas=["inline-tools-2026-09-15"]`.
-
-    Args:
-        call: calls a found tool; a coroutine function if `asynchronous`.
-        runner: returns the runner, which exists only once it has been made with this tool.
-        asynchronous: whether the client is an `AsyncAnthropic`.
-
-    Raises:
-        ImportError: the package `anthropic` is not installed.
-    """
-    from anthropic.lib.tools import beta_async_tool, beta_tool
-
-    def load(found: Discovered) -> str:
-        added = {name: found.tools[name] for name in (*found.new, *found.changed)}
-        runner().add_tools(*_runnables(discovery, added, call, asynchronous))
-        return found.text
-
-    definition = search_definition()
-    if asynchronous:
-
-        async def search_async(query: str = "") -> str:
-            return load(await discovery.search_async(query))
-
-        return beta_async_tool(search_async, **definition)
-
-    def search(query: str = "") -> str:
-        return load(discovery.search(query))
-
-    return beta_tool(search, **definition)
-
-
-def _runnables(
-    discovery: Discovery, found: Mapping[str, Hit], call: Call, asynchronous: bool
-) -> Sequence[Any]:
-    """Found tools as the runner's tools; a call is answered by `call`."""
-    from anthropic.lib.tools import beta_async_tool, beta_tool
-
-    def function(name: str) -> Any:
-        if asynchronous:
-
-            async def run_async(**arguments: Any) -> Any:
-                return await call(_hit(discovery, name), arguments)
-
-            return run_async
-
-        def run(**arguments: Any) -> Any:
-            return call(_hit(discovery, name), arguments)
-
-        return run
-
-    make: Any = beta_async_tool if asynchronous else beta_tool
-    definitions = as_anthropic_tools(found, discovery.options.descriptions)
-    return [make(function(definition["name"]), **definition) for definition in definitions]
-
-
-def _hit(discovery: Discovery, name: str) -> Hit:
-    from anthropic.lib.tools import ToolError
-
-    try:
-        return discovery.called(name)
-    except QueryError as error:
-        raise ToolError(str(error)) from error
 
 
 def _is_search(block: Mapping[str, Any]) -> bool:

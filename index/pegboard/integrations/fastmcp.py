@@ -17,15 +17,8 @@ from fastmcp.server.transforms.search.base import (
 )
 from fastmcp.tools.base import Tool
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
-from pegboard.integrations.board_search import (
-    QUERY_DESCRIPTION,
-    SEARCH_PURPOSE,
-    SEARCH_TOOL,
-    BoardSearch,
-)
-from pegboard.integrations.own_tools import OwnTools, Selected
+from pegboard.integrations.board_search import QUERY_DESCRIPTION, SEARCH_PURPOSE, SEARCH_TOOL
+from pegboard.integrations.own_tools import OwnTools, Search, Selected, own_tools
 
 
 class BoardSearchTransform(BaseSearchTransform):
@@ -40,14 +33,14 @@ class BoardSearchTransform(BaseSearchTransform):
 
     def __init__(
         self,
-        search: BoardSearch | Board | AsyncBoard,
+        search: Search,
         *,
         always_visible: list[str] | None = None,
         search_tool_name: str = SEARCH_TOOL,
         call_tool_name: str = "call_tool",
         search_result_serializer: SearchResultSerializer = serialize_tools_for_output_json,
     ) -> None:
-        self._own = OwnTools(search)
+        self._own = own_tools(search)
         super().__init__(
             max_results=self._own.search.k,
             always_visible=always_visible,
@@ -77,11 +70,9 @@ class BoardSearchTransform(BaseSearchTransform):
         return _in_order(tools, await _select(self._own, tools, query))
 
 
-def search_function(
-    search: BoardSearch | Board | AsyncBoard,
-) -> Callable[[Sequence[Tool], str], Awaitable[Sequence[Tool]]]:
+def search_function(search: Search) -> Callable[[Sequence[Tool], str], Awaitable[Sequence[Tool]]]:
     """Return the search of CodeMode: `CodeMode(discovery_tools=[Search(search_fn=...), ...])`."""
-    own = OwnTools(search)
+    own = own_tools(search)
 
     async def find(tools: Sequence[Tool], query: str) -> Sequence[Tool]:
         return _in_order(tools, await _select(own, tools, query))

@@ -11,10 +11,8 @@ from google.adk.agents.readonly_context import ReadonlyContext
 from google.adk.tools import BaseTool, FunctionTool, ToolContext
 from google.adk.tools.base_toolset import BaseToolset
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
-from pegboard.integrations.board_search import SEARCH_DESCRIPTION, SEARCH_TOOL, BoardSearch
-from pegboard.integrations.own_tools import OwnTools
+from pegboard.integrations.board_search import SEARCH_DESCRIPTION, SEARCH_TOOL
+from pegboard.integrations.own_tools import Search, own_tools
 
 FOUND = "pegboard_found_tools"
 """Key of the session's state with the names found, in order of discovery."""
@@ -34,13 +32,13 @@ class BoardToolset(BaseToolset):
 
     def __init__(
         self,
-        search: OwnTools | BoardSearch | Board | AsyncBoard,
+        search: Search,
         tools: Sequence[BaseTool | BaseToolset],
         **options: Any,
     ) -> None:
         super().__init__(**options)
         self._use_invocation_cache = False  # what is found appears in the same invocation
-        self._own = search if isinstance(search, OwnTools) else OwnTools(search)
+        self._own = own_tools(search)
         self._given = list(tools)
         self._search_tool = FunctionTool(self._search_function())
 

@@ -17,15 +17,8 @@ from haystack.tools.utils import (
     warm_up_tools_async,
 )
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
-from pegboard.integrations.board_search import (
-    QUERY_SCHEMA,
-    SEARCH_DESCRIPTION,
-    SEARCH_TOOL,
-    BoardSearch,
-)
-from pegboard.integrations.own_tools import OwnDiscovery, OwnTools
+from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, SEARCH_TOOL
+from pegboard.integrations.own_tools import OwnDiscovery, Search, own_tools
 
 
 class BoardToolset(Toolset):
@@ -36,13 +29,9 @@ class BoardToolset(Toolset):
         catalog: tools and toolsets whose tools may be found, with unique names.
     """
 
-    def __init__(
-        self,
-        search: OwnTools | BoardSearch | Board | AsyncBoard,
-        catalog: Sequence[Tool | Toolset] | Toolset,
-    ) -> None:
+    def __init__(self, search: Search, catalog: Sequence[Tool | Toolset] | Toolset) -> None:
         super().__init__(tools=[])
-        self._own = search if isinstance(search, OwnTools) else OwnTools(search)
+        self._own = own_tools(search)
         self._catalog: Any = catalog if isinstance(catalog, Toolset) else list(catalog)
         self._held: dict[str, Tool] | None = None
         self._selected: set[str] | None = None

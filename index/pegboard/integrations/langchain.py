@@ -1,30 +1,21 @@
 """LangChain and LangGraph: an agent's tools, searched on a board.
 
-    agent = create_agent(model, middleware=[BoardToolsMiddleware(board, tools)])
-
-`retrieve_tools` is the same for langgraph-bigtool.
+agent = create_agent(model, middleware=[BoardToolsMiddleware(board, tools)])
 """
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportInvalidTypeForm=false
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, NotRequired
 
 from langchain.agents.middleware import AgentMiddleware, AgentState, ModelRequest
 from langchain.tools import ToolRuntime
-from langchain_core.messages import BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
 from pegboard.errors import did_you_mean
-from pegboard.integrations.board_search import (
-    QUERY_DESCRIPTION,
-    SEARCH_DESCRIPTION,
-    SEARCH_TOOL,
-    BoardSearch,
-)
-from pegboard.integrations.own_tools import OwnTools, Selected
+from pegboard.integrations.board_search import QUERY_DESCRIPTION, SEARCH_DESCRIPTION, SEARCH_TOOL
+from pegboard.integrations.own_tools import Search, Selected, own_tools
 
 
 def _appended(before: Sequence[str], new: Sequence[str]) -> list[str]:
@@ -46,40 +37,16 @@ class BoardToolsMiddleware(AgentMiddleware):
     Args:
         search: how to search.
         tools: those that may be found, with unique names.
-        search_requests: whether each request of a user is searched at once, so that a model may
-            call a tool in its first reply. It finds tools for small talk, too.
     """
 
     state_schema = FoundTools
 
-    def __init__(
-        self,
-        search: OwnTools | BoardSearch | Board | AsyncBoard,
-        tools: Sequence[BaseTool],
-        *,
-        search_requests: bool = False,
-    ) -> None:
+    def __init__(self, search: Search, tools: Sequence[BaseTool]) -> None:
         super().__init__()
-        self._own = search if isinstance(search, OwnTools) else OwnTools(search)
+        self._own = own_tools(search)
         self._held = {tool.name: tool for tool in tools}
         self._descriptions = {tool.name: tool.description for tool in tools}
-        self._search_requests = search_requests
         self.tools = [self._search_tool()]
-
-    def before_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Search the request, if `search_requests`."""
-        query = _request(state["messages"]) if self._search_requests else ""
-        if not query:
-            return None
-        return {"found_tools": list(self._own.find(query, self._descriptions).names)}
-
-    async def abefore_agent(self, state: Any, runtime: Any) -> dict[str, Any] | None:
-        """Do what `before_agent` does; the event loop goes on meanwhile."""
-        query = _request(state["messages"]) if self._search_requests else ""
-        if not query:
-            return None
-        selected = await self._own.find_async(query, self._descriptions)
-        return {"found_tools": list(selected.names)}
 
     def wrap_model_call(
         self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]
@@ -142,43 +109,6 @@ class BoardToolsMiddleware(AgentMiddleware):
         )
 
 
-def retrieve_tools(
-    search: OwnTools | BoardSearch | Board | AsyncBoard,
-    registry: Mapping[str, BaseTool | Callable[..., Any]],
-) -> tuple[Callable[[str], list[str]], Callable[[str], Awaitable[list[str]]]]:
-    """Return `retrieve_tools_function` and `retrieve_tools_coroutine` of langgraph-bigtool.
-
-    Args:
-        registry: the agent's `tool_registry`; only its ids are ever returned.
-    """
-    own = search if isinstance(search, OwnTools) else OwnTools(search)
-    ids = {_name(tool): identity for identity, tool in registry.items()}
-    descriptions = {_name(tool): _description(tool) for tool in registry.values()}
-
-    def search_tools(query: str) -> list[str]:
-        return [ids[name] for name in own.find(query, descriptions).names]
-
-    async def search_async(query: str) -> list[str]:
-        return [ids[name] for name in (await own.find_async(query, descriptions)).names]
-
-    search_tools.__doc__ = search_async.__doc__ = SEARCH_DESCRIPTION
-    search_async.__name__ = SEARCH_TOOL
-    return search_tools, search_async
-
-
 def _update(selected: Selected, call: str | None) -> Command[Any]:
     message = ToolMessage(selected.text, tool_call_id=call or "", name=SEARCH_TOOL)
     return Command(update={"found_tools": list(selected.names), "messages": [message]})
-
-
-def _request(messages: Sequence[BaseMessage]) -> str:
-    said = [message for message in messages if isinstance(message, HumanMessage)]
-    return str(said[-1].text) if said else ""
-
-
-def _name(tool: BaseTool | Callable[..., Any]) -> str:
-    return tool.name if isinstance(tool, BaseTool) else tool.__name__
-
-
-def _description(tool: BaseTool | Callable[..., Any]) -> str:
-    return tool.description if isinstance(tool, BaseTool) else tool.__doc__ or ""

@@ -16,11 +16,8 @@ from typing import Any
 
 from litellm.integrations.custom_logger import CustomLogger
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
 from pegboard.errors import PegboardError
-from pegboard.integrations.board_search import BoardSearch
-from pegboard.integrations.own_tools import OwnTools, Selected
+from pegboard.integrations.own_tools import Search, Selected, own_tools
 
 CALL_TYPES = ("completion", "acompletion", "responses", "aresponses", "anthropic_messages")
 STATS, NAMES = "pegboard_filter_stats", "pegboard_filter_tools"
@@ -44,9 +41,9 @@ class BoardToolFilter(CustomLogger):
         search: how to search.
     """
 
-    def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
+    def __init__(self, search: Search) -> None:
         super().__init__()
-        self._own = OwnTools(search)
+        self._own = own_tools(search)
 
     async def async_pre_call_hook(
         self, user_api_key_dict: Any, cache: Any, data: dict[str, Any], call_type: str

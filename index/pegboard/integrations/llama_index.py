@@ -10,10 +10,7 @@ from llama_index.core.objects import ObjectRetriever
 from llama_index.core.schema import QueryType
 from llama_index.core.tools import BaseTool
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
-from pegboard.integrations.board_search import BoardSearch
-from pegboard.integrations.own_tools import OwnDiscovery, OwnTools
+from pegboard.integrations.own_tools import OwnDiscovery, Search
 
 
 class BoardRetriever(ObjectRetriever[BaseTool]):
@@ -26,10 +23,8 @@ class BoardRetriever(ObjectRetriever[BaseTool]):
         tools: those that may be retrieved, with unique names.
     """
 
-    def __init__(
-        self, search: OwnTools | BoardSearch | Board | AsyncBoard, tools: Sequence[BaseTool]
-    ) -> None:
-        self._discovery = OwnDiscovery(search if isinstance(search, OwnTools) else OwnTools(search))
+    def __init__(self, search: Search, tools: Sequence[BaseTool]) -> None:
+        self._discovery = OwnDiscovery(search)
         self._tools = {tool.metadata.get_name(): tool for tool in tools}
         self._descriptions = {
             name: tool.metadata.description or "" for name, tool in self._tools.items()

@@ -12,10 +12,8 @@ from typing import Any
 
 from agents import FunctionTool, Tool, function_tool
 
-from pegboard.async_board import AsyncBoard
-from pegboard.board import Board
-from pegboard.integrations.board_search import SEARCH_DESCRIPTION, SEARCH_TOOL, BoardSearch
-from pegboard.integrations.own_tools import OwnDiscovery, OwnTools
+from pegboard.integrations.board_search import SEARCH_DESCRIPTION, SEARCH_TOOL
+from pegboard.integrations.own_tools import OwnDiscovery, Search
 
 
 class AgentTools:
@@ -30,12 +28,8 @@ class AgentTools:
             the tools in order of discovery.
     """
 
-    def __init__(
-        self,
-        search: OwnTools | BoardSearch | Board | AsyncBoard,
-        tools: Sequence[FunctionTool] = (),
-    ) -> None:
-        self._discovery = OwnDiscovery(search if isinstance(search, OwnTools) else OwnTools(search))
+    def __init__(self, search: Search, tools: Sequence[FunctionTool] = ()) -> None:
+        self._discovery = OwnDiscovery(search)
         self._own = {tool.name: tool for tool in tools}
         self._listed: dict[str, str] = {}
         self.tools: list[Tool] = [self._search_tool()]

@@ -8,7 +8,7 @@ found.
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
@@ -90,14 +90,6 @@ class OwnTools:
         findings = await self.search.find_async(query, k, match.names)
         return await asyncio.to_thread(self._select, query, match, findings, k)
 
-    def find_many(self, queries: Iterable[str], tools: Mapping[str, str]) -> Selected:
-        """Return the best tools for several queries, in turn the next of each."""
-        return merged([self.find(query, tools) for query in queries])
-
-    async def find_many_async(self, queries: Iterable[str], tools: Mapping[str, str]) -> Selected:
-        """Return what `find_many` does; the event loop goes on meanwhile."""
-        return merged([await self.find_async(query, tools) for query in queries])
-
     def _select(self, query: str, match: _Match, findings: Findings, k: int | None) -> Selected:
         k = k or self.search.k
         names = list(dict.fromkeys(match.names[hit.tool.id] for hit in findings.hits))
@@ -142,13 +134,12 @@ class OwnDiscovery:
     """The tools that one conversation found among the application's own, in order of discovery.
 
     Args:
-        tools: finds them; conversations share it.
-        found: names of a stored conversation.
+        search: how to search; conversations share an `OwnTools`.
     """
 
-    def __init__(self, tools: OwnTools, found: Iterable[str] = ()) -> None:
-        self.tools = tools
-        self.found: dict[str, None] = dict.fromkeys(found)
+    def __init__(self, search: "Search") -> None:
+        self.tools = own_tools(search)
+        self.found: dict[str, None] = {}
         self._lock = Lock()
 
     def search(self, query: str, tools: Mapping[str, str]) -> Selected:
@@ -165,14 +156,13 @@ class OwnDiscovery:
         return selected
 
 
-def merged(several: Sequence[Selected]) -> Selected:
-    """Return the results of several searches as one: in turn the next of each."""
-    longest = max((len(each.names) for each in several), default=0)
-    names = dict.fromkeys(
-        each.names[place] for place in range(longest) for each in several if place < len(each.names)
-    )
-    reasons = [each.reason for each in several if each.reason]
-    return Selected(tuple(names), "" if names or not reasons else reasons[0])
+Search = OwnTools | BoardSearch | Board | AsyncBoard
+"""How an adapter searches."""
+
+
+def own_tools(search: Search) -> OwnTools:
+    """Return a search among the application's tools; itself if it is one."""
+    return search if isinstance(search, OwnTools) else OwnTools(search)
 
 
 def _matched(names: CallNames, tools: Mapping[str, str]) -> _Match:

@@ -8,7 +8,7 @@ from pegboard.async_board import AsyncBoard
 from pegboard.errors import QueryError
 from pegboard.integrations.board_search import BLANK, NO_TOOL, BoardSearch, query_of
 from pegboard.tokens import definition_tokens
-from tests.pegboard.integrations.boards import TOOLS, Shelf, tool
+from tests.pegboard.integrations.boards import Shelf, tool
 
 DESK, GIT = "kit/desk/search", "kit/git/search"
 
@@ -135,18 +135,6 @@ def test_an_event_loop_finds_the_same(board):
 
     assert [ids(each) for each in found] == [ids(blocking.find(query)) for query in queries]
     assert [each.reason for each in found] == [blocking.find(query).reason for query in queries]
-
-
-def test_a_promotion_renames_for_new_conversations_only_what_became_ambiguous():
-    shelf = Shelf([each for each in TOOLS if each.id != DESK])
-    search = BoardSearch(shelf.board)
-    before = search.find("search").names.names
-    shelf.promote(TOOLS)
-    after = search.find("search").names.names
-
-    assert before[GIT] == "search"
-    assert (after[GIT], after[DESK]) == ("git__search", "desk__search")
-    assert {name for name in before.items() if name[0] != GIT} <= set(after.items())
 
 
 def test_no_tokens_are_refused(board):

@@ -50,14 +50,6 @@ def test_a_conversation_may_be_given_the_tools_of_a_whole_agent(shelf):
     assert blank.reason == BLANK
 
 
-def test_a_tool_found_again_keeps_its_name_and_is_not_new(shelf):
-    discovery = Discovery(BoardSearch(shelf.board, k=1))
-    first, again = discovery.search("book_room"), discovery.search("book_room")
-
-    assert (list(first.tools), first.new) == (["book_room"], ("book_room",))
-    assert (list(again.tools), again.new) == (["book_room"], ())
-
-
 def test_a_name_stays_with_its_tool_when_a_promotion_makes_it_ambiguous():
     shelf = Shelf([each for each in TOOLS if each.id != DESK])
     discovery = Discovery(shelf.board)
@@ -136,19 +128,6 @@ def test_a_tool_cannot_stand_in_for_the_search_or_the_applications_own_tools():
     assert list(discovery.found) == ["evil__search_tools", "evil__pay"]
 
 
-def test_two_conversations_on_one_board_share_nothing_but_the_names(shelf):
-    search = BoardSearch(shelf.board, k=2)
-    first, second = Discovery(search), Discovery(search)
-    first.search("book a room")
-    second.search("weather")
-
-    assert list(first.found) != list(second.found)
-    assert all(
-        first.found[name].tool.id == second.found[name].tool.id
-        for name in first.found.keys() & second.found.keys()
-    )
-
-
 def test_parallel_searches_of_many_conversations_mix_up_nothing():
     tools = many(300)
     search = BoardSearch(Shelf(tools).board, k=3)
@@ -219,31 +198,12 @@ def test_a_stored_conversation_restores_nothing_that_may_not_be_searched(shelf, 
         narrow.called(by_id[GIT])
 
 
-def test_a_filter_that_is_narrowed_later_holds_for_what_was_found_before(shelf):
-    discovery = Discovery(BoardSearch(shelf.board, k=1))
-    discovery.search("git/search")
-    (name,) = discovery.found
-    discovery.options = BoardSearch(shelf.board, where={"agent": "kit/desk"})
-
-    with pytest.raises(QueryError, match="no longer available"):
-        discovery.called(name)
-
-
 def test_a_stored_conversation_restores_no_reserved_name(shelf):
     discovery = Discovery(BoardSearch(shelf.board, reserved=["pay"]))
     discovery.restore({"search_tools": DESK, "call_tool": DESK, "pay": GIT, "mine": GIT})
 
     assert list(discovery.found) == ["mine"]
     assert discovery.to_dict() == {"mine": GIT}
-
-
-def test_what_a_model_is_told_names_the_tools_or_the_reason(shelf):
-    discovery = Discovery(BoardSearch(shelf.board, k=1))
-
-    assert discovery.search("book_room").text == "Found, and ready to be called: book_room."
-    assert discovery.search("").text == "The query is blank. Say in a few words what the tool " + (
-        "should do."
-    )
 
 
 def test_five_thousand_tools_cost_a_conversation_only_what_it_finds():

@@ -102,10 +102,7 @@ def stand_ins(block, office):
     from pegboard.integrations.board_search import BoardSearch
 
     names = {"search": BoardSearch(office.open_board())}
-    if "runnable_search" in block:
-        names |= {"history": [], "call": office.call}
-        names["client"] = importlib.import_module("anthropic_messages").client()
-    elif "function_tools" in block:
+    if "function_tools" in block:
         from agents import function_tool
 
         names["function_tools"] = [function_tool(each) for each in office.FUNCTIONS]

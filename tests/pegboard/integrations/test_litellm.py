@@ -213,6 +213,7 @@ def test_a_tool_that_the_conversation_called_stays(hook):
         {"role": "assistant", "tool_calls": ["none", {"function": "none"}, {"function": None}]},
         {"role": "assistant", "content": ["none", {"type": "tool_use", "name": 5}]},
         {"role": "user", "content": ["none", {"type": "text", "text": ["none"]}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "book_room"}]},
         {"type": "function_call", "name": None},
     ],
 )
@@ -240,19 +241,6 @@ def test_what_has_nothing_to_narrow_stays_as_it_is(hook, call_type, data):
     assert asyncio.run(hook.async_pre_call_hook(None, None, data, call_type)) is None
     assert data == before
     assert headers(hook, data) is None
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        [{"type": "text", "text": "book_room"}, {"type": "image_url", "image_url": {}}],
-        [{"type": "input_text", "text": "book_room"}],
-    ],
-)
-def test_content_may_come_in_blocks(hook, content):
-    data = narrow(hook, messages=[user(content)], tools=[*map(nested, KIT)])
-
-    assert named(data["tools"]) == ["book_room"]
 
 
 def test_a_board_that_fails_leaves_a_request_as_it_is(board, caplog, monkeypatch):

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from pegboard.integrations.board_search import BoardSearch
-from pegboard.integrations.own_tools import OwnTools
 from tests.pegboard.integrations.boards import TOOLS, Shelf
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is not installed")
@@ -47,14 +46,6 @@ def test_retrieved_tools_are_only_ever_appended(board):
     assert names(retriever.retrieve(QueryBundle("order_lunch"))) == ["book_room", "order_lunch"]
     assert names(asyncio.run(retriever.aretrieve("book_room"))) == ["book_room", "order_lunch"]
     assert names(retriever.retrieve("")) == ["book_room", "order_lunch"]
-
-
-def test_conversations_share_a_search_and_nothing_else(board):
-    own = OwnTools(BoardSearch(board, k=1))
-    first, second = BoardRetriever(own, held()), BoardRetriever(own, held())
-    first.retrieve("book_room")
-
-    assert names(second.retrieve("order_lunch")) == ["order_lunch"]
 
 
 def test_an_agent_gets_the_tools_for_its_request(board):

@@ -3,10 +3,10 @@
 import asyncio
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
-from pegboard.errors import QueryError
 from pegboard.integrations.board_search import BoardSearch
 from pegboard.integrations.discovery import Discovery
 from pegboard.integrations.openai import ResponsesToolSearch
@@ -150,8 +150,6 @@ def test_found_tools_may_come_flat(shelf):
 def test_agents_of_one_name_have_namespaces_of_their_own():
     other = tool("hire", "Hires employees.", "desk")
     twin = tool("fire", "Fires employees.", "desk")
-    from dataclasses import replace
-
     twin = replace(twin, id="other/desk/fire", catalog="other", agent="other/desk")
     discovery = Discovery(Shelf([*TOOLS, other, twin]).board)
     tools = ResponsesToolSearch(discovery)
@@ -172,29 +170,10 @@ def test_a_search_that_finds_nothing_says_why(tools):
 
 
 @pytest.mark.parametrize(
-    "item",
-    [
-        search("book_room", execution="server"),
-        calls("book_room"),
-        SAID,
-    ],
+    "item", [search("book_room", execution="server"), calls("book_room"), SAID]
 )
 def test_other_items_are_not_answered(tools, item):
     assert tools.answers([item]) == []
-
-
-@pytest.mark.parametrize("arguments", ["[" * 100_000, {"query": 5}, None, '"\\ud800"', "\ud800"])
-def test_whatever_the_model_sends_is_answered(tools, arguments):
-    [answer, *_] = tools.answers([{**search("x"), "arguments": arguments}])
-
-    assert answer["call_id"] == "call_1"
-
-
-def test_a_tool_that_was_not_found_cannot_be_called(tools):
-    tools.answers([search("book_room")])
-
-    with pytest.raises(QueryError, match="Search for it first"):
-        tools.called(calls("order_lunch"))
 
 
 def test_an_event_loop_gets_the_same_answers(shelf):

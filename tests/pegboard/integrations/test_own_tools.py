@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pegboard.integrations.board_search import BLANK, BoardSearch
-from pegboard.integrations.own_tools import OwnDiscovery, OwnTools, Selected, merged
+from pegboard.integrations.own_tools import OwnDiscovery, OwnTools, Selected
 from tests.pegboard.integrations.boards import TOOLS, Shelf, many, without
 
 HELD = {each.name: each.description for each in TOOLS}
@@ -99,18 +99,6 @@ def test_a_promotion_is_followed(shelf):
     assert own.find("book a meeting room", HELD).names == ("book_room",)  # by its words alone
 
 
-def test_several_queries_take_turns(shelf):
-    own = OwnTools(BoardSearch(shelf.board, k=2))
-    first, second = (own.find(query, HELD).names for query in ("book_room", "order_lunch"))
-
-    assert own.find_many(["book_room", "order_lunch"], HELD).names == (first[0], second[0])
-    assert merged([Selected(("a", "b")), Selected(("c",)), Selected((), "none")]) == Selected(
-        ("a", "c", "b")
-    )
-    assert merged([Selected((), "none"), Selected((), "blank")]).reason == "none"
-    assert merged([]) == Selected(())
-
-
 def test_an_event_loop_finds_the_same(shelf):
     own, held = OwnTools(shelf.board), {**HELD, "water_plants": "Waters the plants."}
     queries = ["book_room", "water the plants", ""]
@@ -119,12 +107,10 @@ def test_an_event_loop_finds_the_same(shelf):
         return [await own.find_async(query, held) for query in queries]
 
     assert asyncio.run(find_all()) == [own.find(query, held) for query in queries]
-    assert asyncio.run(own.find_many_async(queries, held)) == own.find_many(queries, held)
 
 
 def test_a_conversation_only_appends(shelf):
-    discovery = OwnDiscovery(OwnTools(BoardSearch(shelf.board, k=2)), ["order_lunch"])
-    seen = ["order_lunch"]
+    discovery, seen = OwnDiscovery(BoardSearch(shelf.board, k=2)), []
     for query in ("book a room", "weather", "lunch", "book a room"):
         discovery.search(query, HELD)
         assert list(discovery.found)[: len(seen)] == seen
