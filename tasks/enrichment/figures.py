@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
-from pegboard.llm.budget import Price
-from pegboard.llm.client import Client
+from pegboard.llm.client import Client, Price
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import Models

@@ -72,6 +72,7 @@ class LakeLedger(Ledger[StoredReply]):
         storage = _LakeStorage(lake)
         super().__init__(storage, run)
         storage.run = self.run
+        self.close = storage.close
 
 
 class _LakeStorage:

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import Completer
-from pegboard.llm.budget import Budget, Price
-from pegboard.llm.client import Client
+from pegboard.llm.client import Budget, Client, Pacing, Price
 from pegboard.llm.hosted import HostedCompleter
-from pegboard.llm.pacing import Pacing
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
 

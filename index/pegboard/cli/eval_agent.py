@@ -149,8 +149,8 @@ def _add_query_options(group: Any) -> None:
 
 def _eval_agent(options: argparse.Namespace) -> int:
     from pegboard.evaluation.agent_evaluation import AgentRun, evaluate_agent, open_ledger
+    from pegboard.llm.client import Pacing
     from pegboard.llm.hosted import HostedCompleter
-    from pegboard.llm.pacing import Pacing
 
     prepared = _prepared(options)
     completer = HostedCompleter(

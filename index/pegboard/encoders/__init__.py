@@ -171,7 +171,7 @@ def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
     """
     command = install_command(requirement or module)
     return EncoderError(
-        f"This encoder needs the package {module}, which is not installed. Install it: {command}"
+        f"This needs the package {module}, which is not installed. Install it: {command}"
     )
 
 

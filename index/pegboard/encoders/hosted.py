@@ -1,9 +1,10 @@
 """Encoders that run elsewhere, reached through LiteLLM: OpenAI, Cohere, Voyage, Ollama, any
 OpenAI-compatible server.
 
-Inputs go out in requests of bounded size, each retried by `llm.retry` and nowhere else. A reply is
-used only if it answers every input with a finite vector of the expected length. Nobody can see
-which weights answer behind a hosted name, and the fingerprint says so."""
+Inputs go out in requests of bounded size, each retried by `llm.failures` and nowhere else. A reply
+is used only if it answers every input with a finite vector of the expected length. Which weights
+answer behind a hosted name cannot be known, and the fingerprint says so.
+"""
 
 import logging
 import threading
@@ -17,8 +18,7 @@ from numpy.typing import NDArray
 from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
 from pegboard.errors import CompletionError, EncoderError
 from pegboard.llm.endpoint import Endpoint, import_litellm
-from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retry_after
-from pegboard.llm.retry import synchronous
+from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retrying
 
 logger = logging.getLogger(__name__)
 
@@ -151,13 +151,13 @@ class HostedEncoder:
 
     def _ask(self, inputs: list[str], input_type: str | None) -> NDArray[np.float32]:
         arguments = self._arguments(inputs, input_type)
-        retrying = synchronous(
-            self._attempts, _MAX_SECONDS_OF_RETRIES, self._sleep, self._note_retry
+        calls = retrying(
+            "Retrying", self._attempts, _MAX_SECONDS_OF_RETRIES, self._sleep, self._note_retry
         )
         try:
-            reply = retrying(self._litellm.embedding, **arguments)
+            reply = calls(self._litellm.embedding, **arguments)
         except Exception as error:  # LiteLLM's tree, and what the clients beneath it let through
-            failure = self._failure(error, retrying.statistics.get("attempt_number", 1))
+            failure = self._failure(error, calls.statistics.get("attempt_number", 1))
         else:
             return self._checked(reply, len(inputs))
         # Raised outside the handler: a vendor's exception may quote the key, so it must not ride
@@ -244,22 +244,15 @@ class HostedEncoder:
         )
 
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
-        kind = failure_kind(error)
-        step = ENCODER_STEPS[kind].format(
-            key=self._endpoint.key_advice() if kind == "key" else "",
+        failure = self._endpoint.failure(
+            error,
+            "did not encode",
+            ENCODER_STEPS,
             attempts=f"{attempts} attempt{'s' if attempts > 1 else ''}",
             max_tokens=self._max_tokens,
             batch_size=self._batch_size,
-            timeout=self._endpoint.timeout,
         )
-        seconds = retry_after(error)
-        wait = (
-            f" (the server asks to wait {seconds:.0f} s)"
-            if seconds is not None and kind == "rate"
-            else ""
-        )
-        message = self._endpoint.scrubbed(str(error)).rstrip(".")
-        return EncoderError(f"{self._endpoint} did not encode: {message}{wait}. {step}")
+        return EncoderError(str(failure))
 
     def _invalid(self, problem: str) -> EncoderError:
         return EncoderError(

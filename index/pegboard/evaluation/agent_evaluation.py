@@ -28,11 +28,9 @@ from pegboard.evaluation.systems import Advance, ReleaseSystem
 from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
 from pegboard.hits import Descriptions, Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
-from pegboard.llm.budget import Budget
-from pegboard.llm.chat_format import prompt_text
-from pegboard.llm.client import Client, price_of
+from pegboard.llm.client import Budget, Client, Pacing, price_of
+from pegboard.llm.hosted import prompt_text
 from pegboard.llm.ledger import JsonlFile, Ledger
-from pegboard.llm.pacing import Pacing
 from pegboard.redaction import redact_line
 from pegboard.tokens import token_bound
 

@@ -7,10 +7,10 @@ is sent but the one that `api_key_env` names:** LiteLLM by itself would send OPE
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal, TypeVar, cast
 
-from pegboard.encoders import import_extra, install_command
+from pegboard.encoders import import_extra
 from pegboard.errors import CompletionError, ConfigurationError, EncoderError
 from pegboard.llm.failures import NEXT_STEPS, failure_kind, may_pass, retry_after
 from pegboard.redaction import redact_line
@@ -63,7 +63,10 @@ class Endpoint:
             )
         if "://" in name:  # LiteLLM would call that address, with the provider's usual key
             raise ConfigurationError(f"{place} is an address. Give it as api_base, beside a name.")
-        self.litellm = _installed_litellm(name)
+        try:
+            self.litellm = import_litellm()
+        except EncoderError as error:
+            raise CompletionError(f"{name}: {error}", kind="package") from None
         self.name, self.timeout, self.price = name, timeout, price
         self.api_base, self._api_key_env = api_base, api_key_env
         self.model, self.provider = self._resolve(kind)
@@ -75,7 +78,9 @@ class Endpoint:
         """Return USD for a token of prompt and of reply; None if the price is unknown."""
         if self.price is not None:
             return self.price[0] / 1_000_000, self.price[1] / 1_000_000
-        return self._listed_price()
+        entry = self._price_entry()
+        prompt, reply = (entry.get(f"{side}_cost_per_token") for side in ("input", "output"))
+        return None if prompt is None or reply is None else (float(prompt), float(reply))
 
     async def guarded(self, work: Callable[[], Awaitable[_Result]]) -> _Result:
         """Return the result of a call, made once.
@@ -96,22 +101,18 @@ class Endpoint:
         # along as the context.
         raise failure
 
-    def key(self) -> str | None:
-        """Return the key from the environment; None leaves it to the provider's usual variable.
+    def address(self) -> dict[str, str]:
+        """Return the address and the key, read from the environment, as arguments of LiteLLM.
 
         Raises:
             CompletionError: the variable that `api_key_env` names is not set.
         """
-        if self._api_key_env is None:
-            return None if self.api_base is None else _NO_KEY
-        if key := os.environ.get(self._api_key_env):
-            return key
-        raise self.error("was not called: no key", "key")
-
-    def address(self) -> dict[str, str]:
-        """Return the address and the key as arguments of LiteLLM; raises as `key`."""
-        values = {"api_base": self.api_base, "api_key": self.key()}
-        return {name: value for name, value in values.items() if value is not None}
+        values = {} if self.api_base is None else {"api_base": self.api_base, "api_key": _NO_KEY}
+        if self._api_key_env is not None:
+            if not (key := os.environ.get(self._api_key_env)):
+                raise self.error("was not called: no key", "key")
+            values["api_key"] = key
+        return values
 
     def missing_key(self) -> str | None:
         """Return the environment variable that a call needs and that is not set, if known."""
@@ -122,18 +123,28 @@ class Endpoint:
         missing: list[str] = self.litellm.validate_environment(self.name).get("missing_keys", [])
         return " and ".join(missing) or None
 
-    def failure(self, error: Exception) -> CompletionError:
-        """Return the error that replaces a vendor's."""
+    def failure(
+        self,
+        error: Exception,
+        problem: str = "did not answer",
+        steps: Mapping[str, str] = NEXT_STEPS,
+        **values: Any,
+    ) -> CompletionError:
+        """Return the error that replaces a vendor's.
+
+        Args:
+            steps: what each kind of failure asks of the reader, with these `values`.
+        """
         kind = failure_kind(error)
         status: Any = getattr(error, "status_code", None)
         seconds = retry_after(error)
         wait = f" (the server asks to wait {seconds:.0f} s)" if seconds is not None else ""
-        message = self.scrubbed(
-            str(error).partition("Traceback (most recent call last)")[0]
-        )  # LiteLLM quotes its own
-        return self.error(
-            f"did not answer: {message.rstrip('.')}{wait}",
-            kind,
+        # LiteLLM quotes its own traceback.
+        message = self.scrubbed(str(error).partition("Traceback (most recent call last)")[0])
+        step = self._step(steps, kind, **values)
+        return CompletionError(
+            f"{self} {problem}: {message.rstrip('.')}{wait}. {step}",
+            kind=kind,
             may_pass=may_pass(error) or kind == "reply",
             retry_after=seconds,
             status=status if isinstance(status, int) else None,
@@ -141,10 +152,13 @@ class Endpoint:
 
     def error(self, problem: str, kind: str, **details: Any) -> CompletionError:
         """Return an error with model, address, problem and next step."""
-        step = NEXT_STEPS[kind].format(
-            key=self.key_advice() if kind == "key" else "", timeout=self.timeout
+        return CompletionError(
+            f"{self} {problem}. {self._step(NEXT_STEPS, kind)}", kind=kind, **details
         )
-        return CompletionError(f"{self} {problem}. {step}", kind=kind, **details)
+
+    def _step(self, steps: Mapping[str, str], kind: str, **values: Any) -> str:
+        key = self._key_advice() if kind == "key" else ""
+        return steps[kind].format(key=key, timeout=self.timeout, **values)
 
     async def close(self) -> None:
         """Close all connections that LiteLLM keeps open for the running event loop."""
@@ -167,8 +181,7 @@ class Endpoint:
         """Return the text on one line, without keys."""
         return redact_line(text, variables=(self._api_key_env,))
 
-    def key_advice(self) -> str:
-        """Return what to do where a key is missing or refused."""
+    def _key_advice(self) -> str:
         if self._api_key_env is not None:
             return (
                 f"Set the environment variable {self._api_key_env}, named by api_key_env, to a "
@@ -179,21 +192,14 @@ class Endpoint:
                 "Name the environment variable that holds its key as api_key_env: to an "
                 "api_base no other key is sent."
             )
-        return (
-            f"Set the environment variable "
-            f"{key_variable(self.litellm, self.name, self.provider)} to a key that may use this "
-            f"model."
-        )
-
-    def _listed_price(self) -> tuple[float, float] | None:
-        # Read from the list itself: LiteLLM's own functions answer 0 for a model that they only
-        # recognise by family (`openai/gpt-5-unheard-of`), and ask a local server for others.
-        entry = self._price_entry()
-        sides = (entry.get(f"{side}_cost_per_token") for side in ("input", "output"))
-        prompt, reply = sides
-        return None if prompt is None or reply is None else (float(prompt), float(reply))
+        missing: list[str] = self.litellm.validate_environment(self.name).get("missing_keys", [])
+        keys = [variable for variable in missing if "KEY" in variable]
+        variable = " or ".join(keys) or f"{self.provider.upper()}_API_KEY"
+        return f"Set the environment variable {variable} to a key that may use this model."
 
     def _price_entry(self) -> dict[str, Any]:
+        # Read from the list itself: LiteLLM's own functions answer 0 for a model that they only
+        # recognise by family (`openai/gpt-5-unheard-of`), and ask a local server for others.
         prices = self.litellm.model_cost
         for key in (self.name, f"{self.provider}/{self.model}"):
             if key in prices:
@@ -227,26 +233,6 @@ def import_litellm() -> Any:
     litellm = import_extra("litellm")
     litellm.suppress_debug_info = True  # it prints advice on stdout with every error
     return litellm
-
-
-def key_variable(litellm: Any, name: str, provider: str) -> str:
-    """Return the environment variable of a provider's key, such as OPENAI_API_KEY."""
-    missing: list[str] = litellm.validate_environment(name).get("missing_keys", [])
-    keys = [variable for variable in missing if "KEY" in variable]
-    return " or ".join(keys) or f"{provider.upper()}_API_KEY"
-
-
-def _installed_litellm(name: str) -> Any:
-    try:
-        return import_litellm()
-    except EncoderError as error:
-        if error.__cause__ is not None:  # installed, but broken
-            raise CompletionError(f"{name}: {error}", kind="package") from error
-    raise CompletionError(
-        f"{name} needs the package litellm, which is not installed. Install it: "
-        f"{install_command('litellm')}",
-        kind="package",
-    )
 
 
 async def _finish_logging() -> None:

@@ -1,26 +1,23 @@
-"""Failures of hosted models: whether to retry, how long to wait, and
-what to tell the reader.
+"""Failures of hosted models: their kinds, what each asks of the reader, and when to call again.
 
-Errors are told apart by status and class name, so nothing here imports LiteLLM. Providers quote
-keys in their messages: see `pegboard.redaction`."""
+Errors are told apart by status and class name, so nothing here imports LiteLLM. Nothing else
+retries: LiteLLM and the clients beneath it are told not to, since their attempts would multiply.
+"""
 
 import math
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import Any, Literal
 
+from pegboard.encoders import import_extra
 from pegboard.errors import CompletionError
 
-_SHARED_STEPS = {
+NEXT_STEPS = {
     "model": "Check the model's name and api_base.",
     "quota": "The account has no quota left: add some, or use another key.",
     "content": "The provider refuses this text; other texts are not concerned.",
-}
-
-# What each kind of failure of an LLM asks of the reader. A field in braces is an attribute of the
-# call.
-NEXT_STEPS = _SHARED_STEPS | {
     "key": "{key}",
     "length": "This model reads less than that: take one that reads more, or send less.",
     "request": "Sending it again would not help: check that the model takes such a temperature, "
@@ -30,20 +27,20 @@ NEXT_STEPS = _SHARED_STEPS | {
     "server": "Check that the server is up, and run again.",
     "reply": "Check that api_base is the address of a chat server, and run again.",
 }
-
-# The same for an encoder, which has made its attempts by the time it fails.
-ENCODER_STEPS = _SHARED_STEPS | {
-    "key": "{key}",
+"""What each kind of failure of an LLM asks of the reader; names in braces are values of the call.
+"""
+ENCODER_STEPS = NEXT_STEPS | {
     "length": "This model reads less than max_tokens ({max_tokens}): lower it.",
     "request": "Sending it again would not help: check dimensions, batch_size ({batch_size}) and "
     "max_tokens ({max_tokens}).",
     "rate": "Still refused after {attempts}: run again later, or with a lower batch_size "
     "({batch_size}).",
-    "timeout": "No answer after {attempts}: raise timeout ({timeout} s) or lower batch_size "
+    "timeout": "No answer after {attempts}: raise timeout ({timeout:g} s) or lower batch_size "
     "({batch_size}).",
     "server": "No success after {attempts}: check that the server is up, and run again.",
     "reply": "Check that api_base is the address of an embeddings server.",
 }
+"""The same for an encoder, which has made its attempts by the time it fails."""
 
 _PASSING = {"rate", "timeout", "server"}
 _TOO_LONG = re.compile(
@@ -96,9 +93,9 @@ def failure_kind(error: BaseException) -> str:
 
 
 def _body(error: BaseException) -> object:
-    """Return the body of the provider's answer, which has its error code.
-
-    LiteLLM's errors of embeddings lack it; the vendor's error from which they were made has it."""
+    """Return the body of the provider's answer, which has its error code: LiteLLM's errors of
+    embeddings lack it, and the vendor's error from which they were made has it.
+    """
     chain: BaseException | None = error
     while chain is not None:
         if body := getattr(chain, "body", None):
@@ -133,3 +130,37 @@ def retry_after(error: BaseException | None) -> float | None:
             return None
         seconds = (moment - datetime.now(moment.tzinfo or UTC)).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
+
+
+def retrying(
+    kind: Literal["AsyncRetrying", "Retrying"],
+    attempts: int,
+    max_seconds: float,
+    sleep: Callable[[float], Any],
+    before_sleep: Callable[[Any], Any] | None = None,
+) -> Any:
+    """Return tenacity's object of that kind, which makes a call until it succeeds and raises its
+    last failure as it is.
+
+    Args:
+        attempts: calls in all.
+        max_seconds: no wait ends later than this after the first attempt, even if the server asks
+            for it: quotas by the hour and the day answer with such times.
+        sleep: waits between attempts.
+        before_sleep: called for every failure that is followed by another attempt.
+    """
+    tenacity = import_extra("tenacity")
+    jitter = tenacity.wait_random_exponential(multiplier=0.5, max=30)
+
+    def wait(state: Any) -> float:
+        seconds = retry_after(state.outcome.exception())
+        return jitter(state) if seconds is None else seconds
+
+    return getattr(tenacity, kind)(
+        sleep=sleep,
+        before_sleep=before_sleep,
+        retry=tenacity.retry_if_exception(may_pass),
+        wait=wait,
+        stop=tenacity.stop_after_attempt(attempts) | tenacity.stop_before_delay(max_seconds),
+        reraise=True,
+    )

@@ -2,14 +2,15 @@
 
 One call is one attempt: LiteLLM and the clients beneath it are told not to retry. For a server of
 one's own, LiteLLM's provider `hosted_vllm/NAME` costs less CPU per call than `openai/NAME`, since
-it goes without the OpenAI client."""
+it goes without the OpenAI client.
+"""
 
+import json
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import Any
 
-from pegboard.llm import ChatReply, ChatRequest
-from pegboard.llm.chat_format import chat_arguments, prompt_text, read_answer
+from pegboard.llm import ChatReply, ChatRequest, ToolCall
 from pegboard.llm.endpoint import Endpoint
 
 
@@ -46,6 +47,10 @@ class HostedCompleter:
             name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
         )
         self.name = name
+        self.price_per_token = self._endpoint.price_per_token
+        self.missing_key = self._endpoint.missing_key
+        self.count_tokens = self._endpoint.count_tokens
+        self.aclose = self._endpoint.close
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the reply to a request; call once.
@@ -57,52 +62,46 @@ class HostedCompleter:
         reply: Any = await self._endpoint.guarded(lambda: self._ask(request))
         return self._read(request, reply, time.monotonic() - began)
 
-    def price_per_token(self) -> tuple[float, float] | None:
-        """Return USD for a token of prompt and of reply; None if the price is unknown."""
-        return self._endpoint.price_per_token()
-
-    def count_tokens(self, text: str) -> int:
-        """Return the tokens of a text by OpenAI's cl100k: an estimate for other models."""
-        return self._endpoint.count_tokens(text)
-
-    def missing_key(self) -> str | None:
-        """Return the environment variable that a call needs and that is not set, if any."""
-        return self._endpoint.missing_key()
-
-    async def aclose(self) -> None:
-        """Close the connections of the running event loop, after the last call."""
-        await self._endpoint.close()
-
     def _ask(self, request: ChatRequest) -> Awaitable[Any]:
-        prompt_text(
-            request
-            # no request carries a lone surrogate; LiteLLM would take it for a server's failure
-        ).encode()
+        # No request carries a lone surrogate; LiteLLM would take it for a server's failure.
+        prompt_text(request).encode()
         endpoint = self._endpoint
-        arguments = chat_arguments(request) | {"model": self.name, "timeout": endpoint.timeout}
+        arguments = _arguments(request) | {"model": self.name, "timeout": endpoint.timeout}
         arguments |= endpoint.address()
         return endpoint.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
 
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:
-        answer = read_answer(reply, tools=bool(request.tools))
-        if answer is None:
+        choices: Any = getattr(reply, "choices", None)
+        message = (
+            getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
+        )
+        if message is None:
             raise self._endpoint.error(
                 "answered, but its reply holds no message", "reply", may_pass=True
             )
-        counted = answer.prompt_tokens is not None
-        prompt = answer.prompt_tokens or self.count_tokens(prompt_text(request))
-        reply_text = answer.text + "".join(call.name + call.arguments for call in answer.calls)
-        completion = answer.completion_tokens or self.count_tokens(reply_text)
+        content, called = getattr(message, "content", None), getattr(message, "tool_calls", None)
+        text = content if isinstance(content, str) else ""
+        reason = str(getattr(choices[0], "finish_reason", None) or "stop")
+        calls = tuple(_calls(called)) if request.tools else ()
+        # Some providers answer a schema by a call of a tool with that schema.
+        if not text and called and not request.tools:
+            text = str(getattr(called[0].function, "arguments", None) or "")
+            reason = "stop" if reason in ("tool_calls", "function_call") else reason
+        counted = _count(reply, "prompt_tokens")
+        prompt = counted or self.count_tokens(prompt_text(request))
+        completion = _count(reply, "completion_tokens") or self.count_tokens(
+            text + "".join(call.name + call.arguments for call in calls)
+        )
         return ChatReply(
-            text=answer.text,
-            finish_reason=answer.finish_reason,
+            text=text,
+            finish_reason=reason,
             model=self.name,
             prompt_tokens=prompt,
             completion_tokens=completion,
             cost_usd=self._cost(reply if counted else None, prompt, completion),
             seconds=seconds,
-            calls=answer.calls,
-            counted=counted,
+            calls=calls,
+            counted=counted is not None,
         )
 
     def _cost(self, reply: Any, prompt: int, completion: int) -> float | None:
@@ -116,3 +115,45 @@ class HostedCompleter:
             else None
         )
         return listed if listed is not None else prompt * price[0] + completion * price[1]
+
+
+def prompt_text(request: ChatRequest) -> str:
+    """Return the text of all messages and of the tools as JSON, for counting."""
+    tools = [json.dumps(tool, ensure_ascii=False) for tool in request.tools]
+    return "\n\n".join([*(message.content for message in request.messages), *tools])
+
+
+def _arguments(request: ChatRequest) -> dict[str, Any]:
+    """The arguments of LiteLLM's `completion`, which drops those that a provider does not take."""
+    arguments: dict[str, Any] = {
+        "messages": [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ],
+        "max_tokens": request.max_tokens,
+        "drop_params": True,
+    }
+    if request.temperature is not None:
+        arguments["temperature"] = request.temperature
+    if request.schema is not None:
+        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
+        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.tools:
+        arguments["tools"] = [dict(tool) for tool in request.tools]
+        if request.tool_choice is not None:
+            arguments["tool_choice"] = request.tool_choice
+    return arguments
+
+
+def _calls(calls: Any) -> Iterator[ToolCall]:
+    for call in calls if isinstance(calls, list) else ():
+        function: Any = getattr(call, "function", None)
+        arguments: Any = getattr(function, "arguments", None)
+        if arguments is not None and not isinstance(arguments, str):
+            arguments = json.dumps(arguments)  # as some servers give an object, not its text
+        yield ToolCall(str(getattr(function, "name", None) or ""), arguments or "")
+
+
+def _count(reply: Any, field: str) -> int | None:
+    """The tokens that the server counted; None where it did not."""
+    count = getattr(getattr(reply, "usage", None), field, None)
+    return count if isinstance(count, int) and count > 0 else None

@@ -7,7 +7,8 @@ A run looks up a request here first, so a resumed run pays for nothing twice:
         await ledger.add(entry)
 
 An entry is a dataclass with a `key`, the key of its request. A `Storage` holds the entries:
-`JsonlFile` is a local file; a pipeline keeps them in its object store."""
+`JsonlFile` is a local file; a pipeline keeps them in its object store.
+"""
 
 import asyncio
 import json
@@ -34,9 +35,7 @@ class LedgerEntry(Protocol):
     __dataclass_fields__: ClassVar[dict[str, Any]]
 
     @property
-    def key(self) -> str:
-        """The request's key."""
-        ...
+    def key(self) -> str: ...
 
 
 E = TypeVar("E", bound=LedgerEntry)
@@ -51,10 +50,6 @@ class Storage(Protocol[E]):
 
     def append(self, entries: Sequence[E]) -> None:
         """Store entries; they are durable when this returns."""
-        ...
-
-    def close(self) -> None:
-        """Release resources at the end of a run."""
         ...
 
 
@@ -106,25 +101,20 @@ class Ledger(Generic[E]):
         if self._writer is not None:
             await asyncio.shield(self._writer)
 
-    def close(self) -> None:
-        """End the run; entries stay readable."""
-        self._storage.close()
-
     async def _write_pending(self) -> None:
         while self._pending:
             batch, self._pending = self._pending, []
-            entries = [entry for entry, _ in batch]
+            entries, error = [entry for entry, _ in batch], None
             try:
                 await asyncio.to_thread(self._storage.append, entries)
-            except Exception as error:
-                for _, done in batch:
-                    if not done.done():
-                        done.set_exception(error)
-                continue
-            self._remember(entries)
-            for _, done in batch:
-                if not done.done():
+                self._remember(entries)
+            except Exception as failure:
+                error = failure
+            for done in (done for _, done in batch if not done.done()):
+                if error is None:
                     done.set_result(None)
+                else:
+                    done.set_exception(error)
 
     def _remember(self, entries: Iterable[E]) -> None:
         for entry in entries:
@@ -137,9 +127,6 @@ class JsonlFile(Generic[E]):
     Args:
         path: is made with its folder when the first entry is stored.
         decode: turns the fields of a line into an entry.
-
-    Raises:
-        ConfigurationError: the file cannot be read or written.
     """
 
     def __init__(self, path: str | Path, decode: Callable[[dict[str, Any]], E]) -> None:
@@ -148,7 +135,11 @@ class JsonlFile(Generic[E]):
         self._ends_with_newline = True
 
     def load(self) -> list[E]:
-        """Return the entries of the file; a line that a killed run cut off is skipped."""
+        """Return the entries of the file; a line that a killed run cut off is skipped.
+
+        Raises:
+            ConfigurationError: the file cannot be read.
+        """
         try:
             text = self.path.read_text("utf-8", errors="replace") if self.path.exists() else ""
         except OSError as error:
@@ -159,7 +150,11 @@ class JsonlFile(Generic[E]):
         return decode_lines(text, self._decode, str(self.path))
 
     def append(self, entries: Sequence[E]) -> None:
-        """Store entries; they are on the disk when this returns."""
+        """Store entries; they are on the disk when this returns.
+
+        Raises:
+            ConfigurationError: the file cannot be written.
+        """
         text = encode_lines(entries)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,17 +168,12 @@ class JsonlFile(Generic[E]):
             ) from error
         self._ends_with_newline = True
 
-    def close(self) -> None:
-        """Do nothing: the file is closed after each write."""
-
 
 def encode_lines(entries: Iterable[LedgerEntry]) -> str:
     """Return entries as JSON lines."""
-    return "".join(_line(asdict(entry)) + "\n" for entry in entries)
-
-
-def _line(fields: dict[str, Any]) -> str:
-    return json.dumps({**fields, CHECKSUM: _checksum(fields)}, ensure_ascii=False)
+    every = [asdict(entry) for entry in entries]
+    lines = ({**fields, CHECKSUM: _checksum(fields)} for fields in every)
+    return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 
 
 def _checksum(fields: dict[str, Any]) -> int:

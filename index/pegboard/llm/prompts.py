@@ -28,12 +28,15 @@ import tomllib
 import traceback
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.llm import ChatRequest, Message
-from pegboard.llm.templates import names_in, render
+
+if TYPE_CHECKING:
+    from jinja2.sandbox import SandboxedEnvironment
 
 COMMON_VALUES = ("context", "examples")
 """Values that every prompt has: what its front matter says of the domain, and its examples."""
@@ -41,6 +44,7 @@ REPLY_TOKENS = 600
 """Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
 
 _FRONT_MATTER = ("version", "context", "examples")
+_PLAIN_VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
 class Examples(list[dict[str, str]]):
@@ -86,7 +90,8 @@ class Prompt:
     Attributes:
         version: as the file states it.
         digest: the sha256 of the file.
-        sections: the templates by section name, in the order of the format.
+        sections: the templates by section name, in the order of the format; each begins with the
+            blank lines that give it the line numbers of the file.
         context: the domain, as the file states it.
         examples: the few-shot examples, as (input, output).
     """
@@ -111,7 +116,7 @@ class Prompt:
                 f"Prompt {self.name!r} got the values {sorted(unknown)}; expected some of "
                 f"{', '.join(self.format.names)}."
             )
-        complete = _empty_values(self.format) | values
+        complete = dict.fromkeys(self.format.names, "") | _EMPTY_VALUES | values
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)
         complete["examples"] = Examples(
@@ -203,8 +208,71 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def _empty_values(expected: PromptFormat) -> dict[str, Any]:
-    return dict.fromkeys(expected.names, "") | _EMPTY_VALUES
+def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        items = cast("Mapping[Any, Any]", value).items()
+        return {clean(str(key)): _cleaned(item, clean) for key, item in items}
+    if isinstance(value, Sequence) and not isinstance(value, bytes):
+        return [_cleaned(item, clean) for item in cast("Sequence[Any]", value)]
+    return value
+
+
+def names_in(source: str) -> dict[str, int]:
+    """Return the names that a template uses, each with its first line.
+
+    Raises:
+        Exception: Jinja2 cannot parse it; `lineno` of the error is the line.
+        ConfigurationError: Jinja2 is needed and not installed.
+    """
+    if _is_plain(source):
+        names: dict[str, int] = {}
+        for match in _PLAIN_VALUE.finditer(source):
+            names.setdefault(match[1], source.count("\n", 0, match.start()) + 1)
+        return names
+    environment = _environment()
+    from jinja2 import meta, nodes
+
+    tree = environment.parse(source)
+    environment.from_string(source)
+    lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
+    return {name: lines.get(name, 1) for name in meta.find_undeclared_variables(tree)}
+
+
+def render(source: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a template, without the blank lines that empty values leave."""
+    if _is_plain(source):
+        text = _PLAIN_VALUE.sub(lambda match: str(values[match[1]]), source)
+    else:
+        text = _compiled(source).render(values)
+    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
+    return re.sub(r"\n\s*\n", "\n\n", text).strip()
+
+
+def _is_plain(source: str) -> bool:
+    rest = _PLAIN_VALUE.sub("", source)
+    return not any(mark in rest for mark in ("{{", "{%", "{#"))
+
+
+@lru_cache(maxsize=64)
+def _compiled(source: str) -> Any:
+    return _environment().from_string(source)
+
+
+@lru_cache(maxsize=1)
+def _environment() -> "SandboxedEnvironment":
+    try:
+        from jinja2 import StrictUndefined
+        from jinja2.sandbox import ImmutableSandboxedEnvironment
+    except ImportError as error:
+        raise ConfigurationError(
+            "more than `{{ name }}` needs Jinja2. Install it: pip install jinja2"
+        ) from error
+    # No escaping as HTML: catalog text is fenced as JSON, and escaping would only garble it.
+    return ImmutableSandboxedEnvironment(
+        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+    )
 
 
 def _invalid(problems: Sequence[str], hint: str = "") -> ConfigurationError:
@@ -240,10 +308,12 @@ def _read_file(
     own: Problems = []
     front, body = _front_matter(lines, own)
     sections = _sections(expected.sections, lines, body, own) if body is not None else {}
-    for line, source in sections.values():
-        _check(expected, source, line, own)
-    if not own:
-        _check_required(expected, sections, own)
+    for source in sections.values():
+        _check_template(expected, source, own)
+    used = {name for source in sections.values() for name in names_in(source)} if not own else ()
+    if not own and expected.required and not set(used) & set(expected.required):
+        shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
+        own.append((None, f"expected the template to show {shown}"))
     if own:
         problems += [f"{path}{f':{line}' if line else ''}: {problem}" for line, problem in own]
         return None
@@ -254,7 +324,7 @@ def _read_file(
         format=expected,
         version=front["version"],
         digest=hashlib.sha256(content).hexdigest(),
-        sections=tuple((name, sections[name][1]) for name in expected.sections),
+        sections=tuple((name, sections[name]) for name in expected.sections),
         context=" ".join(front.get("context", "").split()),
         examples=examples,
     )
@@ -268,22 +338,12 @@ def _front_matter(lines: list[str], problems: Problems) -> tuple[dict[str, Any],
         problems.append((1, problem))
         return {}, None
     try:
-        front = tomllib.loads("\n".join(lines[1:end]))
+        front = tomllib.loads("\n".join(["", *lines[1:end]]))  # with the lines of the file
     except tomllib.TOMLDecodeError as error:
-        at = re.search(r"line (\d+)", str(error))
-        reason = re.sub(r" .at .*$", "", str(error))
-        problems.append((int(at[1]) + 1 if at else 1, f"the front matter is not TOML: {reason}"))
+        problems.append((1, f"the front matter is not TOML: {error}"))
         return {}, end + 1
-    _check_front_matter(front, problems)
-    return front, end + 1
-
-
-def _check_front_matter(front: Mapping[str, Any], problems: Problems) -> None:
-    problems += [
-        (1, f"unknown setting '{key}'{did_you_mean(key, _FRONT_MATTER)}")
-        for key in front
-        if key not in _FRONT_MATTER
-    ]
+    for key in front.keys() - {*_FRONT_MATTER}:
+        problems.append((1, f"unknown setting '{key}'{did_you_mean(key, _FRONT_MATTER)}"))
     version, context = front.get("version"), front.get("context", "")
     if not isinstance(version, str) or not version.strip():
         got = "" if version is None else f" (got {version!r:.40})"
@@ -294,6 +354,7 @@ def _check_front_matter(front: Mapping[str, Any], problems: Problems) -> None:
     if not _are_examples(front.get("examples", [])):
         expected = "tables [[examples]], each with the texts `input` and `output`"
         problems.append((1, f"examples: expected {expected}"))
+    return front, end + 1
 
 
 def _are_examples(value: Any) -> bool:
@@ -307,76 +368,53 @@ def _are_examples(value: Any) -> bool:
 
 def _sections(
     expected: Sequence[str], lines: list[str], start: int, problems: Problems
-) -> dict[str, tuple[int, str]]:
-    """Return the template of every section, with the number of its first line."""
-    heads = [
-        (number, head[1].lower())
-        for number, line in enumerate(lines[start:], start)
-        if (head := re.fullmatch(r"#\s+(\w+)\s*", line)) and head[1].lower() in expected
-    ]
+) -> dict[str, str]:
+    """Return the template of every section, each with the line numbers of the file."""
     headings = " and ".join(f"`# {section}`" for section in expected)
-    if any(line.strip() for line in lines[start : heads[0][0] if heads else len(lines)]):
-        problems.append((start + 1, f"text before the first section; expected {headings}"))
-    sections: dict[str, tuple[int, str]] = {}
-    ends = [*(number for number, _ in heads[1:]), len(lines)]
-    for (number, section), end in zip(heads, ends, strict=True):
-        if section in sections:
-            problems.append((number + 1, f"the section `# {section}` is repeated"))
-        sections[section] = (number + 2, "\n".join(lines[number + 1 : end]))
+    sections: dict[str, list[str]] = {}
+    stray: list[int] = []
+    current: list[str] | None = None
+    for number, line in enumerate(lines[start:], start):
+        head = re.fullmatch(r"#\s+(\w+)\s*", line)
+        name = head[1].lower() if head else ""
+        if name in expected:
+            if name in sections:
+                problems.append((number + 1, f"the section `# {name}` is repeated"))
+            current = sections[name] = [""] * (number + 1)
+        elif current is not None:
+            current.append(line)
+        elif line.strip():
+            stray.append(number + 1)
+    if stray:
+        problems.append((stray[0], f"text before the first section; expected {headings}"))
     problems += [
         (None, f"the section `# {section}` is missing or empty; expected {headings}")
         for section in expected
-        if not sections.get(section, (0, ""))[1].strip()
+        if not "".join(sections.get(section, ())).strip()
     ]
-    return sections
+    return {name: "\n".join(own) for name, own in sections.items()}
 
 
-def _check(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
+def _check_template(expected: PromptFormat, source: str, problems: Problems) -> None:
     """Add the problems of a template to the list."""
     try:
         names = names_in(source)
     except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
-        at = getattr(error, "lineno", None) or 1
-        problems.append((line + at - 1, f"invalid template: {error}"))
+        problems.append((getattr(error, "lineno", None), f"invalid template: {error}"))
         return
-    unknown = names.keys() - set(expected.names)
-    for name in sorted(unknown):
+    if unknown := sorted(names.keys() - set(expected.names)):
         choices = ", ".join(expected.names)
-        suggestion = did_you_mean(name, expected.names)
-        problem = f"unknown value `{name}`, expected one of {choices}{suggestion}"
-        problems.append((line + names[name] - 1, problem))
-    if not unknown:
-        _try(expected, source, line, problems)
-
-
-def _try(expected: PromptFormat, source: str, line: int, problems: Problems) -> None:
-    """Render a template with all values and with none, to find errors in its conditions."""
-    full: dict[str, Any] = dict.fromkeys(expected.names, "x") | _TRIAL_VALUES
-    for values in (full, _empty_values(expected)):
+        for name in unknown:
+            suggestion = did_you_mean(name, expected.names)
+            problem = f"unknown value `{name}`, expected one of {choices}{suggestion}"
+            problems.append((names[name], problem))
+        return
+    # Rendered with all values and with none, to find errors in its conditions.
+    for fill, values in (("x", _TRIAL_VALUES), ("", _EMPTY_VALUES)):
         try:
-            render(source, values)
+            render(source, dict.fromkeys(expected.names, fill) | values)
         except Exception as error:  # a template is a program of the user's, and may fail in any way
             frames = reversed(traceback.extract_tb(error.__traceback__))
-            at = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
-            problems.append((line + (at or 1) - 1, f"the template cannot be rendered: {error}"))
+            line = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
+            problems.append((line, f"the template cannot be rendered: {error}"))
             return
-
-
-def _check_required(
-    expected: PromptFormat, sections: Mapping[str, tuple[int, str]], problems: Problems
-) -> None:
-    used = {name for _, source in sections.values() for name in names_in(source)}
-    if expected.required and not used & set(expected.required):
-        shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
-        problems.append((None, f"expected the template to show {shown}"))
-
-
-def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
-        return {clean(str(key)): _cleaned(item, clean) for key, item in items}
-    if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_cleaned(item, clean) for item in cast("Sequence[Any]", value)]
-    return value

@@ -6,9 +6,17 @@ import pytest
 
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Message
-from pegboard.llm.budget import Budget, Reservation, reservation_for
-from pegboard.llm.client import MAX_FAILURES, MAX_FAILURES_BEFORE_REPLY, Client
-from pegboard.llm.pacing import Pacing
+from pegboard.llm.client import (
+    BURST_SECONDS,
+    MAX_FAILURES,
+    MAX_FAILURES_BEFORE_REPLY,
+    Budget,
+    Client,
+    Pacing,
+    Reservation,
+    TokenBucket,
+    reservation_for,
+)
 
 REQUEST = ChatRequest(messages=(Message("user", "hello"),), max_tokens=10)
 
@@ -218,7 +226,47 @@ def test_a_call_waits_for_those_under_way_before_it_is_refused():
 
 def test_replies_of_unknown_price_are_counted_apart():
     budget = Budget()
-    budget.count(reply(cost=None))
-    budget.count(reply(cost=0.5))
 
+    async def spend_both():
+        await spend(budget, Reservation(0, 0), reply(cost=None))
+        await spend(budget, Reservation(0, 0), reply(cost=0.5))
+
+    asyncio.run(spend_both())
     assert (budget.replies, budget.unpriced, budget.spent_usd) == (2, 1, 0.5)
+
+
+class Clock:
+    def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+    async def sleep(self, seconds):
+        self.now += seconds
+
+
+def seconds_for(per_minute, *takes, used=None):
+    """The time until all units are taken; with `used`, each take turns out to be that much."""
+    clock = Clock()
+    bucket = TokenBucket(per_minute, clock=clock, sleep=clock.sleep)
+
+    async def run():
+        for units in takes:
+            await bucket.take(units)
+            if used is not None:
+                bucket.correct(units, used)
+
+    asyncio.run(run())
+    return clock.now
+
+
+def test_a_bucket_passes_a_burst_and_then_keeps_the_rate():
+    burst = int(10 * BURST_SECONDS)
+
+    assert seconds_for(600, *[1] * burst) == 0
+    assert seconds_for(600, *[1] * (burst + 100)) == pytest.approx(10, abs=0.2)
+    # A request larger than the bucket waits longer.
+    assert seconds_for(60, 63) == pytest.approx(60)
+    assert seconds_for(60_000, *[1_000] * 100, used=10) < 1
+    assert seconds_for(None, 1e9) == 0

@@ -295,7 +295,7 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch):
 
 def test_importing_it_loads_nothing_heavy():
     heavy = ["litellm", "openai", "tenacity", "pydantic", "aiohttp", "numpy"]
-    modules = "pegboard.llm.hosted, pegboard.llm.retry"
+    modules = "pegboard.llm.hosted, pegboard.llm.client"
     code = f"import sys, {modules}; print(*(name for name in {heavy!r} if name in sys.modules))"
 
     result = subprocess.run(

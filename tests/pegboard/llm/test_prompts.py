@@ -115,7 +115,7 @@ def test_a_file_that_cannot_work_is_refused(tmp_path, text, problem):
 
 
 def test_a_template_that_only_names_values_needs_no_jinja(tmp_path, monkeypatch):
-    from pegboard.llm import templates
+    from pegboard.llm import prompts as templates
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
     templates._environment.cache_clear()

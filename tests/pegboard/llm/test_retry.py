@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pegboard.errors import CompletionError
-from pegboard.llm.retry import asynchronous, synchronous
+from pegboard.llm.failures import retrying
 
 BUSY = CompletionError("busy", kind="rate", may_pass=True)
 WRONG = CompletionError("wrong", kind="request")
@@ -33,13 +33,14 @@ class Call:
     async def sleep(self, seconds):
         self.slept.append(seconds)
 
-    def run(self, attempts=4, max_seconds=120, kind="asynchronous", **options):
-        if kind == "synchronous":
-            return synchronous(attempts, max_seconds, self.slept.append, **options)(self)
-        return asyncio.run(asynchronous(attempts, max_seconds, self.sleep, **options)(self.later))
+    def run(self, attempts=4, max_seconds=120, kind="AsyncRetrying", **options):
+        if kind == "Retrying":
+            return retrying(kind, attempts, max_seconds, self.slept.append, **options)(self)
+        calls = retrying(kind, attempts, max_seconds, self.sleep, **options)
+        return asyncio.run(calls(self.later))
 
 
-@pytest.mark.parametrize("kind", ["asynchronous", "synchronous"])
+@pytest.mark.parametrize("kind", ["AsyncRetrying", "Retrying"])
 @pytest.mark.parametrize(
     ("errors", "raised", "made"),
     [
@@ -65,7 +66,7 @@ def test_what_may_pass_is_retried_and_the_last_failure_is_raised(kind, errors, r
     assert all(0 <= seconds <= 30 for seconds in call.slept)
 
 
-@pytest.mark.parametrize("kind", ["asynchronous", "synchronous"])
+@pytest.mark.parametrize("kind", ["AsyncRetrying", "Retrying"])
 def test_the_wait_that_the_server_asks_for_is_kept_and_reported(kind):
     call, seen = Call(busy(7), busy(0.5)), []
 
