@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-FILTER_VERSION = 2
+FILTER_VERSION = 3
 """Changes when the same enrichments would be filtered or reported otherwise."""
 MIN_K = 3
 """Minimum rank that passes, for small catalogs."""
@@ -132,34 +132,16 @@ class Filtered:
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
-        return {
-            "enrichments": asdict(self.enrichments),
-            "path": self.path,
-            "questions": {
-                "written": self.questions,
-                "kept": self.kept,
-                "dropped": self.questions - self.kept,
-                "k": self.k,
-            },
-            "descriptions": {"written": self.descriptions, "reverted": len(self.reverted)},
-            "hidden": [asdict(tool) for tool in self.hidden],
-            "reverted": [asdict(description) for description in self.reverted],
-            "reports": list(self.reports),
-        }
+        return {**asdict(self), "reports": list(self.reports)}
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> "Filtered":
         """Restore from the values of `to_dict`."""
-        return cls(
-            enrichments=EnrichmentSet(**value["enrichments"]),
-            path=value["path"],
-            k=value["questions"]["k"],
-            questions=value["questions"]["written"],
-            kept=value["questions"]["kept"],
-            descriptions=value["descriptions"]["written"],
-            hidden=tuple(HiddenTool(**tool) for tool in value["hidden"]),
-            reverted=tuple(RevertedDescription(**one) for one in value["reverted"]),
-        )
+        values = {name: value[name] for name in value if name != "reports"}
+        values["enrichments"] = EnrichmentSet(**value["enrichments"])
+        values["hidden"] = tuple(HiddenTool(**tool) for tool in value["hidden"])
+        values["reverted"] = tuple(RevertedDescription(**one) for one in value["reverted"])
+        return cls(**values)
 
 
 def filter_enrichments(

@@ -177,16 +177,16 @@ def _counts(counts: dict[str, int]) -> str:
 
 
 def _filter_lines(result: dict[str, Any]) -> list[str]:
-    questions, descriptions, lines = result["questions"], result["descriptions"], list[str]()
-    if questions["written"]:
+    lines: list[str] = []
+    if result["questions"]:
         lines.append(
-            f"  filter: {questions['kept']} of {questions['written']} questions find their tool "
-            f"among the first {questions['k']}"
+            f"  filter: {result['kept']} of {result['questions']} questions find their tool among "
+            f"the first {result['k']}"
         )
-    if descriptions["reverted"]:
+    if result["reverted"]:
         lines.append(
-            f"  filter: {descriptions['reverted']} of {descriptions['written']} new descriptions "
-            f"are reverted"
+            f"  filter: {len(result['reverted'])} of {result['descriptions']} new descriptions are "
+            f"reverted"
         )
     return [*lines, *_listed(result["reports"])]
 

@@ -48,7 +48,7 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
 
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
-    used, questions = run["enrichment"]["actual"], run["filter"]["questions"]
+    used, judged = run["enrichment"]["actual"], run["filter"]
     rejected = used["rejected"].get("questions", {})
     assert used["calls"] == {"hosted_vllm/smollm2": {"answered": used["replies"]}}
     assert 20 <= used["replies"] <= 40  # one for each tool, and repairs
@@ -57,14 +57,14 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
     assert used["cost_usd"] == pytest.approx(cost, rel=1e-3)
     assert sum(used["accepted"].values()) + sum(rejected.values()) == 20
 
-    assert 0 < questions["kept"] < questions["written"]
-    dropped = workshop.lake.read(run["filter"]["path"]).filter(~pl.col("kept"))
+    assert 0 < judged["kept"] < judged["questions"]
+    dropped = workshop.lake.read(judged["path"]).filter(~pl.col("kept"))
     winners = set(dropped.get_column("winner").to_list()) - {""}
-    assert dropped.height == questions["dropped"]
+    assert dropped.height == judged["questions"] - judged["kept"]
     assert winners <= {f"kit/office/{name}" for name in TOOLS}
     entries = list(LakeLedger(workshop.lake).load().all())
     assert len(entries) == used["replies"]
     assert all(entry.seconds > 0 and entry.completion_tokens > 0 for entry in entries)
     hits = pegboard.open(workshop.uri).search("lunch", k=20)
     published = [hit.tool.enrichment.questions for hit in hits if hit.tool.enrichment]
-    assert sum(map(len, published)) == questions["kept"]
+    assert sum(map(len, published)) == judged["kept"]
