@@ -6,9 +6,10 @@ Steps run as threads of the run's process and share the display that `showing` o
 import logging
 import sys
 import time
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -35,13 +36,16 @@ class _Step:
         return progress_text(self.done, self.total, time.monotonic() - self.began, self.before)
 
 
-class _Log:
-    """Writes the steps to the log."""
+class _Lines:
+    """Writes the steps as lines.
 
-    interval = 30.0
-    """Seconds between two lines about the same step."""
+    Args:
+        write: writes a line.
+        interval: seconds between two lines about the same step.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, write: Callable[[str], None], interval: float) -> None:
+        self._write, self._interval = write, interval
         self._steps: dict[str, _Step] = {}
         self._lock = Lock()
 
@@ -66,33 +70,18 @@ class _Log:
 
     def _show(self, name: str, step: _Step, note: str) -> None:
         now = time.monotonic()
-        if step.done >= step.total or now - step.shown >= self.interval:
+        if step.done >= step.total or now - step.shown >= self._interval:
             step.shown = now
             self._write(f"{name}: {step.text()}{note and f', {note}'}")
 
-    def _write(self, line: str) -> None:
-        logger.info(line)
 
-
-class _Lines(_Log):
-    """Prints the steps as lines."""
-
-    interval = 2.0
-
-    def _write(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
-
-
-class _Bars(_Log):
+class _Bars(_Lines):
     """Draws the steps on a terminal."""
 
     def __init__(self, bars: "Progress") -> None:
-        super().__init__()
+        super().__init__(partial(bars.print, markup=False), 0)
         self._bars = bars
         self._tasks: dict[str, TaskID] = {}
-
-    def note(self, line: str) -> None:
-        self._bars.print(line, markup=False)
 
     def _begin(self, name: str, step: _Step) -> None:
         self._tasks[name] = self._bars.add_task(
@@ -106,7 +95,7 @@ class _Bars(_Log):
             self._bars.update(task, note=note)
 
 
-_display = _Log()
+_display = _Lines(logger.info, 30.0)
 
 
 @contextmanager
@@ -118,7 +107,7 @@ def showing(enabled: bool = True) -> Generator[None]:
         if not enabled:
             yield
         elif not raw_stream(sys.stderr).isatty():
-            _display = _Lines()
+            _display = _Lines(partial(print, file=sys.stderr, flush=True), 2.0)
             yield
         else:
             with _terminal() as bars:

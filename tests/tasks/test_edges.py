@@ -9,7 +9,7 @@ import pytest
 from pegboard.cli.main import main
 from pegboard.records import Enrichment
 from pegboard.store.database import open_table
-from pegboard.store.diff import EdgeChanges, diff_releases
+from pegboard.store.diff import Changes, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.lake.row_sets import read_rows
@@ -242,8 +242,8 @@ def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, c
     direct = "(tool-directly-depends-on)"
 
     assert diff_releases(workshop.store, old, new, neighbours=0).edges == {
-        BOOK: EdgeChanges((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
-        "desk/desk/cancel": EdgeChanges(changed=(f"{BOOK} {direct}",)),
+        BOOK: Changes((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
+        "desk/desk/cancel": Changes(changed=(f"{BOOK} {direct}",)),
     }
     assert diff_releases(workshop.store, new, new).edges == {}
     assert main(["releases", "diff", "--board", workshop.uri]) == 0

@@ -9,14 +9,7 @@ from typing import Any
 from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
 from pegboard.cli.tables import count_text, limited_lines
 from pegboard.errors import BoardNotFound
-from pegboard.store.diff import (
-    EdgeChanges,
-    FieldChange,
-    IndexDiff,
-    Neighbours,
-    ReleaseDiff,
-    diff_releases,
-)
+from pegboard.store.diff import Changes, FieldChange, IndexDiff, ReleaseDiff, diff_releases
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\
@@ -98,7 +91,7 @@ def _print_diff(diff: ReleaseDiff, *, texts: bool) -> None:
         _print_some(changed)
     if diff.edges:
         print(f"dependencies of {count_text(len(diff.edges), 'tool')}:")
-        _print_some([f"  {tool}: {_edges(changes)}" for tool, changes in diff.edges.items()])
+        _print_some([f"  {tool}: {_signed(changes)}" for tool, changes in diff.edges.items()])
     for name, index in diff.indexes.items():
         print(f"index {name}: {_index(index)}")
 
@@ -114,15 +107,11 @@ def _summary(name: str, change: FieldChange) -> str:
     return name
 
 
-def _near(neighbours: Neighbours | None) -> str:
-    if neighbours is None:
-        return ""
-    gained = [f"+{tool}" for tool in neighbours.gained]
-    lost = [f"-{tool}" for tool in neighbours.lost]
-    return f"; neighbours {', '.join(gained + lost)}"
+def _near(neighbours: Changes | None) -> str:
+    return "" if neighbours is None else f"; neighbours {_signed(neighbours)}"
 
 
-def _edges(changes: EdgeChanges) -> str:
+def _signed(changes: Changes) -> str:
     return ", ".join(
         f"{SIGNS[kind]}{edge}" for kind, edges in asdict(changes).items() for edge in edges
     )

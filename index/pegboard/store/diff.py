@@ -36,18 +36,11 @@ class FieldChange:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """The tools that became and ceased to be among the nearest of a tool, nearest first."""
+class Changes:
+    """The neighbours or dependencies of a tool that were added, removed and changed.
 
-    gained: tuple[str, ...]
-    lost: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class EdgeChanges:
-    """The dependencies of a tool that were added, removed and changed.
-
-    Each is the id of a tool with the type of the dependency, and the parameter if it is for one.
+    Neighbours are ids of tools, nearest first. A dependency is the id of a tool with its type, and
+    the parameter if it is for one.
     """
 
     added: tuple[str, ...] = ()
@@ -94,11 +87,11 @@ class ReleaseDiff:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[ToolChange, ...]
-    neighbours: Mapping[str, Neighbours]
+    neighbours: Mapping[str, Changes]
     neighbours_by: str | None
     indexes: Mapping[str, IndexDiff]
     counts: Mapping[str, int]
-    edges: Mapping[str, EdgeChanges]
+    edges: Mapping[str, Changes]
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -218,7 +211,7 @@ def _rows_of(
         yield from _read(store, pin, columns or None, where).to_pylist()
 
 
-def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeChanges]:
+def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes]:
     """What differs of the dependencies of each tool."""
     pins = old.tables[EDGES], new.tables[EDGES]
     if pins[0].digest == pins[1].digest:
@@ -237,7 +230,7 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, EdgeCha
         text = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
         changes.setdefault(source, {}).setdefault(kind, []).append(text)
     return {
-        source: EdgeChanges(**{kind: tuple(edges) for kind, edges in kinds.items()})
+        source: Changes(**{kind: tuple(edges) for kind, edges in kinds.items()})
         for source, kinds in changes.items()
     }
 
@@ -258,15 +251,15 @@ def _comparable_index(old: Release, new: Release) -> str | None:
 
 def _neighbours(
     store: ReleaseStore, old: Release, new: Release, index: str, ids: Sequence[str], count: int
-) -> dict[str, Neighbours]:
+) -> dict[str, Changes]:
     before, after = (_nearest(store, release, index, ids, count) for release in (old, new))
-    neighbours: dict[str, Neighbours] = {}
+    neighbours: dict[str, Changes] = {}
     for tool in ids:
         then, now = before.get(tool, ()), after.get(tool, ())
         gained = tuple(near for near in now if near not in then)
         lost = tuple(near for near in then if near not in now)
         if gained or lost:
-            neighbours[tool] = Neighbours(gained, lost)
+            neighbours[tool] = Changes(gained, lost)
     return neighbours
 
 

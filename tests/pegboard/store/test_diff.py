@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.records import Enrichment
-from pegboard.store.diff import FieldChange, Neighbours, diff_releases
+from pegboard.store.diff import Changes, FieldChange, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.enrichment.enrichment_sets import write_enrichments
 
@@ -80,10 +80,10 @@ def test_a_tool_with_another_description_has_other_neighbours(two):
     diff = diff_releases(two.store, two.first, two.second, neighbours=1)
 
     assert diff.neighbours_by == "full"
-    expected = Neighbours(("kit/git/water_plants",), ("kit/git/close_issue",))
+    expected = Changes(("kit/git/water_plants",), ("kit/git/close_issue",))
     assert diff.neighbours["kit/git/create_issue"] == expected
-    assert diff.neighbours["kit/git/plant_tree"].lost == ()
-    assert len(diff.neighbours["kit/git/plant_tree"].gained) == 1
+    assert diff.neighbours["kit/git/plant_tree"].removed == ()
+    assert len(diff.neighbours["kit/git/plant_tree"].added) == 1
     assert diff_releases(two.store, two.first, two.second, neighbours=0).neighbours == {}
 
 
@@ -98,7 +98,7 @@ def test_a_release_equals_itself_and_a_difference_read_backwards_is_the_opposite
     assert (there.added, there.removed) == (back.removed, back.added)
     assert [tool.id for tool in there.changed] == [tool.id for tool in back.changed]
     create = "kit/git/create_issue"
-    assert there.neighbours[create].gained == back.neighbours[create].lost
+    assert there.neighbours[create].added == back.neighbours[create].removed
 
 
 def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
