@@ -88,7 +88,6 @@ def _stress(options: argparse.Namespace) -> int:
             systems,
             queries,
             counts=counts,
-            kinds=KINDS,
             whole=whole,
             measures=options.measure or STRESS_MEASURES,
             min_cosines=min_cosines,

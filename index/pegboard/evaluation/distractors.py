@@ -41,24 +41,19 @@ ALL = Noise("all")
 """All other tools of the release."""
 
 
-def noises(
-    counts: Iterable[int], kinds: Iterable[Literal["random", "nearest"]], *, whole: bool = False
-) -> list[Noise]:
-    """Every noise of these counts and kinds, the least first.
+def noises(counts: Iterable[int], *, whole: bool = False) -> list[Noise]:
+    """Every noise of these counts, random ones and then the nearest; the least first.
 
-    The count 0 is the same for every kind; `whole` adds all other tools. Raises ConfigurationError
-    if there is none, or for a negative count.
+    `whole` adds all other tools. Raises ConfigurationError for no noise, or a negative count.
     """
-    levels, ways = sorted(set(counts)), list(dict.fromkeys(kinds))
-    some = bool(levels) or whole
-    if not some or any(count < 0 for count in levels) or (any(levels) and not ways):
+    levels = sorted(set(counts))
+    if not (levels or whole) or any(count < 0 for count in levels):
         raise ConfigurationError(
-            f"The noise is {levels} of {ways}; expected numbers of distractors for each right "
-            f"tool, 0 or more, and random or nearest."
+            f"The noise is {levels}; expected numbers of distractors for each right tool, 0 or "
+            f"more."
         )
-    result = [NONE] if 0 in levels else []
-    result += [Noise(kind, count) for kind in ways for count in levels if count]
-    return [*result, ALL] if whole else result
+    some = [Noise(kind, count) for kind in ("random", "nearest") for count in levels if count]
+    return [*([NONE] if 0 in levels else []), *some, *([ALL] if whole else [])]
 
 
 class Distractors:

@@ -35,14 +35,6 @@ KINDS: dict[str, str] = {
 """For each kind of measure what it says of one query; a system's value is the mean over all
 queries.
 """
-ALIASES = {
-    "r": "Recall",
-    "p": "Precision",
-    "ap": "mAP",
-    "map": "mAP",
-    "rr": "MRR",
-    "success": "Hit",
-}
 SETS = ("Recall", "Complete", "Precision", "F1")
 """The kinds that also exist at a threshold: of what scores at least so much, however much that is.
 """
@@ -86,7 +78,7 @@ def parse_measure(name: "str | Measure") -> Measure:
     if isinstance(name, Measure):
         return name
     match = _NAME.fullmatch(name.strip())
-    kinds = {kind.lower(): kind for kind in KINDS} | ALIASES
+    kinds = {kind.lower(): kind for kind in KINDS}
     kind = kinds.get(match[1].lower()) if match else None
     if match is None or kind is None or match[2] == "0" or (match[3] and kind not in SETS):
         raise ConfigurationError(

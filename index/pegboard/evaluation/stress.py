@@ -8,7 +8,7 @@ what its search returns; here n is for each right tool, and the measures decide 
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.collisions import Collisions, collisions
@@ -80,24 +80,19 @@ class Stress:
 
     def against_none(self) -> list[dict[str, Any]]:
         """How far each system is below itself without noise; p corrected over noises."""
+        bare = self.evaluations.get(NONE)
+        noisy = {noise: own for noise, own in self.evaluations.items() if noise != NONE}
         return self._differences(
-            {
-                noise: list(zip(systems, self.evaluations[NONE], strict=True))
-                for noise, systems in self.evaluations.items()
-                if noise != NONE and NONE in self.evaluations
-            },
-            {},
+            {noise: list(zip(own, bare, strict=True)) for noise, own in noisy.items() if bare}
         )
 
     def against_first(self) -> list[dict[str, Any]]:
         """How far each system is above the first under the same noise; p corrected over noises."""
-        return self._differences(
-            {
-                noise: [(system, systems[0]) for system in systems[1:]]
-                for noise, systems in self.evaluations.items()
-            },
-            {"against": self.first.system},
-        )
+        pairs = {
+            noise: [(system, systems[0]) for system in systems[1:]]
+            for noise, systems in self.evaluations.items()
+        }
+        return self._differences(pairs, against=self.first.system)
 
     def collision_rows(self) -> list[dict[str, Any]]:
         """Recall by whether a query needs a tool that collides, for each cosine, noise and system.
@@ -134,24 +129,19 @@ class Stress:
                 yield noise, evaluation
 
     def _differences(
-        self,
-        pairs: Mapping[Noise, Sequence[tuple[Evaluation, Evaluation]]],
-        labels: Mapping[str, Any],
+        self, pairs: Mapping[Noise, Sequence[tuple[Evaluation, Evaluation]]], **labels: Any
     ) -> list[dict[str, Any]]:
         """Rows for each pair of systems and measure, over all noises."""
-        by_system = zip(*pairs.values(), strict=True)
-        return [
-            row
-            for same_system in by_system
-            for measure in self.first.values
-            for row in difference_rows(
-                [
-                    (system, baseline, {**labels, **_noise_labels(noise)})
-                    for noise, (system, baseline) in zip(pairs, same_system, strict=True)
-                ],
-                measure,
-            )
-        ]
+        rows: list[dict[str, Any]] = []
+        for same_system in zip(*pairs.values(), strict=True):
+            compared = [
+                (*pair, labels | _noise_labels(noise))
+                for noise, pair in zip(pairs, same_system, strict=True)
+            ]
+            rows += [
+                row for measure in self.first.values for row in difference_rows(compared, measure)
+            ]
+        return rows
 
 
 def stress(
@@ -159,11 +149,9 @@ def stress(
     queries: Sequence[GoldenQuery],
     *,
     counts: Sequence[int] = COUNTS,
-    kinds: Sequence[Literal["random", "nearest"]] = ("random", "nearest"),
     whole: bool = True,
     measures: Sequence[str | Measure] = STRESS_MEASURES,
     min_cosines: Sequence[float] = MIN_COSINES,
-    seed: int = 0,
     advance: Advance = lambda _: None,
 ) -> Stress:
     """Evaluate systems of one release among the right tools and distractors, the same for all.
@@ -173,14 +161,13 @@ def stress(
         counts: distractors for each right tool; the larger sets contain the smaller.
         whole: also evaluate among all tools of the release.
         min_cosines: cosines at and above which two tools collide.
-        seed: of the random distractors.
         advance: called with the number of queries answered; of each noise and system.
 
     A query is searched as if the release had its candidates only. Queries none of whose tools the
     release has are left out. Raises ConfigurationError if no query is left, or for an invalid noise
     or measure.
     """
-    parsed, levels = measures_of(measures), noises(counts, kinds, whole=whole)
+    parsed, levels = measures_of(measures), noises(counts, whole=whole)
     searcher = systems[0].searcher
     needs = [(query, searcher.names.resolve(query.tools)) for query in queries]
     usable = [(query, needed) for query, needed in needs if needed.tools]
@@ -193,7 +180,7 @@ def stress(
     searcher = _in_memory(searcher, [system.index_name for system in systems])
     systems = [replace(system, searcher=searcher) for system in systems]
     depth = max([MIN_DEPTH, *(measure.k or 0 for measure in parsed)])
-    distractors = Distractors(searcher.loaded, near_by, max(counts, default=0), seed)
+    distractors = Distractors(searcher.loaded, near_by, max(counts, default=0))
     results: dict[Noise, list[list[QueryResult]]] = {}
     candidates: dict[Noise, float] = {}
     # All tools first: there the queries are encoded in batches, and their vectors are cached.

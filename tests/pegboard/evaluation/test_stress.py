@@ -24,7 +24,7 @@ NAMES = [(verb, thing) for verb in VERBS for thing in THINGS]
 VECTOR = {"name": "vector", "modes": ["vector"]}
 TEXT = {"name": "BM25", "modes": ["text"]}
 RECALL = ["Recall@1", "Recall@5", "F1"]
-NEAR_3, NEAR_6 = Noise("nearest", 3), Noise("nearest", 6)
+NEAR_3 = Noise("nearest", 3)
 
 
 def systems(searcher, *strategies):
@@ -64,20 +64,18 @@ def stressed(searcher, queries):
         systems(searcher, VECTOR, TEXT),
         queries,
         counts=[0, 3, 6],
-        kinds=["nearest"],
         measures=RECALL,
         min_cosines=[0.5, 0.97],
     )
 
 
 def test_noise_of_each_kind_and_count_is_listed_once_the_least_first():
-    levels = noises([10, 0, 5, 10], ["nearest", "random"], whole=True)
+    levels = noises([10, 0, 5, 10], whole=True)
 
-    assert ", ".join(map(str, levels)) == ("none, 5 nearest, 10 nearest, 5 random, 10 random, all")
-    assert noises([0], []) == [NONE]
-    for counts, kinds in (((), ["random"]), ((-1,), ["random"]), ((3,), [])):
+    assert ", ".join(map(str, levels)) == ("none, 5 random, 10 random, 5 nearest, 10 nearest, all")
+    for counts in ((), (-1,)):
         with pytest.raises(ConfigurationError, match="expected numbers of distractors"):
-            noises(counts, kinds)
+            noises(counts)
 
 
 def test_smaller_noise_is_part_of_larger_and_never_a_right_tool(searcher):
@@ -121,10 +119,10 @@ def test_random_distractors_depend_on_seed_and_query_only(searcher):
 def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluation(
     searcher, queries, stressed
 ):
-    bare, near, _, whole = (systems[0] for systems in stressed.evaluations.values())
+    bare, near, whole = (stressed.evaluations[noise][0] for noise in (NONE, NEAR_3, ALL))
     direct = evaluate(ReleaseSystem.resolve(searcher, VECTOR), queries, ["Recall@5"])
 
-    assert list(stressed.evaluations) == [NONE, NEAR_3, NEAR_6, ALL]
+    assert list(stressed.evaluations) == noises([0, 3, 6], whole=True)
     means = [values.mean() for values in bare.values.values()]
     assert means == pytest.approx([22.5 / 25, 1.0, 1.0])
     assert whole.interval("Recall@5") == direct.interval("Recall@5")
@@ -137,8 +135,8 @@ def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluati
 
 def test_every_result_is_that_of_a_release_with_the_candidates_only(searcher, queries):
     noise, strategies = Noise("random", 4), ("search", TEXT)
-    options = {"counts": [4], "kinds": ["random"], "whole": False}
-    evaluations = stress(systems(searcher, *strategies), queries, **options).evaluations[noise]
+    result = stress(systems(searcher, *strategies), queries, counts=[4], whole=False)
+    evaluations = result.evaluations[noise]
     distractors = Distractors(searcher.loaded, "full", 4)
 
     for evaluation, strategy in zip(evaluations, strategies, strict=True):
@@ -153,7 +151,7 @@ def test_a_release_that_is_too_large_for_memory_has_equal_results(office, search
     store = ReleaseStore(office)
     release = store.get(searcher.release.id)
     from_lance = Searcher(LoadedRelease(store, release, 0), searcher.vectors)
-    options = {"counts": [0, 5], "kinds": ["random", "nearest"], "measures": RECALL}
+    options = {"counts": [0, 5], "measures": RECALL}
 
     large, small = (
         stress(systems(each, VECTOR), queries[:6], **options) for each in (from_lance, searcher)
@@ -170,11 +168,11 @@ def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hash
     searcher = Searcher.open(workshop.uri, encoder=hashing(32))
     query = GoldenQuery("hello", ("say_hello",))
 
-    result = stress(systems(searcher, TEXT), [query], counts=[0, 2], kinds=["random"], whole=False)
+    result = stress(systems(searcher, TEXT), [query], counts=[0, 2], whole=False)
 
-    assert dict(result.candidates) == {NONE: 2, Noise("random", 2): 6}
+    assert (result.candidates[NONE], result.candidates[Noise("random", 2)]) == (2, 6)
     recall = [level[0].interval("Recall@5").value for level in result.evaluations.values()]
-    assert recall == [1.0, 1.0]
+    assert recall == [1.0, 1.0, 1.0]
 
 
 def test_systems_are_compared_with_no_noise_and_with_the_first_system(stressed):
@@ -184,14 +182,14 @@ def test_systems_are_compared_with_no_noise_and_with_the_first_system(stressed):
         (strategy, measure, noise)
         for strategy in ("vector", "BM25")
         for measure in RECALL
-        for noise in (3, 6, None)
+        for noise in (3, 6, 3, 6, None)
     ]
     assert all(row["value"] <= 0 and 0 < row["p"] <= row["p_holm"] <= 1 for row in falls)
     f1 = next(row for row in falls if row["measure"] == "F1" and row["noise"] is None)
     assert f1["value"] < -0.3
     assert f1["p_holm"] < 0.01
     assert {row["against"] for row in gaps} == {"vector in full"}
-    assert [row["noise"] for row in gaps] == [0, 3, 6, None] * 3
+    assert [row["noise"] for row in gaps] == [0, 3, 6, 3, 6, None] * 3
     assert json.loads(json.dumps(stressed.to_dict()))["against_first"] == gaps
 
 
