@@ -54,8 +54,6 @@ class Searcher:
         release: str | None = None,
         *,
         encoder: Encoder | None = None,
-        encoder_options: Mapping[str, Any] | None = None,
-        storage_options: Mapping[str, str] | None = None,
         llm: Any = None,
         llm_options: Mapping[str, Any] | None = None,
     ) -> "Searcher":
@@ -65,7 +63,7 @@ class Searcher:
         """
         from pegboard.retrieval.llm.caller import open_caller
 
-        store = ReleaseStore(uri, storage_options)
+        store = ReleaseStore(uri)
         if release is None:
             target = store.channel(channel)
             if target is None:
@@ -75,7 +73,7 @@ class Searcher:
                 )
             release = target.release
         caller = open_caller(llm, llm_options)
-        vectors = QueryVectors(encoder, encoder_options, CACHED_QUERY_VECTORS)
+        vectors = QueryVectors(encoder, None, CACHED_QUERY_VECTORS)
         return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)
 
     def close(self) -> None:
