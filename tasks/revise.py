@@ -1,5 +1,5 @@
 """Step 1b: what people decided about tools (`[overrides]`), requests that led to their use
-(`golden/learned.py`), which of their examples are golden queries and so held out of the index
+(`golden/reading.py`), which of their examples are golden queries and so held out of the index
 (`golden/reading.py`), what a catalog of limited `trust` may not contribute, and which tools are
 quarantined because their text is suspicious (`[untrusted]`).
 
@@ -15,8 +15,12 @@ from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
 from pegboard.cli.tables import list_text
 from pegboard.records import Agent, Rejected, Tool
-from tasks.golden.learned import learned_examples, with_learned
-from tasks.golden.reading import held_out, remaining_examples
+from tasks.golden.reading import (
+    held_out,
+    learned_examples,
+    remaining_examples,
+    with_learned,
+)
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame

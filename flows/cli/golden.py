@@ -108,11 +108,6 @@ def _register_check(commands: Subparsers) -> None:
     )
     check.add_argument("golden", help="JSON lines of queries with their relevant tools")
     _add_board_options(check)
-    check.add_argument(
-        "--words-only",
-        action="store_true",
-        help="compare with the index by words only, without an encoder",
-    )
     check.add_argument("--strict", action="store_true", help="exit with 2 for warnings, too")
     add_json_option(check, "findings, usable, coverage, ...")
 
@@ -242,17 +237,10 @@ def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
 
 def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":
     from pegboard.evaluation.searcher import Searcher
-    from tasks.golden.checking import OnBoard
-    from tasks.golden.leaks import indexed_texts
+    from tasks.golden.checking import OnBoard, indexed_texts
 
     searcher = Searcher.open(uri, options.channel, options.release)
-    index = searcher.loaded.index_name(None)
-    units = (
-        None
-        if options.words_only
-        else lambda texts: searcher.vectors.units(searcher.loaded, index, texts)
-    )
-    return OnBoard(searcher.release.id, searcher.names, indexed_texts(searcher, uri), units)
+    return OnBoard(searcher.release.id, searcher.names, indexed_texts(searcher, uri))
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:

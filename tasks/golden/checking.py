@@ -8,32 +8,41 @@
 | same-id       | error   | two different queries of one id |
 | unknown-tool  | error   | a name or id that no tool of the release has |
 | duplicate     | warning | the same request twice, or nearly, with the same tools |
-| long          | warning | more than an encoder reads |
-| call          | warning | a call of a tool that is not among the query's tools |
 | ambiguous     | warning | a name that several tools have; any of them is relevant |
 | leak          | warning | it is in the index, with one of its tools: not usable |
-| phrase        | warning | its few words stand in a description of one of its tools: usable |
 | elsewhere     | warning | it is in the index, with a tool that is not among its own |
 | not-held-out  | warning | an example of its tools in a file that no configured build holds out |
+
+A query that is in an index finds itself, whatever the index is worth. It is there *word for word*
+if it is a line of a document, or six or more of its words stand there in a row, and *nearly* if
+nine in ten of its words are those of a stored request. A few words that stand in a description, as
+those of everyday requests do, are no copy of it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
+from pegboard.evaluation.searcher import Searcher
+from pegboard.search.text import singular_words
+from pegboard.store.contract import embedding_table
+from pegboard.store.database import store_errors
+from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.near_duplicates import NearDuplicates
-from tasks.golden.leaks import Indexed, Leak, Units, find_leaks
 from tasks.golden.reading import as_words
 from tasks.near_names import nearest_names
 from tasks.settings.release import MIN_QUERIES
 
-MAX_CHARACTERS = 1_000
-"""Characters: an encoder of 256 tokens reads about 1,100."""
 SHOWN_CHARACTERS = 80
 """Of a query, in a message."""
+MIN_WORDS = 3
+"""A query of fewer words is in documents by chance, and compared with whole requests only."""
+COPIED_WORDS = 6
+"""Words in a row shared with a description that make a copy."""
+TOOLS_PER_READ = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +53,6 @@ class Finding:
     kind: str
     message: str
     queries: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "level": self.level,
-            "kind": self.kind,
-            "message": self.message,
-            "queries": list(self.queries),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +86,45 @@ class Coverage:
 
 
 @dataclass(frozen=True, slots=True)
+class Indexed:
+    """The texts of a release's indexes: (tool, text) of every document and stored request."""
+
+    documents: tuple[tuple[str, str], ...]
+    requests: tuple[tuple[str, str], ...]
+
+
+def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
+    """Return the texts of all indexes of a release of the board at `uri`."""
+    release, store = searcher.release, ReleaseStore(uri)
+    documents: dict[tuple[str, str], None] = {}
+    for index in release.manifest["indexes"]:
+        pin = release.tables[embedding_table(index)]
+        with store_errors(uri):
+            rows = store.read_table(pin.table, pin.version).read(["tool", "text"])
+        documents |= dict.fromkeys(
+            zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
+        )
+    most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
+    requests: list[tuple[str, str]] = []
+    ids = sorted(searcher.names.catalogs)
+    for start in range(0, len(ids), TOOLS_PER_READ):
+        for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values():
+            written = tool.enrichment.questions if tool.enrichment else ()
+            requests += [
+                (tool.id, text)
+                for text in dict.fromkeys((*tool.examples, *written))
+                if text.strip()
+            ][:most]
+    return Indexed(tuple(documents), tuple(requests))
+
+
+@dataclass(frozen=True, slots=True)
 class OnBoard:
-    """A release to check queries on; `units` encodes a query to a unit vector."""
+    """A release to check queries on."""
 
     release: str
     names: ToolNames
     indexed: Indexed
-    units: Units | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +149,9 @@ class Checked:
             "usable": self.usable,
             "kinds": dict(Counter(query.kind for query in self.queries)),
             "origins": dict(Counter(query.origin for query in self.queries)),
-            "findings": [finding.to_dict() for finding in self.findings],
+            "findings": [
+                asdict(finding) | {"queries": list(finding.queries)} for finding in self.findings
+            ],
             "coverage": self.coverage.to_dict() if self.coverage else None,
         }
 
@@ -142,7 +176,6 @@ def check_golden(
     for problem in problems:
         check.error("format", problem)
     check.repeats()
-    check.single_queries()
     if held_out is False and (
         examples := [query for query in queries if query.origin == "examples"]
     ):
@@ -156,9 +189,7 @@ def check_golden(
     if board is not None:
         needed = [board.names.resolve(query.tools) for query in queries]
         check.tools(needed, board.names)
-        check.leaks(
-            needed, find_leaks([query.query for query in queries], board.indexed, board.units)
-        )
+        check.leaks(needed, board.indexed)
         coverage = Coverage.of(board.names, needed)
     usable = len({query.id for query in queries} - check.unusable)
     if usable < min_queries:
@@ -224,24 +255,6 @@ class _Check:
                     )
                     self.warn("duplicate", text, query, firsts[other])
 
-    def single_queries(self) -> None:
-        """What is wrong with one query by itself."""
-        for query in self.queries:
-            if len(query.query) > MAX_CHARACTERS:
-                self.warn(
-                    "long",
-                    f"{_shown(query)} has {len(query.query)} characters; an encoder reads about "
-                    f"{MAX_CHARACTERS}",
-                    query,
-                )
-            strangers = sorted({str(call.get("tool")) for call in query.calls} - set(query.names))
-            if strangers:
-                self.warn(
-                    "call",
-                    f"{_shown(query)} has calls of {', '.join(strangers)}, not among its tools",
-                    query,
-                )
-
     def tools(self, needed: Sequence[Needed], names: ToolNames) -> None:
         """Names that no tool has, with those that may be meant, and names that several have."""
         unknown: dict[str, list[GoldenQuery]] = {}
@@ -269,20 +282,60 @@ class _Check:
             )
             self.warn("ambiguous", text, *queries)
 
-    def leaks(self, needed: Sequence[Needed], leaks: Sequence[Leak]) -> None:
+    def leaks(self, needed: Sequence[Needed], indexed: Indexed) -> None:
         """Queries that stand in the index themselves."""
-        for leak in leaks:
-            query = self.queries[leak.query]
-            own = any(leak.tool in ids for ids in needed[leak.query].tools.values())
-            text = f"{_shown(query)} is in the index {leak.how}, with {leak.tool}"
-            if own and leak.how == "as a phrase":
-                text = f"{_shown(query)} stands in a description of {leak.tool}, which it has to"
-                self.warn("phrase", f"{text} find; it counts", query)
-            elif own:
-                self.unusable.add(query.id)
-                self.warn("leak", f"{text}, which it has to find; it does not count", query)
-            elif leak.how != "as a phrase":
-                self.warn("elsewhere", f"{text}, which is not among its tools", query)
+        documents = _Documents([text for _, text in indexed.documents])
+        requests = NearDuplicates([text for _, text in indexed.requests])
+        for query, need in zip(self.queries, needed, strict=True):
+            words = singular_words(query.query)
+            found = dict.fromkeys(
+                (indexed.documents[number][0] for number in documents.copying(words)),
+                "word for word",
+            )
+            for number, _ in requests.near(query.query):
+                tool, text = indexed.requests[number]
+                how = "word for word" if singular_words(text) == words else "nearly"
+                if how == "word for word" or tool not in found:
+                    found[tool] = how
+            for tool, how in sorted(found.items(), key=lambda one: (one[1] == "nearly", one[0])):
+                text = f"{_shown(query)} is in the index {how}, with {tool}"
+                if any(tool in ids for ids in need.tools.values()):
+                    self.unusable.add(query.id)
+                    self.warn("leak", f"{text}, which it has to find; it does not count", query)
+                else:
+                    self.warn("elsewhere", f"{text}, which is not among its tools", query)
+
+
+class _Documents:
+    """An index of documents by their words, in which copies of queries are found."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        self._texts = texts
+        self._words = [f" {' '.join(singular_words(text))} " for text in texts]
+        self._postings: dict[str, list[int]] = {}
+        for number, words in enumerate(self._words):
+            for word in dict.fromkeys(words.split()):
+                self._postings.setdefault(word, []).append(number)
+
+    def copying(self, words: Sequence[str]) -> list[int]:
+        """Return the numbers of the documents that have these words as one of their lines or, six
+        or more words, anywhere in a row.
+        """
+        if len(words) < MIN_WORDS:
+            return []
+        rarest = min((self._postings.get(word, []) for word in words), key=len)
+        row = f" {' '.join(words)} "
+        found = [number for number in rarest if row in self._words[number]]
+        if len(words) >= COPIED_WORDS:
+            return found
+        return [
+            number
+            for number in found
+            if any(
+                list(singular_words(line)) == list(words)
+                for line in self._texts[number].split("\n")
+            )
+        ]
 
 
 def _suggestions(name: str, names: ToolNames) -> list[str]:

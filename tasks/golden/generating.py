@@ -40,7 +40,7 @@ from tasks.enrichment.replies import judge
 from tasks.enrichment.requests import stored_reply
 from tasks.enrichment.text_checks import ToolNameMatcher
 from tasks.enrichment.verdict import DUPLICATE, NAMES_ITSELF, Subject
-from tasks.golden.leaks import COPIED_WORDS
+from tasks.golden.checking import COPIED_WORDS
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data

@@ -1,7 +1,7 @@
 """Golden queries from the catalogs' own example requests: some are picked, and held out of the
 index from then on (`reading.py`).
 
-Which are picked follows from the seed and the words of each alone, so that a tool that comes or
+Which are picked follows from the words of each alone, so that a tool that comes or
 goes changes nothing for the others."""
 
 from collections import Counter
@@ -21,6 +21,9 @@ from tasks.snapshot import list_source, stored_snapshot
 
 MAX_CHARACTERS = 2_000
 """A longer example is no request."""
+MIN_LEFT = 1
+"""Examples that stay with each tool."""
+SEED = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +79,6 @@ def pick_examples(
     tools: Sequence[Tool],
     share: float = 0.2,
     *,
-    per_tool: int | None = None,
-    min_left: int = 1,
-    seed: int = 0,
     existing: Iterable[GoldenQuery] = (),
 ) -> PickedExamples:
     """Pick a share of each tool's examples as golden queries.
@@ -86,18 +86,13 @@ def pick_examples(
     Args:
         share: above 0, at most 1; of a tool with few examples sometimes one more is picked,
             sometimes one less.
-        per_tool: the most of one tool.
-        min_left: examples that stay with each tool.
         existing: golden queries that count as picked, and are not picked again.
 
     Raises:
-        ConfigurationError: a number is out of range.
+        ConfigurationError: the share is out of range.
     """
-    if not 0 < share <= 1 or min_left < 0 or (per_tool is not None and per_tool < 1):
-        raise ConfigurationError(
-            f"share {share:g}, per tool {per_tool}, left {min_left}: expected a share above 0, at "
-            "most 1, 1 or more per tool, and 0 or more left."
-        )
+    if not 0 < share <= 1:
+        raise ConfigurationError(f"The share is {share:g}; expected one above 0, at most 1.")
     texts = {
         tool.id: {as_words(text): text for text in reversed(tool.examples) if text.strip()}
         for tool in tools
@@ -107,22 +102,15 @@ def pick_examples(
     queries: list[GoldenQuery] = []
     for tool, examples in sorted(texts.items()):
         before = len(picked_words & examples.keys())
-        target = _target(tool, len(examples), share, per_tool, seed)
-        more = max(0, min(target, len(examples) - min_left) - before)
-        candidates = sorted(free[tool] - picked_words, key=lambda words: digest(seed, words))
+        exact = share * len(examples)
+        target = int(exact) + (int(digest(SEED, tool)[:8], 16) / 16**8 < exact - int(exact))
+        more = max(0, min(target, len(examples) - MIN_LEFT) - before)
+        candidates = sorted(free[tool] - picked_words, key=lambda words: digest(SEED, words))
         chosen = sorted(" ".join(examples[words].split()) for words in candidates[:more])
         queries += [GoldenQuery(text, (tool,), origin="examples") for text in chosen]
     count = sum(map(len, texts.values()))
     duplicates = count - sum(map(len, free.values()))
     return PickedExamples(tuple(queries), len(texts), count, duplicates)
-
-
-def _target(tool: str, examples: int, share: float, per_tool: int | None, seed: int) -> int:
-    """How many of a tool's examples are picked: the share, its fraction decided by chance."""
-    exact = share * examples
-    chance = int(digest(seed, tool)[:8], 16) / 16**8
-    target = int(exact) + (chance < exact - int(exact))
-    return target if per_tool is None else min(target, per_tool)
 
 
 def _free_examples(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]]:

@@ -3,9 +3,13 @@
 A query that stands in the index finds itself, and says nothing about those to come. So queries of
 origin `examples` in the configured files are held out: they are removed from the examples of their
 tools before anything is composed, filtered or shown to an LLM. Queries are equal if they have the
-same words."""
+same words.
 
-from collections.abc import Collection, Mapping, Sequence
+Example requests from use (`[examples]`) are golden queries by their format, so nothing keeps one
+from being both: a request that is nearly a configured golden query is not learned, whatever its
+tool."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from pegboard.cli.tables import count_text
@@ -19,10 +23,13 @@ from pegboard.evaluation.golden import (
 )
 from pegboard.records import Tool
 from pegboard.search.text import singular_words
+from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
 
+Learned = Mapping[str, Mapping[str, tuple[str, ...]]]
+"""Requests by catalog and tool id."""
 HeldOut = Mapping[str, Mapping[str, frozenset[str]]]
 """The queries that are held out, as their words, by catalog and tool id."""
 
@@ -131,3 +138,43 @@ def tool_names(lake: Lake, snapshots: Mapping[str, str]) -> ToolNames:
         lake, snapshots, "tools", ["id", "name", "agent"]
     ).rows()
     return ToolNames((identity, name, agents[agent]) for identity, name, agent in tools)
+
+
+def learned_examples(
+    configuration: Configuration, lake: Lake, snapshots: Mapping[str, str]
+) -> Learned:
+    """Return the requests of `[examples]` for the tools of these snapshots (catalog -> digest),
+    without those that are golden queries.
+
+    Raises:
+        ConfigurationError: lists every invalid line of the files involved.
+    """
+    settings = configuration.examples
+    if settings is None:
+        return {}
+    queries, problems = read_problems(configuration.base / settings.queries)
+    texts: list[str] = []
+    for file in configured_files(configuration):
+        golden, wrong = read_problems(file)
+        problems += wrong
+        texts += [query.query for query in golden]
+    if problems:
+        place = f"[examples] of {configuration.file}"
+        raise ConfigurationError(golden_problems(place, problems))
+    held, near = {as_words(text) for text in texts}, NearDuplicates(texts)
+    names = tool_names(lake, snapshots)
+    learned: dict[str, dict[str, tuple[str, ...]]] = {}
+    for query in queries:
+        if as_words(query.query) in held or near.near(query.query):
+            continue
+        for tool in frozenset[str]().union(*names.resolve(query.tools).tools.values()):
+            tools = learned.setdefault(names.catalogs[tool], {})
+            tools[tool] = (*tools.get(tool, ()), query.query)
+    return learned
+
+
+def with_learned(tool: Tool, learned: Iterable[str]) -> tuple[str, ...]:
+    """Return the examples of a tool and, behind them, learned ones with other words."""
+    words = {as_words(text) for text in tool.examples}
+    more = {as_words(text): text for text in learned}
+    return (*tool.examples, *(text for key, text in more.items() if key not in words))

@@ -53,7 +53,7 @@ class FindSettings(Settings):
 
 
 class ExamplesSettings(Settings):
-    """`[examples]`: example requests besides those of the catalogs; see `tasks/golden/learned.py`.
+    """`[examples]`: example requests besides those of the catalogs; see `tasks/golden/reading.py`.
 
     Attributes:
         queries: JSON lines with `query` and `tools`, as `pegboard examples` writes them.

@@ -39,7 +39,7 @@ def test_what_is_held_out_stands_in_no_document_of_the_release(command, workshop
     code, out, _ = command("golden", "hold-out", "--share", "0.34", "--out", "golden.jsonl")
     assert (code, "The next build holds them out." in out) == (0, True)
     assert command("build", "--quiet")[0] == 0
-    options = ("-c", "pegboard.toml", "--strict", "--words-only")
+    options = ("-c", "pegboard.toml", "--strict")
     code, out, _ = command("golden", "check", "golden.jsonl", *options)
     assert code == 0, out
 

@@ -48,7 +48,7 @@ def test_every_command_prints_text_of_catalogs_as_parts_of_its_own_lines(command
     workshop.configure(GATE, CATALOG, board="report = true")
     assert "did not pass its gate" in check("build --texts", 8)
     check("build --json", 8)
-    for line in ("golden check golden.jsonl --words-only", "golden check golden.jsonl --json"):
+    for line in ("golden check golden.jsonl", "golden check golden.jsonl --json"):
         check(line + " -c pegboard.toml", 0, 2)
     check("golden hold-out --out held.jsonl", 0, 2)
     check("report", 0)

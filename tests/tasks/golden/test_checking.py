@@ -5,11 +5,9 @@ import json
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.encoders import encode_queries
 from pegboard.evaluation.golden import ToolNames
 from tasks.enrichment.near_duplicates import NearDuplicates
-from tasks.golden.checking import OnBoard, check_golden
-from tasks.golden.leaks import Indexed, find_leaks
+from tasks.golden.checking import Indexed, OnBoard, check_golden
 from tasks.near_names import nearest_names
 
 NAMES = ToolNames(
@@ -84,7 +82,6 @@ def test_good_queries_have_no_findings(check, board):
 
 AFTER = {"history": [{"role": "user", "content": "I want to travel"}]}
 LONG = "book me a quiet room for ten people next Monday at nine"
-CALLS = [{"tool": "call_taxi"}, {"tool": "book_room"}]
 SEAT = query("a seat", "book_room", origin="examples")
 
 
@@ -108,8 +105,6 @@ SEAT = query("a seat", "book_room", origin="examples")
         ([query(LONG, "search"), query(f"{LONG} please", "search")], {}, ["duplicate"]),
         ([query(LONG, "search"), query(f"{LONG} please", "book_room")], {}, []),
         ([query("a", "search", id="x"), query("b", "search", id="x")], {}, ["same-id"]),
-        ([query("why " * 300, "search")], {}, ["long"]),
-        ([query("a car", "call_taxi", calls=CALLS)], {}, ["call"]),
         ([SEAT], {"held_out": False}, ["not-held-out"]),
         ([SEAT], {"held_out": True}, []),
         ([SEAT], {"held_out": None}, []),
@@ -134,7 +129,6 @@ def test_messages_show_the_query_the_place_and_the_next_step(check):
         query("rooms", "desk/book_rooms"),
         query("dance", ["book_room", "zzzzzz"]),
         query("look it up", "search"),
-        query("a car", ["call_taxi", "book_room"], calls=CALLS),
         board=BOARD,
     )
 
@@ -152,7 +146,7 @@ def test_messages_show_the_query_the_place_and_the_next_step(check):
         "write its id: kit/git/search, kit/web/search",
     ]
     assert kinds(checked, "warning") == ["duplicate", "ambiguous"]
-    assert (len(checked.queries), checked.usable) == (41, 34)
+    assert (len(checked.queries), checked.usable) == (40, 33)
     assert checked.failed()
 
 
@@ -177,9 +171,7 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
         ("leak", f"nearly, with {TAXI}, which it has to find; it does not count"),
         ("elsewhere", f"word for word, with {TAXI}, which is not among its tools"),
         ("leak", f"word for word, with {ROOM}, which it has to find; it does not count"),
-        ("phrase", ""),
     ]
-    assert "'a meeting room' stands in a description of" in checked.findings[-1].message
     assert (checked.usable, checked.failed(), checked.failed(strict=True)) == (34, False, True)
 
 
@@ -198,17 +190,6 @@ def test_coverage_counts_tools_agents_and_catalogs(check):
     assert values["kinds"] == {"single": 30, "mine": 1}
     assert values["origins"] == {"user": 30, "logs": 1}
     assert json.loads(json.dumps(values)) == values
-
-
-def test_near_leaks_are_found_by_cosine_too(hashing):
-    requests = (("t", "one two three four five six"), ("u", "nine ten"), ("v", "a b c d e f"))
-    text = "one two three four five seven"
-
-    def leaks(*units):
-        return [(leak.tool, leak.how) for leak in find_leaks([text], Indexed((), requests), *units)]
-
-    assert leaks() == leaks(lambda texts: encode_queries(hashing(256), texts)) == []
-    assert leaks(lambda texts: encode_queries(hashing(1), texts)) == [("t", "nearly")]
 
 
 def test_near_duplicates_share_most_words():
@@ -252,7 +233,7 @@ def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
     workshop.publish({"desk": [workshop.tool("call_taxi", "Calls a taxi.")]}, encoder=hashing())
     file = golden(*FILLER, query("a car", "call_taxi", origin="examples"))
     configuration = str(workshop.folder / "pegboard.toml")
-    command = ["golden", "check", str(file), "-c", configuration, "--words-only", "--json"]
+    command = ["golden", "check", str(file), "-c", configuration, "--json"]
 
     assert main(command) == 0
     result = json.loads(capsys.readouterr().out)
