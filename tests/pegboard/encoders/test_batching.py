@@ -50,14 +50,6 @@ def queue(batches, count):
         done.wait(0.001)
 
 
-def test_a_caller_alone_encodes_at_once(encoding):
-    encoding.go_on.set()
-    batches = QueryBatches(encoding, 1)
-    assert batches.encode(["one", "three"]).tolist() == [[3], [5]]
-    assert batches.encode(["seven"]).tolist() == [[5]]
-    assert encoding.calls == [["one", "three"], ["seven"]]
-
-
 def test_what_queued_behind_a_call_is_encoded_together(encoding, pool):
     batches = QueryBatches(encoding, 1)
     first = pool.submit(batches.encode, ["first"])
@@ -191,21 +183,6 @@ REQUESTS = [f"convert {number} dollars and book room {number}" for number in ran
 def asked_alone(board_uri, encoder):
     board = pegboard.open(board_uri, encoder=encoder)
     return [[(hit.tool.id, hit.score) for hit in board.find(request)] for request in REQUESTS]
-
-
-def test_threads_find_together_what_each_finds_alone(board_uri, encoder, pool):
-    batched = Batched(encoder)
-    board = pegboard.open(board_uri, encoder=batched)
-    first = pool.submit(board.find, "a request before")
-    assert batched.entered.wait(60)
-    futures = [pool.submit(board.find, request) for request in REQUESTS]
-    queue(batched.batches, len(REQUESTS))
-    batched.go_on.set()
-    assert first.result()
-    found = [[(hit.tool.id, hit.score) for hit in future.result()] for future in futures]
-    assert found == asked_alone(board_uri, encoder)
-    # a request and its clauses are one caller's texts: how many fit decides the number of batches
-    assert len(batched.calls) < 1 + len(REQUESTS)
 
 
 def test_tasks_find_together_and_one_that_is_cancelled_stops_no_other(board_uri, encoder):

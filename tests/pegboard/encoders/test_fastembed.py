@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.errors import ConfigurationError, EncoderError
+from pegboard.errors import EncoderError
 
 STAND_IN = """
 import numpy as np
@@ -97,8 +97,3 @@ def test_a_failed_download_says_the_ways_out():
 def test_an_unknown_model_names_those_there_are():
     with pytest.raises(EncoderError, match=r"no model 'Acme/huge'\. It has: Acme/tiny\."):
         load_encoder("fastembed/Acme/huge")
-
-
-def test_an_unknown_option_is_a_wrong_configuration(folder):
-    with pytest.raises(ConfigurationError, match="has no option cuda"):
-        load_encoder("fastembed/Acme/tiny", folder=folder, cuda=True)

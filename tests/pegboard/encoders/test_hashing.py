@@ -1,12 +1,10 @@
 """The hashing encoder: bag-of-words vectors without a model."""
 
-import subprocess
-import sys
 from zlib import crc32
 
 import numpy as np
 
-from pegboard.encoders import encode_queries, hashing, load_encoder
+from pegboard.encoders import hashing, load_encoder
 
 
 def test_the_name_gives_the_dimensions_and_the_fingerprint():
@@ -37,26 +35,3 @@ def test_vectors_do_not_depend_on_the_block_they_are_computed_in(monkeypatch):
     monkeypatch.setattr(hashing, "BLOCK_CELLS", 64 * 3)
 
     np.testing.assert_array_equal(encoder.encode(texts), at_once)
-
-
-def test_the_same_text_gets_the_same_vector_in_another_process():
-    code = (
-        "from pegboard.encoders import load_encoder; "
-        "print(load_encoder('hashing/8').encode(['high tide']).tolist())"
-    )
-
-    runs = {
-        subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout
-        for _ in range(2)
-    }
-
-    assert runs == {f"{load_encoder('hashing/8').encode(['high tide']).tolist()}\n".encode()}
-
-
-def test_texts_with_common_words_are_nearer_than_texts_without():
-    query, tide, lunch = encode_queries(
-        load_encoder("hashing/256"),
-        ["when is high tide?", "High and low tide at a harbour", "Orders lunch"],
-    )
-
-    assert query @ tide > query @ lunch

@@ -3,7 +3,6 @@ failures.
 """
 
 import logging
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
 from pegboard.errors import ConfigurationError, EncoderError
-from tests.openai_server import KEY, LITELLM_WARNINGS, default_reply, failure, hang, vectors
+from tests.openai_server import KEY, LITELLM_WARNINGS, default_reply, failure, vectors
 
 pytestmark = [*LITELLM_WARNINGS, pytest.mark.usefixtures("openai_key")]
 
@@ -152,19 +151,6 @@ def test_only_the_key_that_api_key_env_names_is_sent_to_an_api_base(server, load
     assert gateway.missing_key() is None
 
 
-def test_a_provider_gets_its_usual_key_at_its_usual_address(server, monkeypatch):
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    load_encoder(NAME).encode(["a"])
-    monkeypatch.delenv("OPENAI_API_KEY")
-    encoder = load_encoder(NAME)
-
-    with fails("Set the environment variable OPENAI_API_KEY"):
-        encoder.encode(["a"])
-
-    assert encoder.missing_key() == "OPENAI_API_KEY"
-    assert server.keys == [f"Bearer {KEY}"]
-
-
 def test_a_name_that_is_an_address_gets_no_key(server):
     with pytest.raises(ConfigurationError, match="Give it as api_base"):
         load_encoder(f"huggingface/{server.url}")
@@ -206,27 +192,3 @@ def test_vectors_of_another_length_than_before_are_rejected(server, load):
 
     with fails("expected vectors of 3 dimensions, got 2"):
         encoder.encode(["a"])
-
-
-@pytest.mark.parametrize("content", [{}, [], b"<html>login</html>"])
-def test_a_reply_of_another_kind_is_an_encoder_error(server, load, content):
-    server.script = [(200, {}, content)]
-
-    with fails("did not encode|answered, but"):
-        load(attempts=1).encode(["a"])
-
-
-def test_a_server_that_hangs_or_is_down_is_an_encoder_error(server, load):
-    server.script = [hang]
-    with fails(r"No answer after 1 attempt: raise timeout \(0.3 s\)"):
-        load(timeout=0.3, attempts=1).encode(["a"])
-    server.server_close()
-    with fails("No success after 2 attempts: check that the server is up"):
-        load(attempts=2).encode(["a"])
-
-
-def test_threads_share_an_encoder(load):
-    with ThreadPoolExecutor(4) as pool:
-        results = list(pool.map(load().encode, [["a" * length] for length in range(1, 13)]))
-
-    np.testing.assert_allclose(np.concatenate(results), unit(*range(1, 13)), atol=1e-6)

@@ -79,17 +79,6 @@ def test_the_wait_that_the_server_asks_for_is_kept_and_reported(kind):
     assert seen == [(1, 7), (2, 0.5)]
 
 
-def test_other_waits_grow_and_are_random():
-    calls = [Call(*[BUSY] * 8) for _ in range(40)]
-    for call in calls:
-        call.run(attempts=9, max_seconds=1000)
-
-    means = [sum(call.slept[at] for call in calls) / len(calls) for at in range(8)]
-
-    assert means[0] < 0.5 < means[4] < means[7]
-    assert len({call.slept[7] for call in calls}) == len(calls)
-
-
 def test_a_cancelled_call_is_not_made_again():
     call = Call(asyncio.CancelledError())
 

@@ -1,24 +1,14 @@
 """A ranking, expanded by what its best tools need."""
 
-import asyncio
-import json
-from pathlib import Path
-from types import SimpleNamespace
-
-import pyarrow as pa
 import pytest
 
-from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import ToolGraph
-from pegboard.records import Dependency, Edge, Tool
+from pegboard.records import Edge
 from pegboard.retrieval.parts import Candidates, Request, ScoredTool
 from pegboard.retrieval.rules.dependencies import Dependencies
-from pegboard.search.memory import MemoryIndex
-from pegboard.search.text import identifier_words, tokenize
 from tests.pegboard.retrieval.stubs import StubContext, one_step, refined, scored
 
 DIRECT, INDIRECT = "tool-directly-depends-on", "tool-indirectly-depends-on"
-LINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 
 
 def graph_of(*needs):
@@ -144,83 +134,3 @@ def test_the_trace_and_the_context_say_what_was_added_and_why():
         "confidence": 1.0,
     }  # fmt: skip
     assert set(cut.added) == {"1", "3"}
-
-
-@pytest.fixture(scope="module")
-def linkos():
-    """The graph of ToolLinkOS, and for each of its requests the ranking by BM25 and what is
-    needed.
-    """
-    if not LINKOS.is_dir():
-        pytest.skip(f"ToolLinkOS is not at {LINKOS}")
-    listed = json.loads((LINKOS / "tools.json").read_text("utf-8"))
-    requests = [
-        json.loads(line) for line in (LINKOS / "instances.jsonl").read_text("utf-8").splitlines()
-    ]
-    names = [row["name"] for row in listed]
-    tools = [
-        Tool(
-            name, "linkos", "linkos", name, dependencies=tuple(map(_dependency, row["depends_on"]))
-        )
-        for name, row in zip(names, listed, strict=True)
-    ]
-    tokens = [
-        " ".join(tokenize(f"{identifier_words(row['name'])} {row['description']}"))
-        for row in listed
-    ]
-    table = pa.table({"tool": names, "part": ["document"] * len(names), "tokens": tokens})
-    index = MemoryIndex(table)
-    return SimpleNamespace(
-        graph=ToolGraph(declared_edges(tools)[0]),
-        rankings=[
-            [
-                ScoredTool(row.tool, row.score)
-                for row in index.text(tokenize(request["user_query"]), 10)
-            ]
-            for request in requests
-        ],
-        needed=[set(request["golden_function_names"]) for request in requests],
-    )
-
-
-def _dependency(listed):
-    kind = (
-        listed["dependence_type"]
-        .lower()
-        .replace("_", "-")
-        .replace("parameter-depends", "parameter-directly-depends")
-    )
-    return Dependency(listed["name"], kind, listed["parameter_name"], listed["reason"] or "")
-
-
-def precision_at_10(ranking, needed):
-    """AP@10: the sum of the precision at each of the first ten ranks with a needed tool, over the
-    most that there can be.
-    """
-    ranks = [rank for rank, tool in enumerate(ranking[:10], start=1) if tool in needed]
-    return sum(place / rank for place, rank in enumerate(ranks, start=1)) / min(10, len(needed))
-
-
-def mean_precision(linkos, graph, part):
-    async def rank_all():
-        return [
-            await part.refine(Candidates({0: ranking}, ranking, {0: ""}), context(graph))
-            for ranking in linkos.rankings
-        ]
-
-    each = [
-        precision_at_10([row.tool for row in rows], needed)
-        for rows, needed in zip(asyncio.run(rank_all()), linkos.needed, strict=True)
-    ]
-    return sum(each) / len(each)
-
-
-def test_on_toollinkos_dependencies_and_the_order_of_the_catalog_are_worth_having(linkos):
-    # By words alone, so that no model is needed; with the embedded encoder it is .22 and .91
-    # (docs/explanation/dependencies.md).
-    sorted_graph = ToolGraph(sorted(linkos.graph.edges, key=lambda edge: edge.target))
-    precision = mean_precision(linkos, linkos.graph, Dependencies())
-
-    assert mean_precision(linkos, linkos.graph, Dependencies(initial=0)) < 0.2
-    assert precision > 0.77
-    assert precision > mean_precision(linkos, sorted_graph, Dependencies()) + 0.05
