@@ -40,8 +40,9 @@ ATTEMPTS = 3
 """Concurrent writers can disturb each other; after a random pause one of them succeeds."""
 CONFLICT = ("conflict", "incompatible transaction", "preempted")
 """Words by which Lance reports that another commit came first."""
-ROWS_AT_ONCE = 200_000
-"""Rows with their vectors that are in memory at once; each such part is a version of the table."""
+ROWS_AT_ONCE = 50_000
+"""Rows in memory at once, with the vectors of all their texts: about 300 MB with four texts of 384
+dimensions in each. Each such part is a version of the table."""
 DELETE_CHUNK = 1_000
 """Keys in one delete condition: the condition is parsed as text."""
 

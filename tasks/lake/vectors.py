@@ -26,9 +26,6 @@ logger = logging.getLogger(__name__)
 TIERS = ((1_000, 64), (16_000, 512))
 """(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
 nightly run does not rewrite what others wrote; few larger ones, because each run opens them all."""
-MAX_TEXTS = 200_000
-"""Texts whose vectors are in memory at once: about 300 MB at 384 dimensions. For each such part all
-files that have some of them are read."""
 MIN_LENGTH = 1e-6
 """A shorter sum of unit vectors has no direction: its texts cancel out."""
 _cache: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
@@ -87,11 +84,7 @@ def merge_small_files(lake: Lake, fingerprint: str) -> None:
 
 
 def row_vectors(
-    uri: str,
-    fingerprint: str,
-    rows: "pl.DataFrame",
-    dimensions: int,
-    texts_at_once: int = MAX_TEXTS,
+    uri: str, fingerprint: str, rows: "pl.DataFrame", dimensions: int
 ) -> "NDArray[np.float32]":
     """Return the vectors of the rows, shape (rows, dimensions), in their order.
 
@@ -100,30 +93,20 @@ def row_vectors(
     names the row.
 
     Args:
-        rows: with the columns `key` and `text_digests`.
-        texts_at_once: texts whose vectors are in memory together; changes no result.
+        rows: with the columns `key` and `text_digests`. All their texts are in memory at once, and
+            all files that have some of them are read.
 
     Raises:
         PublishError: a vector is not in the lake.
     """
-    import numpy as np
-
-    lake, lists = Lake(uri), rows.get_column("text_digests")
-    vectors = np.empty((rows.height, dimensions), np.float32)
-    missing = 0
-    for start, end in _spans(lists.list.len().to_numpy(), texts_at_once):
-        piece = rows.slice(start, end - start)
-        text_vectors, absent = _text_vectors(lake, fingerprint, piece, dimensions)
-        missing += absent
-        if not missing:
-            vectors[start:end] = _normalised_sums(text_vectors, piece)
+    text_vectors, missing = _text_vectors(Lake(uri), fingerprint, rows, dimensions)
     if missing:
         raise PublishError(
-            f"{missing} of {lists.list.len().sum()} vectors are not in the lake at "
+            f"{missing} of {len(text_vectors)} vectors are not in the lake at "
             f"{public_uri(uri)}/lake, although they were encoded. Nothing was published. Was the "
             f"lake changed by hand? Run again: what is missing is encoded again."
         )
-    return vectors
+    return _normalised_sums(text_vectors, rows)
 
 
 def _groups(sizes: dict[str, int], limit: int) -> Iterator[list[str]]:
@@ -163,18 +146,6 @@ def _digests_by_file(lake: Lake, fingerprint: str) -> "dict[str, pl.DataFrame]":
                 raise
     _cache[lake.uri, folder] = now
     return now
-
-
-def _spans(counts: "NDArray[np.integer]", limit: int) -> Iterator[tuple[int, int]]:
-    """Spans of rows with at most so many texts together, but at least one row each."""
-    import numpy as np
-
-    ends, start = np.cumsum(counts, dtype=np.int64), 0
-    while start < len(counts):
-        before = int(ends[start - 1]) if start else 0
-        end = max(int(np.searchsorted(ends, before + limit, side="right")), start + 1)
-        yield start, end
-        start = end
 
 
 def _text_vectors(

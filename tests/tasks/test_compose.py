@@ -147,17 +147,6 @@ def test_a_credential_is_in_no_document(shape):
     assert "4f9a8b7c" not in texts
 
 
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("name", ["x", "___", "天気", "_"])
-@pytest.mark.parametrize("part", PARTS)
-def test_a_tool_without_any_text_has_a_document_that_is_not_blank(shape, name, part):
-    tool = Tool("kit/_/x", "kit", "kit/_", name)
-
-    ((_, _, (text,)),) = documents(tool, Agent("kit/_", "kit", "_"), shape=shape, parts=[part])
-
-    assert text.strip()
-
-
 @given(
     name=st.text(min_size=1).filter(lambda name: name.strip()),
     description=st.text(),

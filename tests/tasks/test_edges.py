@@ -206,12 +206,6 @@ def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, worksh
     assert verify_release(workshop.store, second).problems == ()
 
 
-def test_staging_edges_again_changes_nothing(travel, workshop):
-    run = travel.publish(TRAVEL)
-
-    assert stage_tables(workshop.uri, run.spec) == run.pins
-
-
 @pytest.mark.parametrize(
     ("values", "problem"),
     [

@@ -87,13 +87,6 @@ def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
     ]
 
 
-def test_staging_again_changes_nothing(workshop):
-    run = workshop.run(workshop.full(), "stage")
-
-    assert stage_tables(workshop.uri, run.spec) == run.pins
-    assert workshop.run(workshop.full(), "stage").spec == run.spec
-
-
 def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_nothing(
     workshop, hashing, large_from
 ):
@@ -136,30 +129,6 @@ def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(works
     third = workshop.publish(workshop.named("create_issue"), encoder=hashing(12)).release
 
     assert third.tables["emb_full"].table == second.tables["emb_full"].table == "emb_full_12"
-
-
-def test_key_order_and_whole_floats_in_a_schema_change_nothing(workshop):
-    def servers(schema):
-        return {"git": [{"name": "issue", "description": "Opens it.", "inputSchema": schema}]}
-
-    title = {"type": "string", "description": "its headline"}
-    limit = {"type": "number", "maximum": 5}
-    properties = {"title": title, "limit": limit}
-    schema = {"type": "object", "properties": properties, "required": ["title", "limit"]}
-    turned = {
-        "required": ["limit", "title"],
-        "properties": {
-            "limit": {"maximum": 5.0, "type": "number"},
-            "title": dict(reversed(title.items())),
-        },
-        "type": "object",
-    }
-    first = workshop.publish(servers(schema))
-
-    again = workshop.publish(servers(turned))
-
-    assert again.plan.changed == ()
-    assert (again.release, again.spec.release) == (None, first.release.id)
 
 
 def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(

@@ -6,7 +6,6 @@ import asyncio
 import os
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -18,7 +17,7 @@ import pytest
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.contract import column_names
 from pegboard.store.database import store_errors
-from pegboard.store.reading import PUBLIC, ReaderDatabase, core
+from pegboard.store.reading import PUBLIC, ReaderDatabase
 from pegboard.store.releases import ReleaseStore
 
 
@@ -222,14 +221,3 @@ def test_a_forked_child_answers_from_memory_and_reports_why_it_does_not_look(boa
 
 def test_a_child_of_a_process_that_read_nothing_reads(board_uri, answer):
     assert python(IN_A_CHILD + READ, board_uri, "0") == answer
-
-
-def test_the_core_is_loaded_once():
-    cores = []
-    threads = [threading.Thread(target=lambda: cores.append(core())) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert cores == [sys.modules["lancedb._lancedb"]] * 8

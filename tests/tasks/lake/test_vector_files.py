@@ -154,10 +154,10 @@ def units(tmp_path_factory):
         path = f"{lake.vector_folder('units')}/{file}.parquet"
         lake.write(path, pl.DataFrame(frame, schema=schema))
 
-    def units(*rows, fingerprint="units", **options):
+    def units(*rows, fingerprint="units"):
         columns = {"key": [f"row {n}" for n in range(len(rows))], "text_digests": list(rows)}
         frame = pl.DataFrame(columns, schema={"key": pl.String, "text_digests": pl.List(pl.String)})
-        return row_vectors(uri, fingerprint, frame, 4, **options)
+        return row_vectors(uri, fingerprint, frame, 4)
 
     return units
 
@@ -184,20 +184,18 @@ TEXTS = st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=
 
 
 @settings(max_examples=40)
-@given(st.lists(TEXTS, max_size=8), st.integers(1, 9))
-def test_a_row_has_the_unit_sum_of_its_texts_however_many_are_in_memory(units, rows, at_once):
+@given(st.lists(TEXTS, max_size=8))
+def test_a_row_has_the_unit_sum_of_its_texts(units, rows):
     vectors = units(*rows)
 
-    assert np.array_equal(units(*rows, texts_at_once=at_once), vectors)
     assert (vectors.shape, vectors.dtype) == ((len(rows), 4), np.float32)
     for row, vector in zip(rows, vectors, strict=True):
         together = np.sum([UNITS[name] for name in row], axis=0)
         assert vector == pytest.approx(together / np.linalg.norm(together), abs=1e-6)
 
 
-@pytest.mark.parametrize("at_once", [1, 100])
-def test_texts_that_the_lake_does_not_have_are_counted(units, at_once):
+def test_texts_that_the_lake_does_not_have_are_counted(units):
     with pytest.raises(PublishError, match="2 of 5 vectors are not in the lake"):
-        units(["north", "nowhere"], ["east"], ["up", "elsewhere"], texts_at_once=at_once)
+        units(["north", "nowhere"], ["east"], ["up", "elsewhere"])
     with pytest.raises(PublishError, match="1 of 1 vectors are not in the lake"):
         units(["north"], fingerprint="another encoder")
