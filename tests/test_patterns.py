@@ -33,7 +33,7 @@ EXAMPLES = 3
 MANY = 10
 """Repetitions from which a quantifier may make a pattern slow."""
 UNNAMED = {
-    "catalogs.shared.yaml_json: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
+    "catalogs.openapi.document: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
     "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clause_reading: re.compile(closing)": "its results are",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from catalogs.records.files import read_rows
+from catalogs.records.source import read_rows
 from pegboard.evaluation.golden import GoldenQuery
 
 REPEATED_TASKS = {"step-tool", "instructed", "single-without-examples"}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from benchmarks.papers import NAMES
-from catalogs.records.files import read_rows
+from catalogs.records.source import read_rows
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing, ListingBuilder
 from pegboard.cli.tables import list_text

@@ -1,24 +1,28 @@
-"""The text of an OpenAPI document, and the parts of it that a `$ref` names.
+"""An OpenAPI document: downloaded within limits, parsed as JSON or YAML, and the parts of it that a
+`$ref` names.
 
 A document is untrusted. A `$ref` to another file is followed only from a local document, and only
 inside its own folder; none is ever followed over the network.
 """
 
+import os
+import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
-from catalogs.shared.yaml_json import parse_yaml
 from pegboard.errors import SourceError
-from pegboard.foreign.files import RepeatedNames, parse_json, read_text
+from pegboard.foreign.decompression import Undecodable, decompressed
+from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json, read_text
+from pegboard.foreign.limits import MAX_DEPTH
 from pegboard.redaction import public_url
 
 MAX_HOPS = 20
 """Maximum length of a chain of references; a longer one is a cycle."""
-
-
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 NULLABLE = {"const", "default", *METHODS}
 """Members in which a null is kept: it is a value, or an operation that its author left empty."""
@@ -30,8 +34,106 @@ BY_NAME = {
 """Members whose own members have names of the author's choice; an empty one allows anything."""
 
 
+YAML = "tag:yaml.org,2002:"
+SCALARS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
+    "null": (r"~|null|Null|NULL|", "~nN", lambda _: None),
+    "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
+    "int": (r"[-+]?(0|[1-9][0-9]{0,399})", "-+0123456789", int),
+    "float": (
+        r"[-+]?(0|[1-9][0-9]*)?(\.[0-9]+|[0-9]\.)([eE][-+]?[0-9]+)?"
+        r"|[-+]?(0|[1-9][0-9]*)[eE][-+]?[0-9]+",
+        "-+.0123456789",
+        lambda text: text if abs(float(text)) == float("inf") else float(text),
+    ),
+    "merge": ("<<", "<", str),
+}
+"""Scalars of YAML 1.2 without quotes: their form, its first characters, and the value."""
+
+
 class InvalidPart(SourceError):
     """A part of the document that cannot be used, and why: its operation is rejected."""
+
+
+def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> bytes:
+    """Return the bytes at a URL. Redirects are not followed: the headers may hold its keys.
+
+    Args:
+        headers: their values may hold `${NAME}`, which stands for an environment variable.
+        timeout: seconds from the first connection to the last byte.
+        max_bytes: of the answer, on the wire and decompressed.
+
+    Raises:
+        SourceError: there is no answer in time, or one that is an error, a redirect or too large.
+            Its message has neither headers nor the query of the URL.
+    """
+    import anyio
+    import httpx
+
+    where = public_url(url)
+    expanded = {name: _expanded(name, value) for name, value in headers.items()}
+
+    async def fetch() -> bytes:
+        # httpx's own timeout is for each read: a server that sends a byte now and then never
+        # meets it.
+        with anyio.fail_after(timeout):
+            async with (
+                httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
+                client.stream(
+                    "GET", url, headers={"Accept-Encoding": "identity", **expanded}
+                ) as response,
+            ):
+                return await _body(response, where, max_bytes)
+
+    try:
+        return anyio.run(fetch)
+    except TimeoutError:
+        raise SourceError(
+            f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`."
+        ) from None
+    except Undecodable as error:
+        raise SourceError(f"The document at {where} {error}.") from None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        # Only its type is named: some messages quote the request.
+        raise SourceError(
+            f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network."
+        ) from None
+
+
+async def _body(response: Any, where: str, max_bytes: int) -> bytes:
+    if response.is_redirect:
+        target = public_url(urljoin(str(response.url), response.headers.get("location", "")))
+        raise SourceError(
+            f"{where} has moved to {target}. Write that address, if you trust it with the headers."
+        )
+    if not response.is_success:  # its reason is foreign text
+        raise SourceError(f"{where} answers {response.status_code}, expected the document.")
+    body = bytearray()
+    encoding = response.headers.get("content-encoding", "")
+    async for piece in decompressed(response.aiter_raw(), encoding):
+        body += piece
+        if max(response.num_bytes_downloaded, len(body)) > max_bytes:
+            raise SourceError(
+                f"{where} sends more than {max_bytes:,} bytes. Split the document, or raise "
+                f"`max_bytes` of its catalog."
+            )
+    return bytes(body)
+
+
+def _expanded(header: str, value: str) -> str:
+    """Return a header's value with each `${NAME}` replaced by that environment variable."""
+    for name in re.findall(r"\$\{(\w+)\}", value):
+        if name not in os.environ:
+            raise SourceError(
+                f"The environment variable {name}, which the header {header} needs, is not set. "
+                f"Set it."
+            )
+    expanded = re.sub(r"\$\{(\w+)\}", lambda match: os.environ[match[1]], value)
+    if not (expanded.isascii() and expanded.isprintable()):
+        raise SourceError(
+            f"The value of the header {header} has characters that a header cannot hold. Correct "
+            f"it."
+        )
+    return expanded
 
 
 def parse(text: str, where: str) -> Any:
@@ -54,6 +156,85 @@ def _parse(text: str, where: str) -> Any:
             return parse_yaml(text, where)
         except SourceError:
             raise error from None
+
+
+def parse_yaml(text: str, where: str) -> Any:
+    """Return the value of a YAML text as JSON, or raise SourceError that names the line.
+
+    PyYAML only composes nodes: its values are those of YAML 1.1, where `on` is true, 2024-01-01 a
+    date, and a status code 200 a key that JSON cannot hold.
+    """
+    import yaml
+
+    try:
+        node = yaml.compose(text, _loader())
+        return None if node is None else _value(node, where, {})
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise SourceError(
+            f"{where} is not YAML: {error.problem}{place}. Correct that place."
+        ) from error
+    except (yaml.YAMLError, UnicodeError) as error:
+        reason = " ".join(str(error).split())
+        raise SourceError(f"{where} is not YAML: {reason}. Save it again as UTF-8.") from error
+
+
+@cache
+def _loader() -> Any:
+    import yaml
+
+    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
+    for kind, (form, first, _) in SCALARS.items():
+        starts = ["", *first] if kind == "null" else [*first]
+        loader.add_implicit_resolver(f"{YAML}{kind}", re.compile(rf"(?:{form})\Z"), starts)
+    return loader
+
+
+def _value(node: Any, where: str, made: dict[Any, Any], depth: int = 0) -> Any:
+    """Return the value of a node; aliases share that of their anchor.
+
+    Args:
+        made: the values of nodes; a node that is not finished yet is its own.
+    """
+
+    def fail(what: str, at: Any = node) -> SourceError:
+        line = at.start_mark.line + 1
+        return SourceError(f"{where} cannot be read as JSON in YAML: {what}, at line {line}.")
+
+    kind = node.tag.removeprefix(YAML)
+    if node.id == "scalar":
+        try:
+            return node.value if kind == "str" else SCALARS[kind][2](node.value)
+        except (KeyError, ValueError):
+            raise fail(f"the tag {node.tag} has no meaning in JSON; quote the value") from None
+    if node in made:
+        if made[node] is node:
+            raise fail("an alias stands within the value that it names")
+        return made[node]
+    if kind not in ("map", "seq"):
+        raise fail(f"the tag {node.tag} has no meaning in JSON")
+    if depth >= MAX_DEPTH:
+        return Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
+    made[node] = node
+    if kind == "seq":
+        made[node] = [_value(item, where, made, depth + 1) for item in node.value]
+        return made[node]
+    pairs, merged = list[tuple[str, Any]](), dict[str, Any]()
+    for key, item in node.value:
+        if key.id != "scalar":
+            raise fail("a key is a list or a mapping, which JSON does not have", key)
+        value = _value(item, where, made, depth + 1)
+        if key.tag == f"{YAML}merge":
+            for other in reversed(value if isinstance(value, list) else [value]):
+                merged |= other if isinstance(other, dict) else {}
+        else:
+            # Whatever it would be as a value: 200, on and null name responses and properties.
+            pairs.append((key.value, value))
+    own = dict(pairs)
+    made[node] = RepeatedNames(pairs) if len(own) < len(pairs) else merged | own
+    return made[node]
 
 
 def _drop_nulls(document: Any) -> None:

@@ -20,10 +20,9 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import Field, model_validator
 
 from catalogs.openapi import swagger2
-from catalogs.openapi.document import METHODS, InvalidPart, References, parse
+from catalogs.openapi.document import METHODS, InvalidPart, References, download, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
-from catalogs.shared.download import download
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.validity import valid_text
 from pegboard.errors import SourceError

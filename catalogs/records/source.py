@@ -24,26 +24,51 @@ A JSON file is a list of records, or an object whose keys are the names and whos
 records or the descriptions; `at = "data.tools"` names a part of it. Columns that no record has are
 a mistake and fail; a broken record is rejected."""
 
+import csv
+import io
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from catalogs.records.files import Format, Row, read_rows, too_many
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.validity import is_text
 from pegboard.errors import SourceError
-from pegboard.foreign.files import flaw_of, matching_files, parse_json
-from pegboard.foreign.limits import MAX_EXAMPLE, MAX_RECORDS
+from pegboard.foreign.files import (
+    RepeatedNames,
+    check_names,
+    flaw_of,
+    matching_files,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_lines,
+    read_text,
+)
+from pegboard.foreign.limits import MAX_BYTES, MAX_EXAMPLE, MAX_RECORD, MAX_RECORDS
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
-MAX_PARTS = 20
-"""Dependencies of a record that are rejected one by one."""
+Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
+SUFFIXES: dict[str, Format] = {
+    **{f".{name}": name for name in get_args(Format)},
+    ".ndjson": "jsonl",
+}
+
+
 DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A record and its place in the source; with a `problem`, `value` is the raw content."""
+
+    where: str
+    value: Any
+    problem: str = ""
 
 
 class Columns(BaseModel):
@@ -114,7 +139,7 @@ def _name(row: Row, column: str) -> str:
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
         with listing.file(path):
-            rows = read_rows(
+            yield from read_rows(
                 path,
                 options.format,
                 at=options.at,
@@ -122,10 +147,6 @@ def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
                 text=options.columns.description,
                 max_bytes=options.max_bytes,
             )
-            for number, row in enumerate(rows):
-                if number == MAX_RECORDS:
-                    raise SourceError(too_many(path))
-                yield row
 
 
 def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list[Row]:
@@ -155,10 +176,10 @@ def _list_row(
         return
     columns, problems = options.columns, list[str]()
     record = {**row.value}
-    for column in (columns.parameters, columns.required, columns.output, columns.tags):
-        record |= _decoded_cell(record, column)
-    for column in (columns.examples, columns.dependencies):
-        record |= _decoded_cell(record, column)
+    values = (columns.parameters, columns.required, columns.output, columns.tags)
+    for column in (*values, columns.examples, columns.dependencies):
+        if column and column in record:
+            record[column] = _decoded(record[column])
 
     def schema(label: str, column: str | None, required: Any = None) -> dict[str, Any] | None:
         try:
@@ -178,7 +199,8 @@ def _list_row(
         return
     owner = record.get(columns.agent) if columns.agent else None
     owner = owner if isinstance(owner, str) and owner.strip() else options.agent or listing.catalog
-    tool = listing.tool(
+    dependencies, left_out = _dependencies(record, columns.dependencies)
+    listed = listing.tool(
         listing.agent(owner, kind=options.agent_kind, source=options.path),
         name,
         where=row.where,
@@ -192,48 +214,34 @@ def _list_row(
             if record.get(column) is not None
         },
         examples=[*given, *(queries.get(name.strip(), []) if isinstance(name, str) else [])],
-        dependencies=(dependencies := _dependencies(record, columns.dependencies)).kept,
+        dependencies=dependencies,
         tags=_texts(record.get(columns.tags)) if columns.tags else (),
     )
-    rejected = list(dependencies.rejected.items()) if tool else []
-    for index, (why, raw) in rejected[:MAX_PARTS]:
-        listing.reject(f"{row.where} {columns.dependencies}[{index}]", why, raw)
-    if more := len(rejected[MAX_PARTS:]):
-        listing.reject(row.where, f"{more:,} more of its dependencies are left out; correct them")
+    if listed and left_out:
+        why = (
+            f"{len(left_out):,} of its dependencies are left out, because they name no tool, or no "
+            f"type of {', '.join(DEPENDENCY_TYPES)}; correct them"
+        )
+        listing.reject(f"{row.where} {columns.dependencies}", why, left_out)
 
 
-@dataclass(frozen=True, slots=True)
-class _Dependencies:
-    """The dependencies of a record, and by their place the ones that say too little."""
-
-    kept: list[Dependency] = field(default_factory=list[Dependency])
-    rejected: dict[int, tuple[str, Any]] = field(default_factory=dict[int, tuple[str, Any]])
-
-
-def _dependencies(record: Mapping[str, Any], column: str | None) -> _Dependencies:
-    out = _Dependencies()
+def _dependencies(
+    record: Mapping[str, Any], column: str | None
+) -> tuple[list[Dependency], list[Any]]:
+    """Return the dependencies of a record, and those that say too little."""
+    kept, left_out = list[Dependency](), list[Any]()
     value = record.get(column) if column else None
-    for index, item in enumerate(
-        value if isinstance(value, list) else [] if value in (None, "") else [value]
-    ):
-        item = {"name": item} if isinstance(item, str) else item
-        tool = _first(item, "name", "tool", "function")
-        parameter = _first(item, "parameter_name", "parameter")
-        kind = _dependency_type(_first(item, "dependence_type", "dependency_type", "type"))
-        if tool is None:
-            out.rejected[index] = (
-                "the dependency names no tool; the tool is listed without it",
-                item,
-            )
-        elif kind is None:
-            known = ", ".join(DEPENDENCY_TYPES)
-            out.rejected[index] = (
-                f"the dependency has an unknown type, expected one of {known}; it is left out",
-                item,
-            )
+    values = value if isinstance(value, list) else [] if value in (None, "") else [value]
+    for item in values:
+        fields = {"name": item} if isinstance(item, str) else item
+        tool = _first(fields, "name", "tool", "function")
+        parameter = _first(fields, "parameter_name", "parameter")
+        kind = _dependency_type(_first(fields, "dependence_type", "dependency_type", "type"))
+        if tool is None or kind is None:
+            left_out.append(item)
         else:
-            out.kept.append(Dependency(tool, kind, parameter, _first(item, "reason") or ""))
-    return out
+            kept.append(Dependency(tool, kind, parameter, _first(fields, "reason") or ""))
+    return kept, left_out
 
 
 def _dependency_type(text: str | None) -> DependencyType | None:
@@ -284,10 +292,6 @@ def _query_problem(query: Any, tools: list[str], join: Examples) -> str:
     return ""
 
 
-def _decoded_cell(record: Mapping[str, Any], column: str | None) -> dict[str, Any]:
-    return {column: _decoded(record[column])} if column in record and column else {}
-
-
 def _decoded(value: Any) -> Any:
     """A list or object that stands as JSON text in a cell; other values as they are."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
@@ -302,6 +306,184 @@ def _texts(value: Any) -> list[str]:
     """A list of texts, from one or from a list."""
     values = value if isinstance(value, list) else [value]
     return [item for item in values if isinstance(item, str) and item.strip()]
+
+
+def read_rows(
+    path: Path,
+    kind: Format | None = None,
+    *,
+    at: str = "",
+    name: str = "name",
+    text: str | None = "description",
+    max_bytes: int = MAX_BYTES,
+) -> Iterator[Row]:
+    """The rows of a file in its order.
+
+    Args:
+        kind: the format; None to tell it by the suffix.
+        at: the keys, joined by points, under which the records stand in a JSON file.
+        name: the column for the keys of a JSON object of records.
+        text: the column for its values, if these are texts.
+
+    Raises SourceError if the file as a whole cannot be read.
+    """
+    kind = kind or SUFFIXES.get(path.suffix.lower())
+    if kind is None:
+        raise SourceError(
+            f"The format of {path} is not known by its suffix. Give `format`, one of "
+            f"{', '.join(get_args(Format))}."
+        )
+    readers = {
+        "json": lambda: _json(path, max_bytes, at, name, text),
+        "jsonl": lambda: _lines(path, max_bytes),
+        "csv": lambda: _csv(path, max_bytes, ","),
+        "tsv": lambda: _csv(path, max_bytes, "\t"),
+        "parquet": lambda: _parquet(path, max_bytes),
+    }
+    for number, row in enumerate(readers[kind]()):
+        if number == MAX_RECORDS:
+            raise _too_many(path)
+        yield row
+
+
+def _too_many(path: Path) -> SourceError:
+    return SourceError(f"{path} has more than {MAX_RECORDS:,} records. Split it.")
+
+
+def _row(where: str, value: Any) -> Row:
+    return Row(
+        where,
+        value,
+        "" if isinstance(value, dict) else f"it is {type(value).__name__}, expected an object",
+    )
+
+
+def _lines(path: Path, max_bytes: int) -> Iterator[Row]:
+    for number, line in read_lines(path, max_bytes):
+        where = f"{path.name} line {number}"
+        try:
+            yield _row(where, parse_json(line, "it"))
+        except SourceError as error:
+            yield Row(where, line, str(error))
+
+
+def _json(path: Path, max_bytes: int, at: str, name: str, text: str | None) -> Iterator[Row]:
+    value = read_json(path, max_bytes)
+    for key in at.split(".") if at else ():
+        if not isinstance(value, dict) or key not in value:
+            raise SourceError(f"{path} has no '{key}' on the way to '{at}'. Correct `at`.")
+        check_names(value, str(path))
+        value = value[key]
+    if isinstance(value, list):
+        for index, item in enumerate(value):
+            yield _row(f"{path.name}[{index}]", item)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            where = f"{path.name}[{key!r}]"
+            item = {text: item} if isinstance(item, str) and text else item
+            if isinstance(value, RepeatedNames) and key in value.repeated:
+                yield Row(where, item, "its name stands twice in the object; remove one")
+            elif isinstance(item, dict):
+                item.setdefault(name, key)
+                yield _row(where, item)
+            else:
+                yield _row(where, item)
+    else:
+        raise SourceError(
+            f"{path} is {type(value).__name__}, expected a list of records or an object of them "
+            f"by name."
+        )
+
+
+def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
+    # Not by Polars, which takes an open quote, short rows and a file without line feeds as they
+    # come.
+    csv.field_size_limit(MAX_RECORD)
+    text = io.StringIO(read_text(path, max_bytes), newline="")
+    reader = csv.reader(text, delimiter=separator, strict=True)
+    header = next(reader, [])
+    if repeated := [name for name in dict.fromkeys(header) if header.count(name) > 1]:
+        raise SourceError(f"{path} has the columns {repeated} twice. Rename or remove one of each.")
+    number = 0
+    while True:
+        number += 1
+        where, line = f"{path.name} row {number}", reader.line_num + 1
+        try:
+            fields = next(reader)
+        except StopIteration:
+            return
+        except csv.Error as error:
+            if "end of data" in str(error):
+                raise SourceError(
+                    f"{path} has a quote in row {number}, line {line}, that is never closed. Close "
+                    f"it."
+                ) from error
+            yield Row(where, "", f"it is not CSV: {error}; quote the field that has a quote in it")
+            continue
+        if fields:
+            yield _csv_row(where, header, fields)
+        else:
+            number -= 1
+
+
+def _csv_row(where: str, header: list[str], fields: list[str]) -> Row:
+    problem = ""
+    if len(fields) != len(header):
+        problem = (
+            f"it has {len(fields)} fields, and the header {len(header)}; quote a field with a "
+            f"separator in it, and write a separator for an empty one"
+        )
+    elif not is_text("".join(fields)):
+        problem = "it is not valid UTF-8 text; save the source as UTF-8"
+    cells = dict(zip(header, (field or None for field in fields), strict=False))
+    return Row(where, cells, problem)
+
+
+def _parquet(path: Path, max_bytes: int) -> Iterator[Row]:
+    import polars
+
+    content = read_bytes(path, max_bytes)
+    try:
+        # A few bytes may stand for any number of rows.
+        if polars.scan_parquet(io.BytesIO(content)).select(polars.len()).collect().item() > (
+            MAX_RECORDS
+        ):
+            raise _too_many(path)
+        frame = polars.read_parquet(content)
+    except (OSError, polars.exceptions.PolarsError) as error:
+        raise SourceError(
+            f"Cannot read {path} as Parquet: {str(error).splitlines()[0]}. Write it again."
+        ) from error
+    for number, record in enumerate(frame.iter_rows(named=True), start=1):
+        where = f"{path.name} row {number}"
+        try:
+            yield Row(where, _plain_record(record))
+        except (TypeError, ValueError, RecursionError) as error:
+            yield Row(where, None, f"it cannot be written as JSON: {error}")
+
+
+def _plain_record(record: dict[str, Any]) -> dict[str, Any]:
+    from pydantic_core import to_jsonable_python
+
+    value = to_jsonable_python(record, fallback=str, bytes_mode="base64")
+    return {column: _without_nulls(item) for column, item in value.items()}
+
+
+def _without_nulls(value: Any) -> Any:
+    """Return a value without the nulls of structs that Parquet adds, and with maps as objects."""
+    if isinstance(value, list):
+        if value and all(
+            isinstance(item, dict) and item.keys() == {"key", "value"} for item in value
+        ):
+            return {
+                item["key"]: _without_nulls(item["value"])
+                for item in value
+                if isinstance(item["key"], str)
+            }
+        return [_without_nulls(item) for item in value]
+    if isinstance(value, dict):
+        return {name: _without_nulls(item) for name, item in value.items() if item is not None}
+    return value
 
 
 def inputs(base: Path, options: RecordsOptions) -> list[Path]:

@@ -11,8 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalogs.openapi import operation
-from catalogs.openapi.document import References
-from catalogs.shared.yaml_json import parse_yaml
+from catalogs.openapi.document import References, parse_yaml
 from pegboard.errors import SourceError
 from tests.catalogs.openapi_documents import STORE, TREE, places
 

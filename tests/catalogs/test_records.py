@@ -235,8 +235,7 @@ def test_parquet_fills_structs_with_nulls_and_these_are_no_parameters(listed, tm
 def test_a_file_of_too_many_records_is_unreadable(listed, tmp_path, monkeypatch, name):
     pl.DataFrame(ROWS).write_csv(tmp_path / "table.csv")
     pl.DataFrame(ROWS).write_parquet(tmp_path / "table.parquet")
-    for module in ("source", "files"):
-        monkeypatch.setattr(f"catalogs.records.{module}.MAX_RECORDS", 2)
+    monkeypatch.setattr("catalogs.records.source.MAX_RECORDS", 2)
 
     with pytest.raises(SourceError, match=r"has more than .* records"):
         listed("records", path=name)
@@ -283,9 +282,11 @@ def test_dependencies_are_read_in_all_their_spellings(records):
         Dependency("b", "parameter-directly-depends-on", "x", "r"),
         Dependency("c", "parameter-directly-depends-on"),
     )
-    assert [row.where for row in listing.rejected] == [
-        f"t.json[0] depends_on[{index}]" for index in (4, 5, 6)
-    ]
+    (row,) = listing.rejected
+    assert (row.where, row.why.partition(",")[0]) == (
+        "t.json[0] depends_on",
+        "3 of its dependencies are left out",
+    )
 
 
 def test_example_queries_come_from_the_record_and_from_the_joined_file(records, tmp_path):
