@@ -2,14 +2,22 @@
 hang or end a run: its time, bytes, pages and tools are limited.
 
 A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
-a native `asyncio.timeout` would break the shield."""
+a native `asyncio.timeout` would break the shield.
 
-from contextlib import AsyncExitStack
+The SDK reads a message as a whole or not at all: one tool with a lone surrogate, a number of 6,000
+digits or a thousand levels would cost all tools of the server. So `Traffic` takes the tools out of
+every message, and the SDK sees none."""
+
+import json
+from collections.abc import AsyncIterable, AsyncIterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
+
+from pydantic_core import from_json
 
 from catalogs.mcp.records import agent_description
-from catalogs.mcp.traffic import Traffic
+from pegboard.errors import SourceError
+from pegboard.foreign.files import parse_json
 from pegboard.redaction import redact
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.connect import handshake, server_streams, silence_sdk
@@ -42,26 +50,20 @@ async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerA
 
     silence_sdk()
     progress, stderr, traffic = Progress(server.secrets), Stderr(), Traffic(max_bytes)
-    answers: list[ServerAnswer] = []
     trouble: Exception | None = None
     try:
         with killing_leftovers() as mark, anyio.move_on_after(timeout) as limit:
             try:
-                await _converse(
-                    replace(server, env={**server.env, **mark}),
-                    timeout,
-                    progress,
-                    stderr,
-                    traffic,
-                    answers,
-                )
+                marked = replace(server, env={**server.env, **mark})
+                async with server_streams(marked, timeout, progress, stderr, traffic) as streams:
+                    await _converse(streams, progress, traffic)
             except Exception as error:
                 trouble = error
     finally:
         written = stderr.end()
     # A server that answered everything and then would not end properly was listed all the same.
-    if answers:
-        return answers[0]
+    if traffic.answer:
+        return traffic.answer
     if limit.cancel_called:
         why = (
             f"it did not answer within {timeout:g} seconds (waiting for {progress.stage}); try it "
@@ -75,31 +77,20 @@ async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerA
     ) from None
 
 
-async def _converse(
-    server: Server,
-    timeout: float,
-    progress: Progress,
-    stderr: Stderr,
-    traffic: Traffic,
-    answers: list[ServerAnswer],
-) -> None:
+async def _converse(streams: Any, progress: Progress, traffic: "Traffic") -> None:
     from mcp.client.session import ClientSession
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp_types import Implementation
 
-    async with AsyncExitStack() as stack:
-        streams = await stack.enter_async_context(
-            server_streams(server, timeout, progress, stderr, traffic)
-        )
-        pages = _Pages(JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message))
-        info = Implementation(name="pegboard", version="1")
-        session = await stack.enter_async_context(ClientSession(dispatcher=pages, client_info=info))
+    pages = _Pages(JSONRPCDispatcher(*streams, on_stream_exception=progress.on_invalid_message))
+    info = Implementation(name="pegboard", version="1")
+    async with ClientSession(dispatcher=pages, client_info=info) as session:
         progress.stage = "initialize"
         await handshake(session)
         progress.stage = "tools/list"
         tools = await _all_tools(session, traffic)
         about = session.server_info.model_dump() if session.server_info else {}
-        answers.append(ServerAnswer(agent_description(about, session.instructions), tools))
+        traffic.answer = ServerAnswer(agent_description(about, session.instructions), tools)
 
 
 @dataclass(slots=True)
@@ -123,7 +114,7 @@ class _Pages:
         await self.inner.run(*args, **kwargs)
 
 
-async def _all_tools(session: Any, traffic: Traffic) -> list[Any]:
+async def _all_tools(session: Any, traffic: "Traffic") -> list[Any]:
     from mcp.shared.exceptions import MCPError
     from mcp_types import (
         METHOD_NOT_FOUND,
@@ -159,3 +150,71 @@ async def _all_tools(session: Any, traffic: Traffic) -> list[Any]:
             )
         cursors.append(cursor)
     raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
+
+
+class Traffic:
+    """The bytes received from one server.
+
+    Args:
+        max_bytes: of it, decompressed.
+
+    Attributes:
+        page: the last answer to tools/list, with its tools.
+        problem: why no more is read, if so.
+        answer: all that the server was asked for, once it is complete.
+    """
+
+    def __init__(self, max_bytes: int) -> None:
+        self.page: Mapping[str, Any] = {}
+        self.problem: ServerProblem | None = None
+        self.answer: ServerAnswer | None = None
+        self._max_bytes, self._left = max_bytes, max_bytes
+
+    def count(self, chunk: bytes) -> bytes:
+        """Return the bytes; raises ServerProblem if the server has sent too many."""
+        self._left -= len(chunk)
+        if self._left < 0:
+            self.problem = ServerProblem(
+                f"it sent more than {self._max_bytes:,} bytes; correct the server, or raise "
+                f"max_bytes of its catalog"
+            )
+            raise self.problem
+        return chunk
+
+    async def body(self, chunks: AsyncIterable[bytes]) -> bytes:
+        """Return a whole body."""
+        return b"".join([self.count(chunk) async for chunk in chunks])
+
+    async def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Yield the lines of a stream without their ends; what follows the last end is left out."""
+        parts: list[bytes] = []
+        async for chunk in chunks:
+            *ended, rest = self.count(chunk).split(b"\n")
+            for line in ended:
+                yield b"".join([*parts, line])
+                parts.clear()
+            parts.append(rest)
+
+    def sift(self, message: bytes) -> bytes:
+        """Return a message as the SDK can read it, without the tools, which become `page`."""
+        try:
+            value = parse_json(message.decode("utf-8", "surrogateescape"), "")
+        except SourceError:
+            return message
+        if isinstance(value, Mapping):
+            row = cast("Mapping[str, Any]", value)
+            result = row.get("result")
+            if isinstance(result, Mapping) and isinstance(result.get("tools"), list):
+                self.page = cast("Mapping[str, Any]", result)
+                return _encoded({**row, "result": {**result, "tools": []}})
+        try:
+            from_json(message)
+        except ValueError:
+            return _encoded(value)
+        return message
+
+
+def _encoded(value: Any) -> bytes:
+    """Return JSON in UTF-8; U+FFFD stands for what cannot be written in it."""
+    text = json.dumps(value, ensure_ascii=False, default=lambda _: "\ufffd")
+    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace").encode()

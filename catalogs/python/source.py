@@ -8,15 +8,14 @@ docstrings the descriptions.
     search_path = "src"                                   # where the modules are, besides those
     installed
 
-Listing imports the module, and so runs it: name only code that you trust.
+Listing imports the module, and so runs it: name only code that you trust. The process that lists a
+source of this kind lists no other.
 """
 
 import importlib
 import inspect
 import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -28,9 +27,6 @@ from pegboard.errors import SourceError
 from pegboard.foreign.limits import MAX_RAW
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import NoSchema, described
-
-IMPORTING = threading.Lock()
-"""`sys.path` belongs to the process, and several sources may be read at once."""
 
 
 class PythonOptions(SourceOptions):
@@ -48,26 +44,22 @@ class PythonOptions(SourceOptions):
 
 def read(listing: ListingBuilder, options: PythonOptions) -> None:
     """List the functions. Raises SourceError for a module that does not import or lacks one."""
-    with _importable([(listing.base / folder).resolve() for folder in options.search_path]):
-        modules = {
-            name: _import(name)
-            for name in dict.fromkeys(t.partition(":")[0] for t in options.target)
-        }
-        description = (
-            inspect.getdoc(next(iter(modules.values()))) or "" if len(modules) == 1 else ""
-        )
-        agent = listing.agent(
-            options.agent or listing.catalog,
-            description=description.partition("\n\n")[0],
-            kind="library",
-            source=", ".join(options.target),
-        )
-        for target in options.target:
-            module = modules[target.partition(":")[0]]
-            for name, function in _functions(listing, module, target):
-                where = f"{target.partition(':')[0]}:{name}"
-                with listing.record(where, where):
-                    _list_function(listing, agent, where, function)
+    _put_on_path([(listing.base / folder).resolve() for folder in options.search_path])
+    modules = {
+        name: _import(name) for name in dict.fromkeys(t.partition(":")[0] for t in options.target)
+    }
+    description = inspect.getdoc(next(iter(modules.values()))) or "" if len(modules) == 1 else ""
+    agent = listing.agent(
+        options.agent or listing.catalog,
+        description=description.partition("\n\n")[0],
+        kind="library",
+        source=", ".join(options.target),
+    )
+    for target in options.target:
+        name = target.partition(":")[0]
+        for key, function in _functions(listing, modules[name], target):
+            with listing.record(f"{name}:{key}", f"{name}:{key}"):
+                _list_function(listing, agent, f"{name}:{key}", function)
 
 
 def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
@@ -92,33 +84,15 @@ def _list_function(listing: ListingBuilder, agent: str, where: str, function: An
     )
 
 
-@contextmanager
-def _importable(folders: list[Path]) -> Iterator[None]:
-    """Put folders on `sys.path`, and forget their modules afterwards: they may change."""
+def _put_on_path(folders: list[Path]) -> None:
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise SourceError(
             f"The search path has no folder {missing}. Relative paths count from the folder of "
             f"pegboard.toml."
         )
-    with IMPORTING:
-        before, path = dict(sys.modules), list(sys.path)
-        sys.path[:0] = [str(folder) for folder in folders]
-        importlib.invalidate_caches()
-        try:
-            yield
-        finally:
-            sys.path[:] = path
-            for name, module in sys.modules.copy().items():  # a finaliser may import
-                if name not in before and _is_inside(module, folders):
-                    del sys.modules[name]
-
-
-def _is_inside(module: ModuleType | None, folders: list[Path]) -> bool:
-    file = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), None)
-    return bool(file) and any(
-        Path(str(file)).resolve().is_relative_to(folder) for folder in folders
-    )
+    sys.path[:0] = [str(folder) for folder in folders]
+    importlib.invalidate_caches()
 
 
 def _import(name: str) -> ModuleType:

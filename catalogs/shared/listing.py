@@ -42,6 +42,7 @@ from pegboard.schemas.loose import Unusable, mended
 from pegboard.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
+SCHEMAS = ("input_schema", "output_schema")
 MAX_TOLD = 3
 """Unreadable files that an error names."""
 
@@ -188,48 +189,33 @@ class ListingBuilder:
             input_schema: a JSON Schema object; None means no arguments.
         """
         with self.record(where, raw):
-            problems = self._add_tool(
-                agent,
-                where=where,
-                raw=raw,
-                examples=self.secrets.hide_in(tuple(examples)),
-                dependencies=tuple(
-                    Dependency(*self.secrets.hide_in(astuple(edge))) for edge in dependencies
-                ),
-                tags=self.secrets.hide_in(tuple(tags)),
-                parts=self.secrets.hide_in(
-                    {
-                        "name": name,
-                        "description": description,
-                        "input_schema": input_schema,
-                        "output_schema": output_schema,
-                        "annotations": annotations,
-                    }
-                ),
+            parts = self.secrets.hide_in(
+                {
+                    "name": name,
+                    "description": description,
+                    "input_schema": input_schema,
+                    "output_schema": output_schema,
+                    "annotations": annotations,
+                    "examples": tuple(examples),
+                    "dependencies": tuple(map(astuple, dependencies)),
+                    "tags": tuple(tags),
+                }
             )
+            problems = self._add_tool(agent, where, raw, parts)
             if not problems:
                 return True
             self.reject(where, "; ".join(problems), raw)
         return False
 
-    def _add_tool(
-        self,
-        agent: str,
-        *,
-        where: str,
-        raw: Any,
-        examples: tuple[str, ...],
-        dependencies: tuple[Dependency, ...],
-        tags: tuple[str, ...],
-        parts: dict[str, Any],
-    ) -> list[str]:
+    def _add_tool(self, agent: str, where: str, raw: Any, parts: dict[str, Any]) -> list[str]:
         """Add the tool, or return what is wrong with it."""
         written: dict[str, str] = {}
         problems = list(text_problems(parts["name"], parts["description"]))
-        if flaw := flaw_of(raw, *beside(raw, parts), tags):
+        checked = [parts[key] for key in ("name", "description", *SCHEMAS, "annotations", "tags")]
+        if flaw := flaw_of(raw, *beside(raw, checked)):
             return [*problems, flaw]
         if invalid := list(schema_problems(written, parts)):
-            parts, written = _mended(parts), {}
+            parts, written = parts | _mended(parts), {}
             invalid = list(schema_problems(written, parts))
         problems += invalid
         if problems:
@@ -243,11 +229,9 @@ class ListingBuilder:
             input_schema=parts["input_schema"] or {"type": "object", "properties": {}},
             output_schema=parts["output_schema"],
             annotations=parts["annotations"] or {},
-            examples=tuple(
-                dict.fromkeys(text.strip() for text in examples if text and text.strip())
-            ),
-            dependencies=dependencies,
-            tags=tuple(sorted({tag.strip() for tag in (*self.tags, *tags) if tag and tag.strip()})),
+            examples=_stripped(parts["examples"]),
+            dependencies=tuple(Dependency(*fields) for fields in parts["dependencies"]),
+            tags=tuple(sorted(set(_stripped((*self.tags, *parts["tags"]))))),
         )
         row = tool_row(tool, self._agents[agent].kind, written)
         if problems := encoding_problems(row):
@@ -347,13 +331,18 @@ def reason_of(error: BaseException) -> str:
 
 
 def _mended(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the parts of a tool with its schemas mended, where they can be."""
-    out = {**parts}
-    for name in ("input_schema", "output_schema"):
+    """Return the schemas among the parts of a tool that can be mended."""
+    out: dict[str, Any] = {}
+    for name in SCHEMAS:
         if isinstance(parts[name], dict):
             with suppress(Unusable):
                 out[name] = mended(parts[name])
     return out
+
+
+def _stripped(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts that are not blank, each once."""
+    return tuple(dict.fromkeys(text.strip() for text in texts if text and text.strip()))
 
 
 def _written(raw: Any) -> str:

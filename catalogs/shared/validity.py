@@ -18,10 +18,10 @@ the text is untrusted.
 """
 
 
-def beside(raw: Any, parts: Mapping[str, Any]) -> list[Any]:
+def beside(raw: Any, parts: Iterable[Any]) -> list[Any]:
     """The parts of a tool that are not parts of its record as they stand there."""
     own = set(map(id, raw.values())) if isinstance(raw, Mapping) else set[int]()
-    return [part for part in parts.values() if id(part) not in own]
+    return [part for part in parts if id(part) not in own]
 
 
 def text_problems(name: Any, description: Any) -> Iterable[str]:
@@ -98,20 +98,15 @@ def _schema_problem(schema: Any, label: str, written: dict[str, str]) -> str | N
 
 
 def encoding_problems(row: Mapping[str, Any]) -> list[str]:
-    fields = {
-        "name": row["name"],
-        "description": row["description"],
-        "input schema": row["input_schema"],
-        "output schema": row["output_schema"] or "",
-        "annotations": row["annotations"],
-        "examples": "".join(row["examples"]),
-        "tags": "".join(row["tags"]),
-        "list of dependencies": row["dependencies"],
-    }
+    """What of a tool's row is not valid text."""
     return [
-        f"its {label} is not valid UTF-8 text; save the source as UTF-8"
-        for label, text in fields.items()
-        if not is_text(text)
+        f"its {column.replace('_', ' ')} is not valid UTF-8 text; save the source as UTF-8"
+        for column in ("name", "description", "input_schema", "output_schema", "annotations")
+        if not is_text(row[column] or "")
+    ] + [
+        f"one of its {column} is not valid UTF-8 text; save the source as UTF-8"
+        for column in ("examples", "tags", "dependencies")
+        if not is_text("".join(row[column]))
     ]
 
 

@@ -1,6 +1,7 @@
 """What the tests of source kinds share: `listed` reads a source as a build does."""
 
 import json
+import sys
 
 import pytest
 
@@ -13,9 +14,14 @@ def listed(tmp_path):
     """A function that lists a source of one kind as the catalog `kit`, from `tmp_path` on."""
 
     def listing_of(kind, base=tmp_path, **options):
-        builder = ListingBuilder("kit", base)
+        builder, path = ListingBuilder("kit", base), list(sys.path)
         source = source_kind(kind)
-        source.read(builder, source.options.model_validate({"type": kind, **options}))
+        try:
+            source.read(builder, source.options.model_validate({"type": kind, **options}))
+        finally:  # a build ends the process that imported a module
+            sys.path[:] = path
+            for name in [name for name in sys.modules if name.startswith("given_")]:
+                del sys.modules[name]
         return builder.build()
 
     return listing_of
