@@ -119,11 +119,17 @@ def resolve_operation(
 
     Raises InvalidPart for a reference that leads nowhere.
     """
+    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    overridden = {_key(part) for part, _ in own}
+    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
+    parameters = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
+    if len(parameters) > MAX_PARAMETERS:
+        raise InvalidPart(f"it has {len(parameters):,} parameters, more than {MAX_PARAMETERS:,}")
     responses = spec.get("responses")
     responses = responses if isinstance(responses, dict) else {}
     return Operation(
         spec=spec,
-        parameters=merged_parameters(refs, item, spec, base),
+        parameters=parameters,
         body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
         responses={
             code: refs.follow(part, base)
@@ -131,19 +137,6 @@ def resolve_operation(
             if not code.startswith("x-")
         },
     )
-
-
-def merged_parameters(
-    refs: References, item: Mapping[str, Any], spec: Mapping[str, Any], base: str
-) -> tuple[Placed, ...]:
-    """Return the parameters of a path that its operation does not override, and the operation's."""
-    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
-    overridden = {_key(part) for part, _ in own}
-    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
-    merged = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
-    if len(merged) > MAX_PARAMETERS:
-        raise InvalidPart(f"it has {len(merged):,} parameters, more than {MAX_PARAMETERS:,}")
-    return merged
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:

@@ -166,11 +166,9 @@ class _Api:
         spec = item[method]
         if not isinstance(spec, dict):
             raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
-        refs = self.graph.refs
+        operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
-            operation = swagger2.convert_operation(refs, self.document, item, spec, base)
-        else:
-            operation = resolve_operation(refs, item, spec, base)
+            operation = swagger2.convert_operation(operation, self.document, base)
         _check_operation(operation, self.document, path, method)
         inputs = arguments(self.graph, operation)
         self.listing.tool(

@@ -8,8 +8,7 @@ types, responses, security schemes and the base URL. Schemas stay where they are
 from collections.abc import Mapping
 from typing import Any
 
-from catalogs.openapi.document import References
-from catalogs.openapi.operation import STYLE, Operation, Placed, merged_parameters
+from catalogs.openapi.operation import STYLE, Operation, Placed
 
 VERSION = "3.0.3"
 """As which the converted operations are validated."""
@@ -25,18 +24,11 @@ def is_swagger_2(document: Mapping[str, Any]) -> bool:
     return document.get("swagger") in ("2.0", 2.0)
 
 
-def convert_operation(
-    refs: References,
-    document: Mapping[str, Any],
-    item: Mapping[str, Any],
-    spec: Mapping[str, Any],
-    base: str,
-) -> Operation:
-    """Resolve an operation as `resolve_operation` does, and convert it."""
-    parameters: list[Placed] = []
-    bodies: list[Placed] = []
-    fields: list[dict[str, Any]] = []
-    for part, place in merged_parameters(refs, item, spec, base):
+def convert_operation(operation: Operation, document: Mapping[str, Any], base: str) -> Operation:
+    """Convert a resolved operation of the file `base`."""
+    spec = operation.spec
+    parameters, bodies, fields = list[Placed](), list[Placed](), list[dict[str, Any]]()
+    for part, place in operation.parameters:
         if not isinstance(part, dict):
             parameters.append((part, place))  # the validator says what is wrong with it
         elif part.get("in") == "body":
@@ -53,19 +45,13 @@ def convert_operation(
     elif fields:
         body = _form(fields, consumes), base
     produces = _media_types(document, spec, "produces") or ["application/json"]
-    responses = spec.get("responses")
-    responses = responses if isinstance(responses, dict) else {}
-    placed = {
-        code: refs.follow(part, base)
-        for code, part in responses.items()
-        if not code.startswith("x-")
-    }
     return Operation(
         spec={key: value for key, value in spec.items() if key not in SWAGGER_ONLY},
         parameters=tuple(parameters),
         body=body,
         responses={
-            code: (_response(part, produces), place) for code, (part, place) in placed.items()
+            code: (_response(part, produces), place)
+            for code, (part, place) in operation.responses.items()
         },
     )
 

@@ -1,11 +1,9 @@
 """OpenAPI documents of several tests, and a walk over their values."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-TREE: dict[str, Any] = json.loads((Path(__file__).parent / "specimens" / "tree.json").read_text())
+TREE = json.loads((Path(__file__).parent / "specimens" / "tree.json").read_text())
 PET = {
     "type": "object",
     "required": ["name"],
@@ -14,7 +12,7 @@ PET = {
         "parent": {"$ref": "#/definitions/Pet"},
     },
 }
-STORE: dict[str, Any] = {
+STORE = {
     "swagger": "2.0",
     "info": {"title": "Pet Store", "version": "1"},
     "host": "pets.example",
@@ -76,7 +74,7 @@ STORE: dict[str, Any] = {
 }
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def places(value, path=()):
     """Yield every value inside a value, with its place."""
     if isinstance(value, dict | list):
         for key, item in value.items() if isinstance(value, dict) else enumerate(value):

@@ -5,9 +5,7 @@ import json
 import socket
 import threading
 import zlib
-from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
 
 import pytest
 
@@ -27,22 +25,22 @@ class Server:
         sent: bytes that were accepted by the network.
     """
 
-    def __init__(self) -> None:
+    def __init__(self):
         self.socket = socket.create_server(("127.0.0.1", 0))
         self.url = f"http://127.0.0.1:{self.socket.getsockname()[1]}/api.json"
-        self.script: Callable[[], Iterator[bytes]] = lambda: iter(())
-        self.requests: list[bytes] = []
+        self.script = lambda: iter(())
+        self.requests = []
         self.sent = 0
         self.stopped = threading.Event()
         threading.Thread(target=self._accept, daemon=True).start()
 
-    def _accept(self) -> None:
+    def _accept(self):
         with suppress(OSError):
             while True:
                 connection, _ = self.socket.accept()
                 threading.Thread(target=self._serve, args=[connection], daemon=True).start()
 
-    def _serve(self, connection: socket.socket) -> None:
+    def _serve(self, connection):
         with connection, suppress(OSError):
             self.requests.append(connection.recv(65_536))
             for chunk in self.script():
@@ -53,7 +51,7 @@ class Server:
 
 
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+def server(monkeypatch):
     monkeypatch.setenv("SHOP_TOKEN", SECRET)
     server = Server()
     yield server
@@ -61,7 +59,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
     server.socket.close()
 
 
-def answer(body: bytes, encoding: str = "", status: str = "200 OK", **headers: str) -> list[bytes]:
+def answer(body, encoding="", status="200 OK", **headers):
     lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
     if encoding:
         lines.append(f"Content-Encoding: {encoding}\r\n")
@@ -69,7 +67,7 @@ def answer(body: bytes, encoding: str = "", status: str = "200 OK", **headers: s
     return [head.encode(), body]
 
 
-def fetch(server: Server, timeout: float = 60) -> bytes:
+def fetch(server, timeout=60):
     return download(f"{server.url}?key=secret", HEADERS, timeout=timeout, max_bytes=LIMIT)
 
 
@@ -82,9 +80,7 @@ def fetch(server: Server, timeout: float = 60) -> bytes:
         (zlib.compress(DOCUMENT), "deflate"),
     ],
 )
-def test_a_document_comes_plain_or_compressed_once(
-    server: Server, body: bytes, encoding: str
-) -> None:
+def test_a_document_comes_plain_or_compressed_once(server, body, encoding):
     server.script = lambda: iter(answer(body, encoding))
 
     assert fetch(server) == DOCUMENT
@@ -114,9 +110,7 @@ BOMB = gzip.compress(bytes(100_000_000))
         ([answer(DOCUMENT)[0]], "Cannot fetch"),
     ],
 )
-def test_an_answer_that_is_no_document_is_an_error_without_secrets(
-    server: Server, chunks: list[bytes], why: str
-) -> None:
+def test_an_answer_that_is_no_document_is_an_error_without_secrets(server, chunks, why):
     server.script = lambda: iter(chunks)
 
     with pytest.raises(SourceError, match=why) as caught:
@@ -125,8 +119,8 @@ def test_an_answer_that_is_no_document_is_an_error_without_secrets(
     assert not any(secret in str(caught.value) for secret in ("secret", SECRET, "key="))
 
 
-def test_an_endless_body_is_left_after_the_limit(server: Server) -> None:
-    def endless() -> Iterator[bytes]:
+def test_an_endless_body_is_left_after_the_limit(server):
+    def endless():
         yield b"HTTP/1.1 200 OK\r\n\r\n"
         while True:
             yield b" " * 65_536
@@ -140,10 +134,8 @@ def test_an_endless_body_is_left_after_the_limit(server: Server) -> None:
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(
-    server: Server, head: bytes
-) -> None:
-    def trickle() -> Iterator[bytes]:
+def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(server, head):
+    def trickle():
         yield head
         while not server.stopped.wait(0.02):
             yield b"X: y\r\n"
@@ -161,9 +153,7 @@ def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(
         ("t0ken\n", "The value of the header Authorization"),
     ],
 )
-def test_a_header_that_cannot_be_sent_is_named_without_its_value(
-    server: Server, monkeypatch: pytest.MonkeyPatch, token: Any, why: str
-) -> None:
+def test_a_header_that_cannot_be_sent_is_named_without_its_value(server, monkeypatch, token, why):
     monkeypatch.delenv("SHOP_TOKEN")
     if token:
         monkeypatch.setenv("SHOP_TOKEN", token)

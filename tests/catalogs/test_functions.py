@@ -5,8 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.errors import SourceError
-
 SPECIMENS = Path(__file__).parent / "specimens"
 
 
@@ -122,36 +120,3 @@ def test_many_files_belong_to_one_agent(listed, tmp_path):
     assert [(agent.name, agent.kind, agent.source) for agent in listing.agents] == [
         ("helper", "library", "*.json")
     ]
-
-
-def test_a_file_that_is_not_json_fails(listed, tmp_path):
-    (tmp_path / "b.json").write_text("[{]")
-    with pytest.raises(SourceError, match=r"b\.json is not JSON"):
-        listed("functions", path="*.json")
-
-
-def test_the_order_of_keys_does_not_change_a_digest(functions):
-    given = function(
-        "one",
-        description="d",
-        parameters={"type": "object", "properties": {"a": {"type": "string"}, "b": {}}},
-    )
-    reordered = dict(reversed(given.items()))
-    reordered["parameters"] = {"properties": {"b": {}, "a": {"type": "string"}}, "type": "object"}
-
-    assert functions(given).tools[0].digest == functions(reordered).tools[0].digest
-
-
-JUNK = [None, 3, "x", [], [1], {}, {"type": "OBJECT", "properties": [1]}, float("nan")]
-
-
-@pytest.mark.parametrize(
-    "key",
-    ["name", "description", "parameters", "input_schema", "function", "tools", "cache_control"],
-)
-def test_junk_under_any_key_is_kept_or_rejected(functions, key):
-    for junk in JUNK:
-        one, two = function("one", **{key: junk}), function("two", **{key: junk})
-        listing = functions([one, {"functionDeclarations": [two]}])
-
-        assert len(listing.tools) + len(listing.rejected) <= 4

@@ -1,15 +1,9 @@
 """Sources that lack what their format demands, and are plain all the same."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from catalogs.shared.listing import Listing
-
-Documents = Callable[[Any], Listing]
 PROPERTIES = {
     "at": {"type": "string", "default": None, "enum": ["x", None]},
     "any": {},
@@ -17,15 +11,15 @@ PROPERTIES = {
 }
 
 
-def document(**members: Any) -> dict[str, Any]:
+def document(**members):
     return {"openapi": "3.0.3", "info": {"title": "Test", "version": "1"}, **members}
 
 
-def nulls(*names: str) -> dict[str, None]:
+def nulls(*names):
     return dict.fromkeys(names)
 
 
-def operation(parameter: Any, schema: Any, responses: Any) -> dict[str, Any]:
+def operation(parameter, schema, responses):
     return {
         "operationId": "make",
         "parameters": [{"name": "q", "in": "query"} | parameter],
@@ -34,9 +28,9 @@ def operation(parameter: Any, schema: Any, responses: Any) -> dict[str, Any]:
     }
 
 
-def test_a_member_that_is_null_counts_as_absent(listed_document: Documents) -> None:
+def test_a_member_that_is_null_counts_as_absent(listed_document):
     """As serialisers write it, and YAML whose key has no value."""
-    schema: dict[str, Any] = {"type": "object", "properties": PROPERTIES}
+    schema = {"type": "object", "properties": PROPERTIES}
     whole = operation({"schema": {"type": "string"}}, schema, {"200": {"description": "ok"}})
     properties = PROPERTIES | {"any": None, "default": {"type": "integer", **nulls("title")}}
     holed = operation(
@@ -57,7 +51,7 @@ def test_a_member_that_is_null_counts_as_absent(listed_document: Documents) -> N
 
 
 @pytest.mark.parametrize("path", [None, {"get": None}, {"get": None, "put": None, "summary": "x"}])
-def test_a_path_of_nothing_but_nulls_is_rejected(listed_document: Documents, path: Any) -> None:
+def test_a_path_of_nothing_but_nulls_is_rejected(listed_document, path):
     listing = listed_document(document(paths={"/a": {"get": {}}, "/b": path}))
 
     assert [tool.name for tool in listing.tools] == ["get_a"]
@@ -77,8 +71,8 @@ def test_a_path_of_nothing_but_nulls_is_rejected(listed_document: Documents, pat
     ],
 )
 def test_a_document_needs_neither_a_title_nor_a_version_of_its_own(
-    listed_document: Documents, info: dict[str, Any], description: str
-) -> None:
+    listed_document, info, description
+):
     listing = listed_document({"openapi": "3.1.0", "paths": {"/a": {"get": {}}}} | info)
 
     assert [tool.name for tool in listing.tools] == ["get_a"]
@@ -86,9 +80,7 @@ def test_a_document_needs_neither_a_title_nor_a_version_of_its_own(
 
 
 @pytest.mark.parametrize("version", ["openapi: 3.0", "openapi: 3.1", "swagger: 2.0"])
-def test_a_version_that_yaml_reads_as_a_number_is_known(
-    listed_document: Documents, version: str
-) -> None:
+def test_a_version_that_yaml_reads_as_a_number_is_known(listed_document, version):
     (tool,) = listed_document(f"{version}\npaths: {{/a: {{get:  {{}}}}}}").tools
 
     assert tool.name == "get_a"
@@ -109,12 +101,8 @@ LOOSE = [
 
 @pytest.mark.parametrize(("written", "expected"), LOOSE)
 def test_a_schema_that_is_loosely_written_is_mended(
-    listed: Callable[..., Listing],
-    listed_document: Documents,
-    tmp_path: Path,
-    written: dict[str, Any],
-    expected: dict[str, Any],
-) -> None:
+    listed, listed_document, tmp_path, written, expected
+):
     sound = {"type": "object", "properties": {"q": {"type": "string"}}}
     tool = {"name": "a", "inputSchema": sound | written, "outputSchema": sound | written}
     (tmp_path / "tools.json").write_text(json.dumps([tool]))
@@ -130,9 +118,7 @@ def test_a_schema_that_is_loosely_written_is_mended(
 
 
 @pytest.mark.parametrize("kind", ["mcp-dump", "functions"])
-def test_a_null_in_a_schema_counts_as_absent(
-    listed: Callable[..., Listing], tmp_path: Path, kind: str
-) -> None:
+def test_a_null_in_a_schema_counts_as_absent(listed, tmp_path, kind):
     sound = {"type": "object", "properties": {"q": {"type": "string"}, "any": {}}}
     properties = {"q": {"type": "string", **nulls("description", "enum")}, "any": None}
     holed = sound | {"properties": properties, **nulls("required", "$defs")}
@@ -147,9 +133,9 @@ def test_a_null_in_a_schema_counts_as_absent(
 
 
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
-def test_what_goes_without_saying_may_be_left_out(listed_document: Documents, version: str) -> None:
+def test_what_goes_without_saying_may_be_left_out(listed_document, version):
     number = {"name": "number", "in": "path", "required": False}
-    paths: dict[str, Any] = {
+    paths = {
         "/a/{number}": {"get": {"operationId": "a", "parameters": [number]}},
         "/b": {"get": {"operationId": "b", "responses": {"200": {"content": {}}}}},
         "/c": {"get": {"operationId": "c", "responses": {}}},

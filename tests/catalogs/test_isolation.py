@@ -39,6 +39,15 @@ def module(isolated, tmp_path):
     return listing_of
 
 
+@pytest.fixture
+def started(monkeypatch):
+    """The processes that the test starts; it takes none of another test."""
+    processes, start = [], subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: processes.append(a) or start(*a, **k))
+    monkeypatch.setenv("NOT_AS", f"BEFORE {time.monotonic_ns()}")
+    return processes
+
+
 def only_failure(listing):
     (failure,) = listing.failures
     assert (failure.agent, listing.tools) == ("*", ())
@@ -89,12 +98,8 @@ def test_what_a_module_prints_and_reads_goes_nowhere(module, capfd):
 
 
 def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
-    isolated, module, tmp_path, monkeypatch
+    isolated, module, tmp_path, started
 ):
-    started = []
-    start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(a) or start(*a, **k))
-    monkeypatch.setenv("NOT_AS", "BEFORE")  # so that no process of another test is taken
     (tmp_path / "good.json").write_text('[{"name": "good"}]')
 
     for _ in range(3):
@@ -107,12 +112,8 @@ def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
 
 
 def test_sources_of_files_take_no_more_processes_than_there_are_processors(
-    isolated, tmp_path, monkeypatch
+    isolated, tmp_path, started
 ):
-    started = []
-    start = subprocess.Popen
-    monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: started.append(a) or start(*a, **k))
-    monkeypatch.setenv("NOT_AS", "ANY OTHER")  # so that no process of another test is taken
     (tmp_path / "good.json").write_text('[{"name": "good"}]')
     sources = 2 * os.cpu_count()
 

@@ -1,7 +1,5 @@
 """Swagger 2.0 documents, converted."""
 
-from typing import Any
-
 import pytest
 
 from catalogs.openapi import swagger2
@@ -9,8 +7,8 @@ from tests.catalogs.openapi_documents import STORE
 
 
 def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3_form(
-    listed_document: Any,
-) -> None:
+    listed_document,
+):
     listing = listed_document(STORE)
     tools = {tool.name: tool for tool in listing.tools}
 
@@ -55,7 +53,7 @@ def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3
         ({"host": 7, "basePath": None, "schemes": "https"}, []),
     ],
 )
-def test_the_base_url_is_put_together(members: dict[str, Any], url: Any) -> None:
+def test_the_base_url_is_put_together(members, url):
     servers = swagger2.base_urls(members, {})
 
     if isinstance(url, str):

@@ -12,23 +12,6 @@ GOOD = {
     "description": "Does good.",
     "inputSchema": {"type": "object", "properties": {}},
 }
-TOOLS = {
-    "malformed": [
-        GOOD,
-        {
-            "name": "bad",
-            "description": "Bad schema.",
-            "inputSchema": {"type": "object", "properties": 7},
-        },
-        {"name": "worse", "description": ["not", "text"], "inputSchema": []},
-        {"description": "Has no name.", "inputSchema": {"type": "object"}},
-        "no object",
-        GOOD,
-        {"name": "huge", "description": "x" * 10_000_000, "inputSchema": {"type": "object"}},
-        {"name": "last", "title": "The last one"},
-    ]
-}
-
 DEEP = '{"a":' * 5_000 + "1" + "}" * 5_000
 UNREADABLE = {
     "UTF-8": '{"name": "surrogate", "description": "\\ud83d"}',
@@ -142,9 +125,6 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
     elif behaviour == "unreadable":
         tools = [json.dumps(GOOD), *UNREADABLE.values(), json.dumps({**GOOD, "name": "last"})]
         send_raw(request, f'{{"tools": [{", ".join(tools)}]}}'.encode())
-    elif behaviour == "bytes":
-        text = json.dumps({"tools": [GOOD, {**GOOD, "name": "caf?"}]})
-        send_raw(request, text.replace("?", "\udcff").encode("utf-8", "surrogateescape"))
     elif behaviour == "environment":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
     elif behaviour == "folder":
@@ -152,7 +132,7 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
     elif behaviour == "arguments":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest]})
     else:
-        send(request, {"tools": TOOLS.get(behaviour, [GOOD])})
+        send(request, {"tools": [GOOD]})
 
 
 def send(request: dict, result: dict | None = None, error: dict | None = None) -> None:
