@@ -57,9 +57,11 @@ class Incomplete(PegboardError):
 def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None:
     """Return the error that a build ends with; None if it succeeded."""
     if outcome["outcome"] == "held":
-        from tasks.gate.messages import held_headline
+        from tasks.gate.messages import held_lines
 
-        return GateFailed(held_headline(outcome["gate"], outcome["plan"]["channel"]), outcome)
+        return GateFailed(
+            "\n".join(held_lines(outcome["gate"], outcome["plan"]["channel"], brief=True)), outcome
+        )
     causes: list[tuple[int, list[str]]] = [
         (SourceError.exit_code, source_problems(outcome)),
         (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),

@@ -1,7 +1,7 @@
 """The step between staging and publishing: golden queries decide whether a release goes live."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -13,7 +13,6 @@ from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
-from tasks.gate.captured import CapturedQuery, capture_details, captured_queries
 from tasks.gate.choice import (
     MeasuredSystem,
     SystemSpec,
@@ -24,15 +23,16 @@ from tasks.gate.choice import (
     list_systems,
     manifest_default,
 )
-from tasks.gate.details import DEPTH, worst_queries, write_details
 from tasks.gate.regressions import (
     QueryChange,
     attribute_changes,
     broken_canaries,
+    capture_details,
+    captured_queries,
     lost_and_won,
     tool_changes,
 )
-from tasks.gate.results import LakeResults
+from tasks.gate.results import LakeResults, write_details
 from tasks.gate.rules import LiveResults, RuleResult, judge_rule
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
@@ -44,6 +44,9 @@ from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
+DEPTH = 20
+"""At least so many tools are retrieved, which tell how far behind a lost tool is."""
+MAX_WORST = 20
 MAX_WON = 10
 """Maximum won queries listed in the details; the count is of all."""
 
@@ -149,15 +152,14 @@ class _Measurements:
     live_results: LiveResults
     canaries: MeasuredSystem | None
     broken: Sequence[QueryChange]
-    captured: Sequence[CapturedQuery]
-    captured_details: Mapping[str, Any]
+    captured: Mapping[str, Any]
     rules: Sequence[RuleResult]
     paths: Sequence[str]
 
     @property
     def passed(self) -> bool:
-        most = self.captured_details["most"]
-        if self.broken or (most is not None and len(self.captured) > most):
+        most = self.captured["most"]
+        if self.broken or (most is not None and self.captured["count"] > most):
             return False
         return all(result.passed is not False for result in self.rules)
 
@@ -201,10 +203,7 @@ def _measure(
         live_results=live_results,
         canaries=canaries,
         broken=broken,
-        captured=captured,
-        captured_details=capture_details(
-            captured, len(gate.queries) + len(gate.canaries), gate.captured
-        ),
+        captured=capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured),
         rules=[judge_rule(rule, chosen.evaluation, live_results) for rule in gate.rules],
         paths=[
             *(system.path for system in measured),
@@ -266,7 +265,7 @@ def _details(
         "queries": len(gate.queries),
         "rules": [result.to_dict() for result in measurements.rules],
         "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
-        "captured": dict(measurements.captured_details),
+        "captured": dict(measurements.captured),
         "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,
@@ -279,10 +278,13 @@ def _details(
             *chosen.group_rows("catalog", live.evaluation),
         ],
         "unknown": list(chosen.unknown),
-        "lost": [query.to_dict() for query in regressions[: len(lost)]],
-        "won": {"count": len(won), "first": [query.to_dict() for query in won[:MAX_WON]]},
-        "broken": [query.to_dict() for query in regressions[len(lost) :]],
-        "worst": worst_queries(chosen, gate.main),
+        "lost": regressions[: len(lost)],
+        "won": {
+            "count": len(won),
+            "first": [asdict(replace(query, changed=())) for query in won[:MAX_WON]],
+        },
+        "broken": regressions[len(lost) :],
+        "worst": [row for row in chosen.worst(MAX_WORST, gate.main) if row["value"] < 1],
         "changes": asdict(changes),
         "changed": fields,
         "answers": list(measurements.paths),

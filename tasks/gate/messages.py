@@ -36,28 +36,19 @@ def measured_line(details: Details) -> str:
     )
 
 
-def held_headline(details: Details, channel: str) -> str:
-    """Return the message for a held release: the reasons and the next steps."""
+def held_lines(details: Details, channel: str, *, brief: bool = False) -> list[str]:
+    """Return why a release is held, the next steps, and unless brief, the lost queries, the tools
+    in front of theirs, and what changed.
+    """
+    captured = _captured_lines(details)
     lines = [
         *_rule_lines(details, channel),
         *_canary_lines(details),
-        *_captured_lines(details)[:1],
+        *([] if brief else _query_lines(details["broken"], details["canary_k"])),
+        *(captured[:1] if brief else captured),
         *_lost_lines(details),
-        _next_step(details, channel),
-    ]
-    return "\n".join(map(plain, lines))
-
-
-def held_lines(details: Details, channel: str) -> list[str]:
-    """Return the headline with the lost queries, the tools in front of theirs, and what changed."""
-    lines = [
-        *_rule_lines(details, channel),
-        *_canary_lines(details),
-        *_query_lines(details["broken"], details["canary_k"]),
-        *_captured_lines(details),
-        *_lost_lines(details),
-        *_query_lines(details["lost"], details["k"]),
-        *_change_lines(details),
+        *([] if brief else _query_lines(details["lost"], details["k"])),
+        *([] if brief else _change_lines(details)),
         _next_step(details, channel),
     ]
     return [plain(line) for line in lines]

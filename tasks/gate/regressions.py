@@ -1,20 +1,23 @@
-"""Which golden queries a staged release lost against the live one, and which tools changed."""
+"""How a staged release differs from the live one: golden queries that it lost, canaries that broke,
+queries that an unexpected tool captured, and which tools changed."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.systems import QueryResult
-from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.diff import ReleaseDiff, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.plan import Plan
+from tasks.safety.capture import NEAR_COPY
 
 MAX_TEXT = 500
 """Characters of a changed field, before and after."""
+MAX_CAPTURED = 20
+"""Maximum captured queries listed in the details; the count is of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +30,8 @@ class QueryChange:
             not retrieved.
         instead: the tools that are in front now and were not before; if there are none, all that
             are in front now.
-        involved: the ids of the needed tools, and of those in `instead`.
-        changed: those of `involved` that changed.
+        changed: those of the needed tools, and of `instead`, that changed; all of these until
+            `attribute_changes`.
     """
 
     query: str
@@ -37,36 +40,7 @@ class QueryChange:
     before: Mapping[str, int | None]
     now: Mapping[str, int | None]
     instead: tuple[str, ...]
-    involved: frozenset[str] = frozenset()
-    changed: tuple[str, ...] = ()
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values."""
-        return {name: value for name, value in asdict(self).items() if name != "involved"}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolChanges:
-    """The differences of the staged release from the live one.
-
-    Attributes:
-        against: the live release; None without one.
-        new, changed, removed: tools by id.
-        indexes: for each index whose recipe changed, each part before and after.
-    """
-
-    against: str | None = None
-    new: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
-    removed: tuple[str, ...] = ()
-    indexes: Mapping[str, Mapping[str, tuple[Any, Any]]] = field(
-        default_factory=dict[str, Mapping[str, tuple[Any, Any]]]
-    )
-
-    def kinds(self) -> dict[str, str]:
-        """Return `new`, `changed` or `removed` for the id of each such tool."""
-        kinds = {"new": self.new, "changed": self.changed, "removed": self.removed}
-        return {tool: kind for kind, tools in kinds.items() for tool in tools}
+    changed: tuple[str, ...]
 
 
 def lost_and_won(
@@ -77,10 +51,8 @@ def lost_and_won(
     won: list[QueryChange] = []
     for now, before in zip(staged.results, live.results if live else (), strict=live is not None):
         complete, was_complete = now.last_rank() <= k, before.last_rank() <= k
-        if was_complete and not complete:
-            lost.append(_query_change(now, before, k))
-        elif complete and not was_complete:
-            won.append(_query_change(now, before, k))
+        if complete != was_complete:
+            (won if complete else lost).append(_query_change(now, before, k))
     return lost, won
 
 
@@ -88,14 +60,16 @@ def broken_canaries(
     staged: Evaluation | None, live: Evaluation | None, k: int
 ) -> list[QueryChange]:
     """Return the canaries that miss a tool among the first k, whether or not live did."""
-    if staged is None:
-        return []
-    before = live.results if live is not None else [None] * len(staged.results)
-    return [
-        _query_change(now, was, k)
-        for now, was in zip(staged.results, before, strict=True)
-        if now.last_rank() > k
-    ]
+    return [_query_change(now, was, k) for now, was in _pairs(staged, live) if now.last_rank() > k]
+
+
+def _pairs(
+    staged: Evaluation | None, live: Evaluation | None
+) -> list[tuple[QueryResult, QueryResult | None]]:
+    """The results of each query now and in live; none without a staged evaluation."""
+    results = staged.results if staged is not None else ()
+    before = live.results if live is not None else [None] * len(results)
+    return list(zip(results, before, strict=staged is not None))
 
 
 def _query_change(now: QueryResult, before: QueryResult | None, k: int) -> QueryChange:
@@ -111,8 +85,77 @@ def _query_change(now: QueryResult, before: QueryResult | None, k: int) -> Query
         before=before.ranks() if before else {},
         now=now.ranks(),
         instead=instead,
-        involved=frozenset((*ids, *instead)),
+        changed=(*sorted(ids.difference(instead)), *instead),
     )
+
+
+def captured_queries(
+    staged: Evaluation | None,
+    live: Evaluation | None,
+    changed: Collection[str],
+    flags: Mapping[str, Collection[str]],
+) -> list[dict[str, Any]]:
+    """Return the queries whose first place an unexpected tool took, with the first tool now and in
+    live, and why it is suspicious, if it is.
+
+    A query is captured if its first tool is suspicious, or is new or changed since live and not
+    needed while live had a tool of another agent there. Other reasons for a new order, such as
+    another encoder, capture nothing.
+
+    Args:
+        live: of the same queries.
+        changed: the ids of tools that are new or changed since live.
+        flags: the flags of suspicious tools.
+    """
+    captured: list[dict[str, Any]] = []
+    for now, before in _pairs(staged, live):
+        if not now.retrieved or (first := now.retrieved[0].id) not in changed | flags.keys():
+            continue
+        was = before.retrieved[0].id if before is not None and before.retrieved else None
+        needed = any(first in tools for tools in now.needed.tools.values())
+        codes = sorted(flags.get(first, ()))
+        # A copy under a right tool's name counts as right by its name.
+        suspicious = bool(codes) and (not needed or NEAR_COPY in codes)
+        displaced = was is not None and _agent(was) != _agent(first) and first in changed
+        if suspicious or (displaced and not needed):
+            row = {"query": now.query.query, "id": now.query.id, "tool": first, "before": was}
+            captured.append({**row, "flags": codes})
+    return captured
+
+
+def capture_details(
+    captured: Sequence[Mapping[str, Any]], queries: int, share: float | None
+) -> dict[str, Any]:
+    """Return the captured queries as JSON values.
+
+    Args:
+        queries: how many were judged.
+        share: the most that may be captured, of them; None allows all.
+    """
+    most = None if share is None else max(1, int(share * queries))
+    first = [dict(query) for query in captured[:MAX_CAPTURED]]
+    return {"count": len(captured), "of": queries, "most": most, "queries": first}
+
+
+def _agent(tool: str) -> str:
+    return tool.rpartition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
+class ToolChanges:
+    """The differences of the staged release from the live one.
+
+    Attributes:
+        against: the live release; None without one.
+        new, changed, removed: tools by id.
+        indexes: for each index whose recipe changed, each part before and after.
+    """
+
+    against: str | None
+    new: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    indexes: Mapping[str, Mapping[str, tuple[Any, Any]]]
 
 
 def tool_changes(
@@ -125,9 +168,9 @@ def tool_changes(
             the diff of two large releases takes seconds.
     """
     if live is None:
-        return ToolChanges(), None
+        return ToolChanges(None, (), (), (), {}), None
     if not diff:
-        return ToolChanges(live.id, plan.new, plan.changed, plan.removed), None
+        return ToolChanges(live.id, plan.new, plan.changed, plan.removed, {}), None
     difference = diff_releases(store, live, staged, neighbours=0)
     indexes = {
         name: {part: (change.old, change.new) for part, change in index.recipe.items()}
@@ -145,43 +188,39 @@ def attribute_changes(
     diff: ReleaseDiff | None,
     before: LoadedRelease | None,
     now: LoadedRelease,
-) -> tuple[list[QueryChange], list[Mapping[str, Any]]]:
-    """Return the queries with the tools that changed, and the changed fields of these tools.
+) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
+    """Return the queries with the tools that changed, and the changed fields of these tools, both
+    as JSON values.
 
     Args:
         before, now: the live and the staged release.
     """
-    kinds = changes.kinds()
-    queries = [_with_changed_tools(query, kinds) for query in queries]
+    lists = {"new": changes.new, "changed": changes.changed, "removed": changes.removed}
+    kinds = {tool: kind for kind, tools in lists.items() for tool in tools}
+    queries = [
+        replace(query, changed=tuple(tool for tool in query.changed if tool in kinds))
+        for query in queries
+    ]
+    rows = [asdict(query) for query in queries]
     tools = list(dict.fromkeys(tool for query in queries for tool in query.changed))
     if diff is None or before is None:
-        return queries, []
+        return rows, []
     fields = {change.id: change.fields for change in diff.changed}
     added = now.tools([tool for tool in tools if kinds[tool] == "new"])
     removed = before.tools([tool for tool in tools if kinds[tool] == "removed"])
-    rows: list[Mapping[str, Any]] = []
+    attributed: list[Mapping[str, Any]] = []
     for tool in tools:
         changed = {
-            name: _pair(change.old, change.new) for name, change in fields.get(tool, {}).items()
+            name: {"before": _text(change.old), "after": _text(change.new)}
+            for name, change in fields.get(tool, {}).items()
         }
         if tool in added or tool in removed:
-            pair = _pair(_description(removed.get(tool)), _description(added.get(tool)))
-            changed = {"description": pair}
-        rows.append({"tool": tool, "change": kinds[tool], "fields": changed})
-    return queries, rows
-
-
-def _with_changed_tools(query: QueryChange, changed: Collection[str]) -> QueryChange:
-    needed = sorted(query.involved.difference(query.instead))
-    return replace(query, changed=tuple(t for t in (*needed, *query.instead) if t in changed))
-
-
-def _description(tool: Tool | None) -> str | None:
-    return None if tool is None else tool.description
-
-
-def _pair(before: Any, after: Any) -> dict[str, Any]:
-    return {"before": _text(before), "after": _text(after)}
+            was, is_now = (
+                _text(side[tool].description) if tool in side else None for side in (removed, added)
+            )
+            changed = {"description": {"before": was, "after": is_now}}
+        attributed.append({"tool": tool, "change": kinds[tool], "fields": changed})
+    return rows, attributed
 
 
 def _text(value: Any) -> str | None:

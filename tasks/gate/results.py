@@ -1,5 +1,7 @@
-"""Stored results of golden queries, in the lake: nothing is searched twice.
+"""What gates keep in the lake: their details, for reports and the command line, and the results of
+golden queries, so that nothing is searched twice.
 
+lake/gates/<release>-<digest>.json    named in the manifest of the release, under `gate.details`
 lake/gates/answers/<digest>.parquet   the tools retrieved for each query, and those it needs
 lake/gates/answers/<digest>.json      the newest of these for a release, a system and queries
 
@@ -8,6 +10,7 @@ search fails, because an encoder is gone."""
 
 import json
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import Any
 
@@ -15,9 +18,11 @@ from pegboard.canonical import digest
 from pegboard.errors import PegboardError, StoreError
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
+from pegboard.store.releases import Release
 from tasks.lake.files import DamagedFile, Lake
 
-FOLDER = "gates/answers"
+FOLDER = "gates"
+ANSWERS = f"{FOLDER}/answers"
 
 
 class LakeResults:
@@ -29,7 +34,7 @@ class LakeResults:
     def path(self, system: System, queries: Sequence[GoldenQuery]) -> str:
         """Return the path in the lake of the pointer to the newest results."""
         key = digest(*system.key, [query.to_dict() for query in queries])
-        return f"{FOLDER}/{key}.json"
+        return f"{ANSWERS}/{key}.json"
 
     def search(
         self, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
@@ -91,7 +96,7 @@ class LakeResults:
             "needed": pl.String,
         }
         path = self.path(system, queries)
-        answers = f"{FOLDER}/{digest(path, version('pegboard'), depth)}.parquet"
+        answers = f"{ANSWERS}/{digest(path, version('pegboard'), depth)}.parquet"
         self._lake.write(answers, pl.DataFrame([_row(result) for result in results], schema=schema))
         pointer = {"by": version("pegboard"), "depth": depth, "answers": answers}
         self._lake.write_json(path, pointer)
@@ -121,3 +126,30 @@ def _result(query: GoldenQuery, row: Mapping[str, Any]) -> QueryResult:
     tools = {name: frozenset(ids) for name, ids in needed["tools"].items()}
     retrieved = map(RetrievedTool, row["found"], row["scores"], row["probabilities"])
     return QueryResult(query, Needed(tools, tuple(needed["unknown"])), tuple(retrieved))
+
+
+def read_details(uri: str, release: Release) -> dict[str, Any] | None:
+    """Return what the gate of a release measured; None without a gate, or if it was pruned.
+
+    Args:
+        uri: the board.
+    """
+    path = release.manifest.get("gate", {}).get("details")
+    return Lake(uri).read_json(path) if path else None
+
+
+def write_details(lake: Lake, release: str, details: Mapping[str, Any]) -> tuple[str, str]:
+    """Store the details, and return their path and their time.
+
+    Details that were stored before are not written again, and keep their time.
+    """
+    path = f"{FOLDER}/{release}-{digest(details)}.json"
+    try:
+        stored = lake.read_json(path)
+    except StoreError:
+        stored = None
+    if isinstance(stored, dict) and "at" in stored:
+        return path, str(stored["at"])  # pyright: ignore[reportUnknownArgumentType]
+    at = datetime.now(UTC).isoformat(timespec="seconds")
+    lake.write_json(path, {**details, "at": at, "details": path})
+    return path, at

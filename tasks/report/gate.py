@@ -5,7 +5,7 @@ from typing import Any
 
 from pegboard.errors import StoreError
 from pegboard.store.releases import Channel, Release
-from tasks.gate.details import read_details
+from tasks.gate.results import read_details
 from tasks.gate.rules import parse_rule
 from tasks.report.excerpts import first_rows
 

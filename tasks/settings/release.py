@@ -93,7 +93,7 @@ class GateSettings(Settings):
         measures: what is reported; `pegboard.evaluation.measures.STANDARD` if there are none.
         captured: the largest share of the queries and canaries whose first place may be taken by a
             suspicious tool, or by a new or changed one of another agent; see
-            `tasks/gate/captured.py`.
+            `tasks/gate/regressions.py`.
     """
 
     queries: str | None = None

@@ -11,7 +11,7 @@ import pytest
 
 from pegboard.store.releases import Release
 from tasks.gate.decision import GateDecision, gate_release
-from tasks.gate.details import read_details
+from tasks.gate.results import read_details
 from tasks.publish import publish_release
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}

@@ -7,7 +7,7 @@ import pytest
 import pegboard
 from pegboard.errors import ConfigurationError
 from pegboard.store.diff import diff_releases
-from tasks.gate.messages import held_headline, held_lines, measured_line
+from tasks.gate.messages import held_lines, measured_line
 
 QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
 FLOOR = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'
@@ -70,7 +70,7 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
         f"pegboard promote {held.release.id}",
     ):
         assert part in message
-    assert held_headline(held.details, "live").count("\n") == 4
+    assert len(held_lines(held.details, "live", brief=True)) == 5
     # It can be opened, searched and compared, and what is live answers as before.
     board = pegboard.open(shop.workshop.uri, release=held.release.id, encoder=encoder)
     assert board.search("clean the bicycle", 1)[0].tool.name == "tool_od"
@@ -178,7 +178,7 @@ def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
         "no golden query needs a tool of catalog fin, so this cannot be measured"
     )
     assert (shop.live, shop.releases) == (None, [built.release.id])
-    assert "'live' names no release yet" in held_headline(built.details, "live")
+    assert "'live' names no release yet" in held_lines(built.details, "live", brief=True)[0]
 
 
 def test_the_best_strategy_and_index_become_the_default_and_readers_use_them(shop, encoder):

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tasks.gate.details import read_details
+from tasks.gate.results import read_details
 from tasks.lake.vectors import known_texts
 from tasks.prune import prune_board
 from tasks.settings.configuration import KeepSettings

@@ -11,7 +11,6 @@ from html.parser import HTMLParser
 import pytest
 
 from pegboard.store.releases import ReleaseStore
-from tasks.gate.captured import CapturedQuery, capture_details
 from tasks.report.data import MAX_ROWS, report_data
 from tasks.report.page import format_number, interval_bar, number, report_page, resolve
 from tasks.report.vectors import SAMPLE
@@ -143,10 +142,9 @@ def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
     examples = ["sell <b>it</b>", "open it"]
     stuffing = {"flag": "stuffing", "nearer": 0.61, "examples": examples}
     copy = {"flag": "near-copy", "of": door, "similarity": 0.97}
-    first = CapturedQuery("sell my door", "q", fence, door, ("stuffing",))
-    captured = capture_details([first], 20, 0.05)
+    captured = {"query": "sell my door", "tool": fence, "before": door, "flags": ["stuffing"]}
     suspicious = {"total": 1, "shown": [{"id": fence, "findings": [stuffing, copy]}]}
-    shown = {"total": 1, "of": 20, "most": 1, "shown": captured["queries"]}
+    shown = {"total": 1, "of": 20, "most": 1, "shown": [captured]}
     queries = {**held_data["queries"], "captured": shown}
 
     page = report_page({**held_data, "suspicious": suspicious, "queries": queries})
