@@ -1,19 +1,8 @@
-"""Damage to the files of a board, and what readers and builds make of it.
-
-    python -m tests.faults.damage tables|lake FOLDER FLIPS SEED [SAMPLE]
-
-FOLDER holds a pegboard.toml and its board. Damaged tables are read; with a damaged lake the next
-build, of which every tool has a new description, is done and read.
-
-Every file is deleted, truncated and has single bits flipped, one damage at a time, or a sample of
-these damages; the outcomes are printed as JSON lines: the file, the damage, and `same`, `other`
-(other answers), `error` with the message of a PegboardError, or `crash` with that of any other
-exception."""
+"""Damage to the files of a board, and what readers and builds make of it."""
 
 import json
 import random
 import shutil
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -102,33 +91,6 @@ def outcome(call: Callable[[], Any], expected: Any) -> tuple[str, str]:
     return ("same", "") if value == expected else ("other", "")
 
 
-def damage_files(
-    folder: Path,
-    chosen: Callable[[list[Path]], Iterator[tuple[Path, str, bytes | None]]],
-    use: Callable[[], Any],
-    reset: Callable[[], Any],
-) -> Iterator[Outcome]:
-    """Damage the files of a folder one at a time and use it.
-
-    Args:
-        chosen: the damages to the files (see `damages`).
-        reset: puts back what using it changed.
-    """
-    files = sorted(path for path in folder.rglob("*") if path.is_file())
-    expected = use()
-    reset()
-    for file, damage, content in chosen(files):
-        whole = file.read_bytes()
-        if content is None:
-            file.unlink()
-        else:
-            file.write_bytes(content)
-        kind, message = outcome(use, expected)
-        yield Outcome(str(file.relative_to(folder)), damage, kind, message)
-        reset()
-        file.write_bytes(whole)
-
-
 def build_and_read(root: Path) -> dict[str, Any]:
     """Do a build of changed sources, and return what a reader retrieves then."""
     servers = root / "servers.json"
@@ -143,27 +105,33 @@ def build_and_read(root: Path) -> dict[str, Any]:
 def damaged_outcomes(
     place: str, root: Path, flips: int, seed: int, sample: int | None = None
 ) -> Iterator[Outcome]:
-    """Damage the files of `tables` or `lake` of the board below a folder, one at a time."""
+    """Damage the files of `tables` or `lake` of the board below a folder, one at a time.
+
+    Damaged tables are read; with a damaged lake the next build, of which every tool has a new
+    description, is done and read.
+    """
     kept = Path(shutil.copytree(root, root.with_name(f"{root.name}-kept")))
+    folder, uri = root / "board" / place, str(root / "board")
+
+    def use() -> Any:
+        return read_everything(uri) if place == "tables" else build_and_read(root)
 
     def reset() -> None:
         if place == "lake":  # a reader changes nothing, a build does
             shutil.rmtree(root)
             shutil.copytree(kept, root)
 
-    uri = str(root / "board")
-    use = (lambda: read_everything(uri)) if place == "tables" else (lambda: build_and_read(root))
-    yield from damage_files(
-        root / "board" / place, lambda files: damages(files, flips, seed, sample), use, reset
-    )
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    expected = use()
+    reset()
+    for file, damage, content in damages(files, flips, seed, sample):
+        whole = file.read_bytes()
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        kind, message = outcome(use, expected)
+        yield Outcome(str(file.relative_to(folder)), damage, kind, message)
+        reset()
+        file.write_bytes(whole)
     shutil.rmtree(kept)
-
-
-def main() -> None:
-    place, root, *numbers = sys.argv[1:]
-    for result in damaged_outcomes(place, Path(root), *map(int, numbers)):
-        print(json.dumps(asdict(result)), flush=True)
-
-
-if __name__ == "__main__":
-    main()
