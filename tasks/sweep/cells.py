@@ -176,8 +176,8 @@ def _write(cell: Cell, evaluation: Evaluation, timing: Mapping[str, Any]) -> Non
         )
         for measure, column in evaluation.values.items()
     ]
-    efforts = [result.effort for result in evaluation.results if result.effort]
-    without_llm = dict.fromkeys(part for effort in efforts for part, _ in effort.fallbacks)
+    traces = [result.trace for result in evaluation.results if result.trace]
+    without_llm = dict.fromkeys(part for trace in traces for part, _ in trace.fallbacks)
     tokens = dict(zip(cell.sweep.settings.k, _tokens(cell, evaluation).tolist(), strict=True))
     rows = [
         {

@@ -13,8 +13,9 @@ from typing import Any
 
 from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import Advance, Effort, QueryResult, RetrievedTool, System
+from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
 from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents, search_entities
+from pegboard.retrieval.found import PartTrace, Trace
 from pegboard.retrieval.rules.clauses import split_clauses
 
 SEARCHED = {
@@ -94,7 +95,9 @@ class AgentSystem(System):
             ranked = rank_agents([rankings[text] for text in own], depth)
             agents = tuple(RetrievedTool(agent.agent, agent.score) for agent in ranked)
             needed = needed_agents(query.tools, owners)
-            results.append(QueryResult(query, needed, agents, Effort(len(own))))
+            searches = PartTrace("search", "search", searches=len(own))
+            trace = Trace(self.strategy_name, [searches])
+            results.append(QueryResult(query, needed, agents, trace))
         advance(len(queries))
         return results
 

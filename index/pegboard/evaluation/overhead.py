@@ -24,7 +24,7 @@ class Overhead:
     """What the answers of one system took, in all.
 
     Attributes:
-        queries: those whose effort is known: results kept from an earlier run have none.
+        queries: those with a trace: results kept from an earlier run have none.
         cost_usd: None if the price of a call is unknown.
         fallbacks: queries in which a part did its work without the LLM.
         reasons: for each `part: reason` of a fallback the number of queries.
@@ -46,20 +46,20 @@ class Overhead:
     @classmethod
     def of(cls, strategy: str, index: str, results: Iterable[QueryResult]) -> "Overhead":
         """The sums over the results of one system."""
-        efforts = [result.effort for result in results if result.effort]
-        costs = [effort.cost_usd for effort in efforts]
+        traces = [result.trace for result in results if result.trace]
+        costs = [trace.cost_usd for trace in traces]
         reasons = Counter(
-            f"{part}: {reason}" for effort in efforts for part, reason in {*effort.fallbacks}
+            f"{part}: {reason}" for trace in traces for part, reason in {*trace.fallbacks}
         )
         return cls(
             strategy,
             index,
-            len(efforts),
-            sum(effort.searches for effort in efforts),
-            sum(effort.llm_calls for effort in efforts),
-            sum(effort.tokens for effort in efforts),
+            len(traces),
+            sum(trace.searches for trace in traces),
+            sum(trace.llm_calls for trace in traces),
+            sum(trace.tokens for trace in traces),
             None if None in costs else sum(cost for cost in costs if cost is not None),
-            sum(bool(effort.fallbacks) for effort in efforts),
+            sum(bool(trace.fallbacks) for trace in traces),
             dict(reasons.most_common()),
         )
 

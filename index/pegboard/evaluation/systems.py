@@ -32,48 +32,17 @@ class RetrievedTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """What the answer to one query took.
-
-    Attributes:
-        searches: texts that were searched for.
-        llm_calls: LLM calls, answered or not.
-        tokens: of their prompts and replies.
-        cost_usd: of those calls; None if a price is unknown.
-        fallbacks: for each part that did its work without the LLM, its name and why.
-    """
-
-    searches: int
-    llm_calls: int = 0
-    tokens: int = 0
-    cost_usd: float | None = 0.0
-    fallbacks: tuple[tuple[str, str], ...] = ()
-
-    @classmethod
-    def of(cls, trace: Trace) -> "Effort":
-        """The effort that a trace records."""
-        fallbacks = [(part.part, part.fallback_reason) for part in trace.parts]
-        return cls(
-            sum(part.searches for part in trace.parts),
-            trace.llm_calls,
-            trace.tokens,
-            trace.cost_usd,
-            tuple((part, reason) for part, reason in fallbacks if reason),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class QueryResult:
     """A golden query, the tools it needs in the release, and the tools retrieved, best first.
 
     Attributes:
-        effort: None for results that were kept from an earlier run.
+        trace: what the answer took; None for results that were kept from an earlier run.
     """
 
     query: GoldenQuery
     needed: Needed
     retrieved: tuple[RetrievedTool, ...]
-    effort: Effort | None = None
+    trace: Trace | None = None
 
     def ranks(self) -> dict[str, int | None]:
         """The rank of each tool that the query names, from 1; None if it was not retrieved."""
@@ -195,4 +164,4 @@ class ReleaseSystem(System):
 def query_result(query: GoldenQuery, needed: Needed, hits: FindResult) -> QueryResult:
     """The result of a query from its hits."""
     retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
-    return QueryResult(query, needed, tuple(retrieved), Effort.of(hits.trace))
+    return QueryResult(query, needed, tuple(retrieved), hits.trace)

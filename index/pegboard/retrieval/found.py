@@ -82,6 +82,16 @@ class Trace:
         costs = [part.cost_usd for part in self.parts if part.llm_calls]
         return None if None in costs else sum(cost for cost in costs if cost is not None)
 
+    @property
+    def searches(self) -> int:
+        """Texts that were searched for."""
+        return sum(part.searches for part in self.parts)
+
+    @property
+    def fallbacks(self) -> list[tuple[str, str]]:
+        """For each part that did its work without the LLM, its name and why."""
+        return [(one.part, one.fallback_reason) for one in self.parts if one.fallback_reason]
+
     def ranks_of(self, tool: str) -> list[tuple[str, int]]:
         """Return the rank of a tool after every part that ranked it; needs `explain=True`."""
         return [(part.part, part.ranks[tool]) for part in self.parts if tool in part.ranks]
