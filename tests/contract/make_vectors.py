@@ -5,10 +5,12 @@ tests.contract.make_vectors`.
     vectors.json   channels and the versions they lead to; requests with the expected tools and
                    agents; what tools depend on
 
-The expected hits are computed here, in plain Python from the formulas of
-docs/reference/table-contract.md, not by `pegboard`. The vectors are of the hashing encoder with 16
-dimensions, so that there are many ties; requests are given as vectors and words, so that no reader
-needs it. The files are in the repository; make them again when the contract has a new version."""
+The expected hits are computed in plain Python from the formulas of
+docs/reference/table-contract.md, not by `pegboard`; that of the hybrid search is in `read_parquet`.
+The vectors are of the hashing encoder with 16 dimensions, so that there are many ties; requests are
+given as vectors and words, so that no reader needs it. The files are in the repository; make them
+again when the contract has a new version.
+"""
 
 import json
 import math
@@ -20,6 +22,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from pegboard.encoders import load_encoder
 from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
@@ -27,6 +31,7 @@ from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
 from tests.conftest import Workshop, tool
+from tests.contract.read_parquet import ranked
 
 HERE = Path(__file__).parent
 ENCODER = load_encoder("hashing/16")
@@ -264,48 +269,6 @@ def dot(first: Sequence[float], second: Sequence[float]) -> float:
     return math.fsum(a * b for a, b in zip(first, second, strict=True))
 
 
-def by_both(
-    rows: Sequence[Row],
-    vector: Ranking,
-    text: Ranking,
-    request: Mapping[str, Any],
-    ranker: Mapping[str, Any],
-) -> Ranking:
-    """Rank all that the first places of both have by the weighted sum of nine features."""
-    depth = max(DEPTH, 4 * request["k"])
-    words, wanted = set(request["words"]), set(request["actions"])
-    having = Counter(word for row in rows for word in set(row["tokens"].split()))
-    idf = {
-        word: math.log(1 + (len(rows) - having[word] + 0.5) / (having[word] + 0.5))
-        for word in words | {word for row in rows for word in row["name_tokens"].split()}
-    }
-    bm25 = bm25_of(rows, request["words"])
-    whole = sum(idf[word] for word in words) or 1.0
-    scores: dict[str, float] = {}
-    for tool_id in dict([*vector[:depth], *text[:depth]]):
-        own = [(row, score) for row, score in bm25 if row["tool"] == tool_id]
-        first = own[0][0]
-        name, actions = set(first["name_tokens"].split()), set(first["actions"].split())
-        shared = sum(idf[word] for word in words & name)
-        features = {
-            "document": max(dot(row["vector"], request["vector"]) for row, _ in own),
-            "summary": dot(first["summary_vector"], request["vector"]),
-            "words": max(score for _, score in own) / 20,
-            "request_in_document": max(
-                sum(idf[word] for word in words & set(row["tokens"].split())) for row, _ in own
-            )
-            / whole,
-            "request_in_name": shared / whole,
-            "name_in_request": shared / (sum(idf[word] for word in name) or 1.0),
-            "action": float(bool(actions & wanted)),
-            "other_action": float(bool(actions and wanted) and not actions & wanted),
-            "unasked_delete": float(actions == {"delete"} and "delete" not in wanted),
-        }
-        score = sum(ranker["weights"][name] * value for name, value in features.items())
-        scores[tool_id] = round(score, DIGITS["hybrid"])
-    return ordered(scores)
-
-
 def expected(ranking: Ranking, k: int) -> list[dict[str, Any]]:
     """Return the first k of a ranking, as they stand in the vectors."""
     return [{"id": identity, "score": score} for identity, score in ranking[:k]]
@@ -332,7 +295,9 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
             actions = sorted(request_actions(request))
             given = {"request": request, "words": words, "actions": actions, "vector": vector}
             ranker = channels[channel].manifest["indexes"][index]["ranker"]
-            rankings["hybrid"] = by_both(rows, **rankings, request={**given, "k": k}, ranker=ranker)
+            depth = max(DEPTH, 4 * k)
+            found = dict([*rankings["vector"][:depth], *rankings["text"][:depth]])
+            rankings["hybrid"] = ranked(list(found), pl.DataFrame(rows), given, ranker)
             for mode, ranking in rankings.items():
                 target = {"channel": channel, "index": index, "mode": mode, "k": k, "where": where}
                 requests.append({**target, **given, "expected": expected(ranking, k)})

@@ -28,7 +28,11 @@ def rows_of(export: Path, table: str) -> pl.DataFrame:
 
 def rank(rows: pl.DataFrame, request: Request, mode: str, depth: int) -> Ranking:
     """Rank tools by their best row, equal scores by id."""
-    scored = _cosines(rows, request) if mode == "vector" else _bm25(rows, request)
+    if mode == "vector":
+        scored = _cosines(rows, request)
+    else:
+        scored = _bm25(rows, request).filter(pl.col("score") > 0)
+        scored = scored.with_columns(pl.col("score").round(4, mode="half_to_even"))
     best = _passing(scored, request).group_by("tool").agg(pl.col("score").max())
     return best.sort("score", "tool", descending=[True, False]).head(depth).rows()
 
@@ -66,7 +70,7 @@ def _cosines(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
     return rows.with_columns(pl.sum_horizontal(parts).round(5, mode="half_to_even").alias("score"))
 
 
-def _bm25(rows: pl.DataFrame, request: Request, least: float = 0.0) -> pl.DataFrame:
+def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
     words = pl.col("tokens").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
     rows = rows.with_columns(words.alias("words"))
     length, score = pl.col("words").list.len(), pl.lit(0.0)
@@ -75,8 +79,7 @@ def _bm25(rows: pl.DataFrame, request: Request, least: float = 0.0) -> pl.DataFr
         documents = (count > 0).sum()
         idf = (1 + (pl.len() - documents + 0.5) / (documents + 0.5)).log()
         score += idf * count * (1 + K1) / (count + K1 * (1 - B + B * length / length.mean()))
-    scored = rows.with_columns(score.alias("score")).filter(pl.col("score") > least)
-    return scored.with_columns(pl.col("score").round(4, mode="half_to_even"))
+    return rows.with_columns(score.alias("score"))
 
 
 def ranked(
@@ -84,7 +87,7 @@ def ranked(
 ) -> Ranking:
     """Rank the tools that were found by the weighted sum of nine features."""
     words, wanted = set(request["words"]), set(request["actions"])
-    scored = _bm25(rows, request, least=-1.0)
+    scored = _bm25(rows, request)
     documents = [set(words) for words in scored.get_column("words")]
     idf = partial(_idf, documents)
     whole = sum(map(idf, words)) or 1.0

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, overload
+from typing import Any, Generic, TypeVar, overload
 
 from pegboard.hits import Hit
 from pegboard.records import Agent
@@ -116,8 +116,31 @@ class StepResult:
     tools: tuple[str, ...]
 
 
+Found = TypeVar("Found")
+
+
+class _Hits(Sequence[Found], Generic[Found]):
+    """A result that is the sequence of its `hits`."""
+
+    __slots__ = ()
+    hits: tuple[Found, ...]
+
+    @overload
+    def __getitem__(self, place: int) -> Found: ...
+    @overload
+    def __getitem__(self, place: slice) -> tuple[Found, ...]: ...
+    def __getitem__(self, place: int | slice) -> Found | tuple[Found, ...]:
+        return self.hits[place]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Found]:
+        return iter(self.hits)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
-class FindResult(Sequence[Hit]):
+class FindResult(_Hits[Hit]):
     """The hits of one request, best first: a sequence of them, with how they were found.
 
     Attributes:
@@ -136,19 +159,6 @@ class FindResult(Sequence[Hit]):
     probability: float | None = None
     release: str = ""
     nothing_fits: bool = False
-
-    @overload
-    def __getitem__(self, place: int) -> Hit: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, place: int | slice) -> Hit | tuple[Hit, ...]:
-        return self.hits[place]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
 
     def __repr__(self) -> str:
         names = ", ".join(hit.tool.name for hit in self.hits[:5])
@@ -172,7 +182,7 @@ class FindResult(Sequence[Hit]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class AgentResult(Sequence["AgentHit"]):
+class AgentResult(_Hits["AgentHit"]):
     """The agents of one request, best first: a sequence of them, with how they were found.
 
     Attributes:
@@ -190,19 +200,6 @@ class AgentResult(Sequence["AgentHit"]):
     trace: Trace
     steps: tuple[str, ...] = ()
     release: str = ""
-
-    @overload
-    def __getitem__(self, place: int) -> "AgentHit": ...
-    @overload
-    def __getitem__(self, place: slice) -> "tuple[AgentHit, ...]": ...
-    def __getitem__(self, place: int | slice) -> "AgentHit | tuple[AgentHit, ...]":
-        return self.hits[place]
-
-    def __len__(self) -> int:
-        return len(self.hits)
-
-    def __iter__(self) -> "Iterator[AgentHit]":
-        return iter(self.hits)
 
     def __repr__(self) -> str:
         names = ", ".join(hit.agent.name for hit in self.hits)

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
@@ -126,12 +126,9 @@ class LlmCaller:
     def _start(self, requests: Sequence[ChatRequest]) -> "Future[list[Completion]]":
         with self._starting:
             if not self._threads or not self._threads[-1].alive:
-                self._slots = asyncio.Semaphore(
-                    self._concurrency
-                )  # belongs to the loop that first waits for it
-                thread = LoopThread(
-                    "pegboard-llm", cast("_Close | None", getattr(self._completer, "aclose", None))
-                )
+                # It belongs to the loop that first waits for it.
+                self._slots = asyncio.Semaphore(self._concurrency)
+                thread = LoopThread(getattr(self._completer, "aclose", None))
                 weakref.finalize(self, thread.stop)
                 self._threads.append(thread)
             return self._threads[-1].run(self._all(tuple(requests)))
@@ -173,18 +170,11 @@ class LlmCaller:
         return await self._completer.complete(request)
 
 
-def completer_of(
-    llm: str | Completer | None,
-    *,
-    api_base: str | None = None,
-    api_key_env: str | None = None,
-    timeout: float = TIMEOUT,
-    price: tuple[float, float] | None = None,
-) -> Completer | None:
+def completer_of(llm: str | Completer | None, **options: Any) -> Completer | None:
     """Return the completer of a model's name in LiteLLM, a completer as it is, or None for None.
 
-    The options are those of `HostedCompleter` and apply to a name only. Loads LiteLLM, which takes
-    seconds.
+    Args:
+        options: those of `HostedCompleter`, for a name.
 
     Raises:
         ConfigurationError: it is neither a name nor a completer, or LiteLLM knows no such provider.
@@ -193,11 +183,10 @@ def completer_of(
     if llm is None:
         return None
     if isinstance(llm, str):
-        from pegboard.llm.hosted import HostedCompleter
+        from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
 
-        return HostedCompleter(
-            llm, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
-        )
+        options.setdefault("timeout", TIMEOUT)
+        return HostedCompleter(llm, **options)
     if callable(getattr(llm, "complete", None)) and isinstance(getattr(llm, "name", None), str):
         return llm
     raise ConfigurationError(
@@ -217,8 +206,6 @@ def open_caller(
     Raises:
         ConfigurationError: an option that does not exist or has an invalid value.
     """
-    if llm is None:
-        return None
     given = dict(options or {})
     if unknown := sorted(given.keys() - {*_MODEL_OPTIONS, *_CALLER_OPTIONS}):
         raise ConfigurationError(
@@ -229,9 +216,6 @@ def open_caller(
     bounds = {name: given[name] for name in _CALLER_OPTIONS if name in given}
     completer = completer_of(llm, **model)
     return LlmCaller(completer, **bounds) if completer is not None else None
-
-
-_Close = Callable[[], Awaitable[None]]
 
 
 def _read(reply: Any, request: ChatRequest, seconds: float) -> Completion:
@@ -277,15 +261,16 @@ class LoopThread:
     A process that forks takes no threads along, so `alive` is false in the child.
 
     Args:
-        name: the thread's.
         last: awaited in the loop when it ends.
     """
 
-    def __init__(self, name: str, last: Callable[[], Awaitable[None]] | None = None) -> None:
+    def __init__(self, last: Callable[[], Awaitable[None]] | None) -> None:
         self._running: set[asyncio.Task[Any]] = set()
         ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
         self._thread = threading.Thread(
-            target=lambda: asyncio.run(_serve(ready, self._running, last)), name=name, daemon=True
+            target=lambda: asyncio.run(_serve(ready, self._running, last)),
+            name="pegboard-llm",
+            daemon=True,
         )
         self._thread.start()
         self._loop, self._stop = ready.result()
