@@ -29,9 +29,6 @@ class BuildOptions:
         False, "accept that a source lists far fewer tools than before, or none"
     )
     dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
-    refresh_neighbours: bool = _option(
-        False, "rewrite every description whose nearest neighbours changed, however distant"
-    )
     retry_rejected: bool = _option(
         False, "ask the LLM again where an earlier run rejected its reply"
     )

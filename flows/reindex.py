@@ -28,7 +28,6 @@ from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
 from tasks.enrichment.figures import EnrichmentEstimate
-from tasks.enrichment.request_builder import EnrichOptions
 from tasks.filter import Filtered, filter_enrichments
 from tasks.forecast import Forecast, forecast_build, remember_build
 from tasks.gate.decision import GateDecision, gate_release
@@ -191,7 +190,7 @@ class _Run:
             if self._options.dry_run:
                 if configuration.enrich is not None:
                     self._estimate = self._call(
-                        estimate_tools, configuration, snapshots, self._enrich_options()
+                        estimate_tools, configuration, snapshots, self._options.retry_rejected
                     )
                 self._forecast = forecast_build(configuration, plan, snapshots, self._estimate)
                 self._advice = gate_advice(configuration)
@@ -199,16 +198,15 @@ class _Run:
         plan.refuse_loss(self._snapshots)
         return plan
 
-    def _enrich_options(self) -> EnrichOptions:
-        return EnrichOptions(self._options.refresh_neighbours, self._options.retry_rejected)
-
     def _enrich(self, snapshots: Mapping[str, str]) -> str | None:
         """Buy and filter enrichments; returns their folder of the lake, None without an LLM."""
         configuration = self._configuration
         if configuration.enrich is None:
             return None
         with self._phase("enrich"):
-            enriched = self._call(enrich_tools, configuration, snapshots, self._enrich_options())
+            enriched = self._call(
+                enrich_tools, configuration, snapshots, self._options.retry_rejected
+            )
             self._enriched = enriched
         with self._phase("filter"):
             self._filtered = self._call(

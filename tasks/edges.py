@@ -34,7 +34,7 @@ from tasks.dependencies.infer import (
     edges_from,
     evidence_of,
 )
-from tasks.enrichment.enrichment_sets import read_tool_enrichments
+from tasks.enrichment.enrichment_sets import read_tool_enrichments, read_verdicts
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, readable, write_frame
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -92,7 +92,7 @@ def compose_edges(
     import polars as pl
 
     lake, settings = Lake(configuration.uri), configuration.graph
-    verdicts = _verdicts(lake, enrichments) if enrichments and settings.infer else {}
+    verdicts = read_verdicts(lake, enrichments) if enrichments and settings.infer else {}
     overrides = {
         tool: override.dependencies
         for tool, override in sorted(configuration.overrides.items())
@@ -273,12 +273,6 @@ def _path(
     edges = {tool: [one.model_dump() for one in several] for tool, several in overrides.items()}
     inputs = (settings.infer, settings.min_confidence, tools, verdicts, edges)
     return f"edges/{digest(EDGES_VERSION, *inputs)}"
-
-
-def _verdicts(lake: Lake, enrichments: str) -> dict[str, str]:
-    """Return the digest of the verdicts on each tool's dependencies, by the tool's id."""
-    path = f"{enrichments}/dependencies"
-    return dict(read_rows(lake, path, ["id", "digest"]).rows()) if find_rows(lake, path) else {}
 
 
 def _known(lake: Lake, path: str) -> Edges | None:

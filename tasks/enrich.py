@@ -29,8 +29,7 @@ from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
-from tasks.enrichment.request_builder import EnrichOptions, build_requests
-from tasks.enrichment.requests import AcceptedValues, RequestSet
+from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import load_snapshot
@@ -58,10 +57,10 @@ class Enriched:
 def estimate_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
-    options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
+    retry_rejected: bool = False,
 ) -> EnrichmentEstimate:
     """Return the requests that `enrich_tools` would make, and their cost."""
-    requests, ledger = _open(configuration, snapshots, options)
+    requests, ledger = _open(configuration, snapshots, retry_rejected)
     models = _checked_models(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), models)
 
@@ -69,12 +68,13 @@ def estimate_tools(
 def enrich_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
-    options: EnrichOptions = EnrichOptions(),  # noqa: B008  frozen
+    retry_rejected: bool = False,
     models: Models | None = None,
 ) -> Enriched:
     """Request what is missing for the tools and agents of these snapshots (catalog -> digest).
 
     Args:
+        retry_rejected: ask again where an earlier run's reply was rejected.
         models: by default those that the configuration names.
 
     Raises:
@@ -83,7 +83,7 @@ def enrich_tools(
             are kept.
     """
     settings = _settings(configuration)
-    requests, ledger = _open(configuration, snapshots, options)
+    requests, ledger = _open(configuration, snapshots, retry_rejected)
     models = _checked_models(configuration, requests, ledger, models)
     expected = estimate(requests, ledger, settings, models).to_dict()
     progress.start("enrich", expected["pending"])
@@ -157,7 +157,7 @@ def _settings(configuration: Configuration) -> EnrichSettings:
 
 
 def _open(
-    configuration: Configuration, snapshots: Mapping[str, str], options: EnrichOptions
+    configuration: Configuration, snapshots: Mapping[str, str], retry_rejected: bool
 ) -> tuple[RequestSet, LakeLedger]:
     settings = _settings(configuration)
     prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
@@ -169,7 +169,9 @@ def _open(
     agents = [agent for listing in listings for agent in listing.agents]
     described = "description" in settings.products
     neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
-    requests = build_requests(configuration, prompts, tools, agents, neighbours, options)
+    requests = build_requests(
+        configuration, prompts, tools, agents, neighbours, retry_rejected=retry_rejected
+    )
     return requests, LakeLedger(lake).load()
 
 

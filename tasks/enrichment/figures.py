@@ -187,7 +187,7 @@ def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[Configuratio
     """
     stale: Counter[tuple[str, str]] = Counter()
     for request in requests:
-        reply, prompt = request.final_reply(ledger), request.prompts.prompt
+        reply, prompt = request.final_reply(ledger), request.prompt
         if reply is not None and reply.prompt != request.wording:
             stale[str(prompt.path), prompt.version] += 1
     return [

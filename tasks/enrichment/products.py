@@ -129,31 +129,6 @@ def schema_of(product: Product) -> dict[str, Any]:
     return deepcopy(_schema(product))
 
 
-def value_of(reply: BaseModel) -> Any:
-    """Return the value that a valid reply yields, as JSON values."""
-    match reply:
-        case DescriptionReply():
-            return {
-                "description": f"{_sentence(reply.does)} {_sentence(reply.use_when)}",
-                "avoid": avoid_text(reply.avoid),
-            }
-        case ArgumentsReply():
-            return {item.name: item.note.strip() for item in reply.arguments}
-        case QuestionsReply():
-            return [item.strip() for item in reply.questions]
-        case TopicsReply():
-            return [item.strip() for item in reply.topics]
-        case DependenciesReply():
-            return [
-                verdict.model_dump() | {"reason": _sentence(verdict.reason)}
-                for verdict in reply.candidates
-            ]
-        case AgentDescriptionReply():
-            return reply.description.strip()
-        case _:
-            raise TypeError(f"{type(reply).__name__} is not a valid reply")
-
-
 def avoid_text(cases: list[Avoid]) -> str:
     """Return when not to use a tool: `Not when rain is asked for: use get_forecast.`"""
     return " ".join(_case(case) for case in cases if case.when.strip())
@@ -171,7 +146,8 @@ def _case(case: Avoid) -> str:
     )
 
 
-def _sentence(text: str) -> str:
+def sentence(text: str) -> str:
+    """Return a text on one line with a full stop."""
     text = " ".join(text.split())
     return text if not text or text.endswith((".", "!", "?", "。", "！", "？", "।")) else f"{text}."
 

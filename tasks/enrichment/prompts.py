@@ -24,7 +24,6 @@ works:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from pegboard.llm import prompts as prompt_files
@@ -58,31 +57,19 @@ FORMATS: dict[str, PromptFormat] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Prompts:
-    """The prompts of the configured products, and the two that go with each of them."""
+def load_enrichment_prompts(
+    folder: Path | None, products: Iterable[Product]
+) -> Mapping[str, Prompt]:
+    """Read and check the prompts of these products, `think` and `repair`; returns them by name.
 
-    products: Mapping[Product, Prompt]
-    think: Prompt
-    repair: Prompt
-
-    def __getitem__(self, product: Product) -> Prompt:
-        return self.products[product]
-
-
-def load_enrichment_prompts(folder: Path | None, products: Iterable[Product]) -> Prompts:
-    """Read and check the prompts of these products; files in `folder` replace built-in ones.
+    Files in `folder` replace built-in ones.
 
     Raises:
         ConfigurationError: lists every problem with its file and, where known, its line.
     """
-    products = tuple(products)
-    names = (*products, "think", "repair")
     formats = {**REQUEST_FORMATS, **FORMATS}  # the folder has prompts of strategies, too
-    prompts = prompt_files.load_prompts(BUILTIN_PROMPTS, formats, folder, names)
-    return Prompts(
-        {product: prompts[product] for product in products}, prompts["think"], prompts["repair"]
-    )
+    names = (*products, "think", "repair")
+    return prompt_files.load_prompts(BUILTIN_PROMPTS, formats, folder, names)
 
 
 def language_words(code: str | None, default: str) -> str:

@@ -2,7 +2,8 @@
 
 A request knows nothing of time or network. From the replies in the ledger it says what to ask next,
 and turns a reply into an entry of the ledger. So a run that was killed continues at the very reply
-where it stopped."""
+where it stopped. Products are asked for in their order, since later ones use earlier ones; agents
+come last."""
 
 import json
 from collections import Counter
@@ -11,20 +12,30 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from pegboard.canonical import canonical_json
+from pegboard.canonical import canonical_json, digest
 from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.llm.prompts import Prompt
+from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact_credentials
+from tasks.dependencies.infer import candidates_of
 from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
+from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.products import schema_of
-from tasks.enrichment.replies import judge
-from tasks.enrichment.verdict import Subject
+from tasks.enrichment.prompts import language_words
+from tasks.enrichment.replies import Subject, ToolNameMatcher, judge
+from tasks.safety.prompt_tool import tool_data
+from tasks.safety.untrusted import fence_untrusted
+from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, Product
 
 Accepted = Mapping[Product, Any]
 """The values accepted for a tool so far, by product: later products are made from earlier ones."""
 REPAIR_CHARACTERS = 6_000
 """Of an invalid reply, shown to the model in the repair."""
+AGENT_TOOLS = 100
+"""Tools that the prompt for an agent's description shows."""
+DESCRIPTION_CHARACTERS = {"agent tool": 300, "neighbour": 600, "agent": 4_000}
+"""Characters of a description that a prompt shows, by whose it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +44,6 @@ class Call:
 
     step: Step
     request: ChatRequest
-
-
-@dataclass(frozen=True, slots=True)
-class ProductPrompts:
-    """The common part of all requests for one product."""
-
-    settings: EnrichSettings
-    prompt: Prompt
-    think: Prompt
-    repair: Prompt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,8 @@ class ProductRequest:
     subject: str
     key: str
     content: str
-    prompts: ProductPrompts
+    settings: EnrichSettings
+    prompts: Mapping[str, Prompt]
     values: Callable[[Accepted], Mapping[str, Any]]
     about: Subject
     shown: tuple[str, ...] = ()
@@ -76,7 +78,12 @@ class ProductRequest:
     @property
     def wording(self) -> str:
         """The prompt's version and the digest of its file, as the ledger records them."""
-        return f"{self.prompts.prompt.version}:{self.prompts.prompt.digest[:16]}"
+        return f"{self.prompt.version}:{self.prompt.digest[:16]}"
+
+    @property
+    def prompt(self) -> Prompt:
+        """The prompt of its product."""
+        return self.prompts[self.product]
 
     def final_reply(self, ledger: LakeLedger) -> StoredReply | None:
         """Return the last accepted reply, else the last that was finally rejected, if any."""
@@ -92,16 +99,16 @@ class ProductRequest:
     def next_call(self, ledger: LakeLedger, accepted: Accepted) -> Call:
         """Return the next call, given the replies in the ledger."""
         steps = {reply.step: reply for reply in self._unfinished(ledger)}
-        schema = self._schema_text() if self.prompts.settings.structured == "text" else ""
-        messages = self.prompts.prompt.messages(**self.values(accepted), schema=schema)
-        if self.prompts.settings.think:
+        schema = self._schema_text() if self.settings.structured == "text" else ""
+        messages = self.prompt.messages(**self.values(accepted), schema=schema)
+        if self.settings.think:
             first, second = self._thinking(messages)
             if "think" not in steps:
                 return Call("think", self._chat_request(first, structured=False))
             messages = (*first, Message("assistant", steps["think"].raw), second)
         if "reply" not in steps:
             return Call("reply", self._chat_request(messages))
-        problem = self.prompts.repair.messages(
+        problem = self.prompts["repair"].messages(
             problem=steps["reply"].detail, schema=self._schema_text()
         )[-1]
         reply = Message("assistant", steps["reply"].raw[:REPAIR_CHARACTERS])
@@ -116,7 +123,7 @@ class ProductRequest:
             product=self.product,
             subject=self.subject,
             prompt=self.wording,
-            model=self.prompts.settings.model,
+            model=self.settings.model,
             shown=self.shown,
             content=self.content,
             run=run,
@@ -142,18 +149,18 @@ class ProductRequest:
 
     def _thinking(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], Message]:
         """The messages of the first step, and the one that asks for the structure in the second."""
-        think = self.prompts.think.messages(schema=self._schema_text())
+        think = self.prompts["think"].messages(schema=self._schema_text())
         first, second = think[0], think[-1]
         user = Message("user", f"{messages[-1].content}\n\n{first.content}")
         return (*messages[:-1], user), Message("user", second.content)
 
     def _chat_request(self, messages: Sequence[Message], *, structured: bool = True) -> ChatRequest:
-        settings = self.prompts.settings
-        schema = schema_of(self.product) if structured and settings.structured == "schema" else None
+        by_schema = structured and self.settings.structured == "schema"
+        schema = schema_of(self.product) if by_schema else None
         return ChatRequest(
             messages=tuple(messages),
-            max_tokens=settings.max_reply_tokens,
-            temperature=settings.temperature,
+            max_tokens=self.settings.max_reply_tokens,
+            temperature=self.settings.temperature,
             schema=schema,
             schema_name=self.product,
         )
@@ -233,3 +240,232 @@ def stored_reply(reply: ChatReply, *, model: str, **fields: Any) -> StoredReply:
         at=datetime.now(UTC).isoformat(timespec="microseconds"),
         **fields,
     )
+
+
+def build_requests(
+    configuration: Configuration,
+    prompts: Mapping[str, Prompt],
+    tools: Sequence[Tool],
+    agents: Sequence[Agent],
+    neighbours: Mapping[str, Sequence[Neighbour]],
+    *,
+    retry_rejected: bool = False,
+) -> RequestSet:
+    """Return the requests for these tools and agents.
+
+    Args:
+        neighbours: the nearest tools of each tool by id, best first.
+        retry_rejected: ask again where an earlier run's reply was rejected.
+    """
+    builder = _Builder(configuration, prompts, tools, neighbours, retry_rejected)
+    tools_of: dict[str, list[Tool]] = {}
+    for tool in tools:
+        tools_of.setdefault(tool.agent, []).append(tool)
+    chains = [builder.tool_chain(tool) for tool in tools]
+    chains += [
+        builder.agent_chain(agent, tools_of[agent.id]) for agent in agents if agent.id in tools_of
+    ]
+    keys = Counter(request.key for chain in chains for request in chain)
+    return RequestSet(
+        tuple(chain for chain in chains if chain),
+        frozenset(key for key, count in keys.items() if count > 1),
+    )
+
+
+class _Builder:
+    def __init__(
+        self,
+        configuration: Configuration,
+        prompts: Mapping[str, Prompt],
+        tools: Sequence[Tool],
+        neighbours: Mapping[str, Sequence[Neighbour]],
+        retry_rejected: bool,
+    ) -> None:
+        assert configuration.enrich is not None
+        self.settings: EnrichSettings = configuration.enrich
+        self.overrides = configuration.overrides
+        self.tools = {tool.id: tool for tool in tools}
+        self.neighbours, self.retry_rejected = neighbours, retry_rejected
+        dependencies = "dependencies" in self.settings.products
+        self.candidates: Mapping[str, Sequence[Edge]] = candidates_of(tools) if dependencies else {}
+        self.tool_names = ToolNameMatcher(sorted({tool.name for tool in tools}))
+        self.prompts = prompts
+        self.counts = {"questions": self.settings.questions, "topics": self.settings.topics}
+        default = "the language of the tool's own description"
+        self.common_values = {
+            "context": self.settings.context,
+            "language": language_words(self.settings.language, default),
+        }
+
+    def tool_chain(self, tool: Tool) -> Chain:
+        override = self.overrides.get(tool.id)
+        skipped: set[Product] = {"agents"}
+        if override is not None and override.description is not None:
+            skipped.add("description")  # a person wrote it
+        if not _arguments(tool):
+            skipped.add("arguments")
+        if tool.id not in self.candidates:
+            skipped.add("dependencies")
+        content = digest(tool.name, tool.description, tool.input_schema, tool.examples)
+        return tuple(
+            self._tool_request(product, tool, content)
+            for product in self.settings.products
+            if product not in skipped
+        )
+
+    def agent_chain(self, agent: Agent, tools: Sequence[Tool]) -> Chain:
+        override = self.overrides.get(agent.id)
+        written = override is not None and override.description is not None
+        if "agents" not in self.settings.products or written:
+            return ()
+        # The tools' names, not their descriptions: a better wording of one tool is no reason to
+        # describe its agent anew.
+        content = digest(agent.name, agent.description, sorted(tool.name for tool in tools))
+
+        def values(_: Accepted) -> dict[str, Any]:
+            shown = [
+                {"name": tool.name, "description": _shortened(tool, "agent tool")}
+                for tool in tools[:AGENT_TOOLS]
+            ]
+            description = agent.description[: DESCRIPTION_CHARACTERS["agent"]]
+            described = {"name": agent.name, "description": description}
+            return {
+                "agent": fence_untrusted("agent", described),
+                "tools": fence_untrusted("tools", shown),
+            }
+
+        about = self._subject("agents", agent.name, agent.description)
+        return (self._request("agents", agent.id, content, values, about),)
+
+    def _tool_request(self, product: Product, tool: Tool, content: str) -> ProductRequest:
+        if product == "dependencies":
+            return self._dependencies_request(tool, content)
+        nearest = self._nearest(tool) if product == "description" else ()
+        neighbours = [self.tools[neighbour.id] for neighbour in nearest]
+        about = self._subject(
+            product,
+            tool.name,
+            tool.description,
+            examples=tuple(tool.examples),
+            arguments=tuple(_arguments(tool)),
+            neighbours=tuple(neighbour.name for neighbour in neighbours),
+        )
+
+        def values(accepted: Accepted) -> dict[str, Any]:
+            shown = [_neighbour_data(neighbour) for neighbour in neighbours]
+            siblings = fence_untrusted("neighbours", shown) if shown else ""
+            return {"neighbours": siblings, **_tool_values(tool, product, accepted)}
+
+        request = self._request(product, tool.id, content, values, about)
+        if product != "description":
+            return request
+        near_enough = [
+            self.tools[neighbour.id]
+            for neighbour in nearest
+            if neighbour.cosine >= self.settings.collision
+        ]
+        return replace(
+            request,
+            shown=tuple(_version(neighbour) for neighbour in neighbours),
+            required=frozenset(_version(neighbour) for neighbour in near_enough),
+        )
+
+    def _dependencies_request(self, tool: Tool, content: str) -> ProductRequest:
+        edges = self.candidates[tool.id]
+        targets = [self.tools[edge.target] for edge in edges]
+        shown = [
+            {
+                "number": number,
+                "argument": edge.parameter or "",
+                "tool": {**_neighbour_data(target), "arguments": _arguments(target)},
+                "proposed": edge.reason,
+            }
+            for number, (edge, target) in enumerate(zip(edges, targets, strict=True), 1)
+        ]
+        about = self._subject(
+            "dependencies",
+            tool.name,
+            tool.description,
+            arguments=tuple(_arguments(tool)),
+            neighbours=tuple(target.name for target in targets),
+            candidates=tuple((edge.target, edge.parameter or "") for edge in edges),
+        )
+
+        def values(_: Accepted) -> dict[str, Any]:
+            candidates = fence_untrusted("candidates", shown)
+            return {"tool": fence_untrusted("tool", tool_data(tool)), "candidates": candidates}
+
+        return self._request("dependencies", tool.id, digest(content, shown), values, about)
+
+    def _request(
+        self,
+        product: Product,
+        subject: str,
+        content: str,
+        values: Callable[[Accepted], Mapping[str, Any]],
+        about: Subject,
+    ) -> ProductRequest:
+        prompts, settings = self.prompts, self.settings
+        count = self.counts.get(product, 0)
+        thinking = prompts["think"].version if settings.think else None
+        parameters = [settings.temperature, settings.max_reply_tokens, settings.structured, count]
+        wording = [prompts[product].version, thinking, settings.context, settings.language]
+        return ProductRequest(
+            product=product,
+            subject=subject,
+            key=digest(product, content, settings.model, wording, parameters),
+            content=digest(product, content),
+            settings=settings,
+            prompts=prompts,
+            values=lambda accepted: {"count": count, **self.common_values, **values(accepted)},
+            about=about,
+            retry_rejected=self.retry_rejected,
+        )
+
+    def _subject(self, product: Product, name: str, description: str, **fields: Any) -> Subject:
+        return Subject(
+            product=product,
+            name=name,
+            description=description,
+            tool_names=self.tool_names,
+            language=self.settings.language,
+            count=self.counts.get(product, 0),
+            **fields,
+        )
+
+    def _nearest(self, tool: Tool) -> Sequence[Neighbour]:
+        return self.neighbours.get(tool.id, ())[: self.settings.neighbours]
+
+
+def _tool_values(tool: Tool, product: Product, accepted: Accepted) -> dict[str, Any]:
+    """What a prompt shows of the tool; later products use the new description and questions."""
+    if product not in ("questions", "topics"):
+        return {"tool": fence_untrusted("tool", tool_data(tool))}
+    description = accepted.get("description")
+    shown = tool_data(tool, description=description["description"] if description else None)
+    questions = accepted.get("questions") or list(tool.examples)
+    return {
+        "tool": fence_untrusted("tool", shown),
+        "questions": fence_untrusted("questions", questions),
+    }
+
+
+def _arguments(tool: Tool) -> list[str]:
+    properties = tool.input_schema.get("properties")
+    return [str(name) for name in properties] if isinstance(properties, Mapping) else []
+
+
+def _neighbour_data(tool: Tool) -> dict[str, str]:
+    return {
+        "name": tool.name,
+        "agent": tool.agent.rpartition("/")[2],
+        "description": _shortened(tool, "neighbour"),
+    }
+
+
+def _shortened(tool: Tool, place: str) -> str:
+    return tool_data(tool)["description"][: DESCRIPTION_CHARACTERS[place]]
+
+
+def _version(tool: Tool) -> str:
+    return f"{tool.id}@{digest(tool.name, tool.description)[:12]}"

@@ -4,7 +4,7 @@ Every reply is in a ledger beside the file of queries before anything else happe
 killed, or that wants more queries, asks only for what is not there.
 
 Requests that cannot be golden queries are left out, and counted by reason: those of
-`tasks/enrichment/verdict.py`, and
+`tasks/enrichment/replies.py`, and
 
     copies-description   six words in a row are those of a tool's description
     names-itself         the name of a tool of three words and more, in a row
@@ -36,10 +36,8 @@ from tasks.enrichment.models import Models, client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
-from tasks.enrichment.replies import judge
+from tasks.enrichment.replies import Subject, ToolNameMatcher, judge
 from tasks.enrichment.requests import stored_reply
-from tasks.enrichment.text_checks import ToolNameMatcher
-from tasks.enrichment.verdict import DUPLICATE, NAMES_ITSELF, Subject
 from tasks.golden.checking import COPIED_WORDS
 from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
@@ -320,7 +318,7 @@ def check_request(
     if any(_shares_run(request, tool.description) for tool in tools):
         return None, COPIES_DESCRIPTION
     if any(_contains_name(request, tool.name) for tool in tools):
-        return None, NAMES_ITSELF
+        return None, "names-itself"
     return request, ""
 
 
@@ -328,7 +326,7 @@ def check_new(request: str, word_sets: list[frozenset[str]]) -> str:
     """Return why a request is no new one; "" if it is, and its words are added to `word_sets`."""
     words = word_set(request)
     if near_duplicate(words, word_sets):
-        return DUPLICATE
+        return "duplicate"
     word_sets.append(words)
     return ""
 

@@ -15,8 +15,7 @@ from tasks.dependencies.infer import candidates_of, infer_edges
 from tasks.edges import judged_edges
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.prompts import load_enrichment_prompts
-from tasks.enrichment.request_builder import build_requests
-from tasks.enrichment.requests import ProductRequest
+from tasks.enrichment.requests import ProductRequest, build_requests
 from tests.tasks.dependencies.made_tools import make_tool
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nproducts = ["dependencies"]\n'

@@ -12,7 +12,6 @@ from tasks.enrich import enrich_tools, estimate_tools
 from tasks.enrichment.enrichment_sets import read_enrichments
 from tasks.enrichment.models import Models
 from tasks.enrichment.prompts import BUILTIN_PROMPTS
-from tasks.enrichment.request_builder import EnrichOptions
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
 QUESTIONS = 'products = ["questions"]\n'
@@ -91,13 +90,9 @@ def garden(workshop):
 def enrich(workshop):
     """A function that enriches what a configuration lists."""
 
-    def run(configuration, writer, **options):
-        return enrich_tools(
-            configuration,
-            digests(workshop, configuration),
-            EnrichOptions(**options),
-            Models([writer], [None], len),
-        )
+    def run(configuration, writer, retry_rejected=False):
+        models = Models([writer], [None], len)
+        return enrich_tools(configuration, digests(workshop, configuration), retry_rejected, models)
 
     return run
 
@@ -198,19 +193,18 @@ def test_a_prompt_edited_under_its_version_and_a_missing_price_are_found_before_
 
 
 def test_a_neighbour_is_described_again_only_within_the_collision_threshold(workshop, enrich):
-    def bought(collision, description, **options):
+    def bought(collision, description):
         extra = f'collision = {collision}\nproducts = ["description"]\n'
         digger = workshop.tool("oak_digger", description)
         workshop.servers({"garden": [*planters(workshop, ["oak"]), digger]})
         writer = Writer()
-        enrich(workshop.configure(ENRICH + extra), writer, **options)
+        enrich(workshop.configure(ENRICH + extra), writer)
         return sorted(subject for _, subject in writer.calls)
 
     both = ["oak_digger", "oak_planter"]
     at_night = "Digs a hole for an oak at night."
     assert bought(0.99, "Digs a hole for an oak.") == both
     assert bought(0.99, at_night) == ["oak_digger"]  # too far from the planter to matter
-    assert bought(0.99, at_night, refresh_neighbours=True) == ["oak_planter"]
     assert bought(0.3, "Digs a hole for an oak outside.") == both  # counts as near now
     assert bought(0.3, "Digs a hole for an oak outside.") == []
 

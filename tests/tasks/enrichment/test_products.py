@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.enrichment.products import REPLIES, schema_of, typical_output_tokens, value_of
+from tasks.enrichment.products import REPLIES, schema_of, typical_output_tokens
 from tasks.settings.enrichment import PRODUCTS, EnrichSettings
 
 
@@ -30,42 +30,6 @@ def test_schemas_are_strict_and_the_callers_own(product: Any) -> None:
         REPLIES[product].model_validate({"another": "x"})
     schema["properties"].clear()
     assert schema_of(product)["properties"]
-
-
-def description(does: str, use_when: str, *avoid: tuple[str, str]) -> dict[str, Any]:
-    cases = [{"when": when, "instead": instead} for when, instead in avoid]
-    return {"does": does, "use_when": use_when, "avoid": cases}
-
-
-TIDES = "Lists the  tides of a harbour", "Use it to plan a trip!"
-VERDICT = {"number": 1, "needed": True, "direct": True, "reason": "It gives the id"}
-
-
-@pytest.mark.parametrize(
-    ("product", "reply", "expected"),
-    [
-        (
-            "description",
-            description(*TIDES, ("Rain is asked for.", "get_forecast"), ("to book a berth", "")),
-            {
-                "description": "Lists the tides of a harbour. Use it to plan a trip!",
-                "avoid": "Not when rain is asked for: use get_forecast. Not to book a berth.",
-            },
-        ),
-        (
-            "description",
-            description("潮汐を一覧表示します。", "釣りに。", (" ", "")),
-            {"description": "潮汐を一覧表示します。 釣りに。", "avoid": ""},
-        ),
-        ("arguments", {"arguments": [{"name": "dt", "note": " the date "}]}, {"dt": "the date"}),
-        ("questions", {"questions": [" when is high water? "]}, ["when is high water?"]),
-        ("topics", {"topics": ["Tides"]}, ["Tides"]),
-        ("dependencies", {"candidates": [VERDICT]}, [VERDICT | {"reason": "It gives the id."}]),
-        ("agents", {"description": "Harbour services.\n"}, "Harbour services."),
-    ],
-)
-def test_a_reply_yields_a_value(product: Any, reply: dict[str, Any], expected: Any) -> None:
-    assert value_of(REPLIES[product].model_validate(reply)) == expected
 
 
 def test_output_tokens_grow_with_questions_and_thinking_up_to_the_limit() -> None:

@@ -59,10 +59,10 @@ def test_values_reach_their_places_and_missing_ones_leave_no_trace() -> None:
 
 def test_thinking_asks_for_prose_then_the_schema_and_a_repair_says_what_was_wrong() -> None:
     assert {file.stem for file in BUILTIN_PROMPTS.iterdir()} == set(FORMATS)
-    first, second = BUILTIN.think.messages(schema="THE-SCHEMA")
+    first, second = BUILTIN["think"].messages(schema="THE-SCHEMA")
     assert "plain prose" in first.content
     assert "THE-SCHEMA" in second.content
-    (repair,) = BUILTIN.repair.messages(problem="`avoid` is missing.", schema="THE-SCHEMA")
+    (repair,) = BUILTIN["repair"].messages(problem="`avoid` is missing.", schema="THE-SCHEMA")
     assert repair.role == "user"
     assert "`avoid` is missing." in repair.content
     assert "THE-SCHEMA" in repair.content

@@ -7,9 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.enrichment.replies import judge
-from tasks.enrichment.text_checks import ToolNameMatcher
-from tasks.enrichment.verdict import DROPPED, REASONS, Subject, Verdict
+from tasks.enrichment.replies import REASONS, Subject, ToolNameMatcher, Verdict, judge
 from tasks.settings.enrichment import PRODUCTS
 
 NAMES = ToolNameMatcher(
@@ -169,8 +167,6 @@ REFUSALS = (
     "I cannot fulfill this request.",
     "As an AI language model, I do not have access to the tool.",
     "Unfortunately I am unable to describe this tool.",
-    "Es tut mir leid, aber ich kann diese Anfrage nicht beantworten, dabei kann ich nicht helfen.",
-    "抱歉，我无法完成这个请求。",
 )
 LONG_APOLOGY = (
     "Writes an apology to a customer, such as 'I'm sorry, but we cannot deliver today', in a "
@@ -180,7 +176,6 @@ DANISH = (
     "Viser tidspunkter og højder for højvande og lavvande i en havn på en bestemt dag i ugen, målt "
     "i meter."
 )
-HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on one day")
 
 
 @pytest.mark.parametrize(
@@ -196,8 +191,7 @@ HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on 
         ("", FRENCH, {"use_when": FRENCH, "language": "fr"}),
         ("", FRENCH, {"use_when": FRENCH, "description": "tides"}),
         ("", DANISH, {"use_when": DANISH, "language": "no"}),
-        # Marks of the prompt and descriptions of its fields.
-        ("prompt-copy", "what the tool does, to what, and what comes back", {}),
+        # Marks of the prompt.
         ("prompt-copy", "Shows the tides of {{ tool }} at once.", {}),
         ("prompt-copy", 'Shows <data label="tool"> to the user.', {}),
         ("prompt-copy", "Logs in with [credential] and lists the tides.", {}),
@@ -207,10 +201,6 @@ HALVES = ("lists the times, and HEIGHTS of high and low tide", "at a harbour on 
             "Replaces {{name}} in a template by the name of a customer.",
             {"description": "Replaces {{name}} in a template."},
         ),
-        # The catalog's own description.
-        ("unchanged", OWN, {"use_when": OWN}),
-        ("unchanged", HALVES[0], {"use_when": HALVES[1]}),
-        ("", OWN, {}),
         # Length.
         ("too-short", "Tides.", {"use_when": "Use it for tides."}),
         ("too-short", DOES, {"use_when": " "}),
@@ -237,8 +227,7 @@ def test_a_description_is_judged(reason: str, does: str, fields: dict[str, Any])
     assert "'fr'" in verdict.detail or fields.get("language") != "fr" or not reason
 
 
-def test_an_agents_description_is_new_and_names_no_tools() -> None:
-    assert describe_agent(OWN.upper()).reason == "unchanged"
+def test_an_agents_description_names_no_tools() -> None:
     assert describe_agent("Harbour services such as getBerths and more.").reason == "other-tool"
 
 
@@ -268,7 +257,7 @@ def test_a_note_may_name_a_tool_that_the_catalog_names() -> None:
 
 def test_poor_notes_are_dropped_and_one_on_an_unknown_argument_rejects_all() -> None:
     good = ("hb", "name of the harbour")
-    verdict = note(good, ("dt", "dt"), ("hb", "once more"), ("tide_type", "x" * 900))
+    verdict = note(good, ("dt", "d"), ("hb", "once more"), ("tide_type", "x" * 900))
     assert verdict.value == dict([good])
     assert dropped_reasons(verdict) == ["too-short", "duplicate", "too-long"]
     assert note(good, ("date", "date of the tides")).reason == "unknown-argument"
@@ -303,9 +292,9 @@ REQUESTS = [
     ("when is high water at whitby tomorrow morning", "repeats-example"),
     ("Ask get_forecast for the tides", "other-tool"),
     ("Call list_tides for Whitby", "names-itself"),
-    ("tides", "too-short"),
+    ("tide", "too-short"),
     ("x " * 300, "too-long"),
-    ("requests that the tool answers", "prompt-copy"),
+    ("When is {{ tide }} at Whitby?", "prompt-copy"),
     ("I'm sorry, but I cannot help with that request.", "refusal"),
 ]
 
@@ -314,8 +303,7 @@ def test_poor_requests_are_dropped_with_their_reasons() -> None:
     verdict = questions(*(text for text, _ in REQUESTS))
     assert verdict.value == [text for text, reason in REQUESTS if not reason]
     assert dropped_reasons(verdict) == [reason for _, reason in REQUESTS if reason]
-    assert not REASONS.keys() & DROPPED.keys()
-    assert {*dropped_reasons(verdict)} <= {*REASONS, *DROPPED}
+    assert {*dropped_reasons(verdict)} <= REASONS.keys()
 
 
 def test_a_tool_named_by_an_ordinary_word_may_be_in_a_request() -> None:
@@ -326,7 +314,7 @@ def test_a_tool_named_by_an_ordinary_word_may_be_in_a_request() -> None:
 def test_a_list_is_cut_to_the_requested_length_and_rejected_if_nothing_is_left() -> None:
     verdict = topics("Tides", "Boats", "Berths", count=2)
     assert (verdict.value, verdict.dropped) == (["Tides", "Boats"], (("Berths", "surplus"),))
-    verdict = topics("x" * 99, "the tides of the harbour on each day of the week", "?")
+    verdict = topics("x" * 99, "the tides " * 9, "?")
     assert (verdict.value, verdict.reason, len(verdict.dropped)) == (None, "too-long", 3)
 
 

@@ -18,7 +18,7 @@ from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.models import Models
-from tasks.enrichment.text_checks import ToolNameMatcher
+from tasks.enrichment.replies import ToolNameMatcher
 from tasks.golden.generating import (
     BUILTIN_PROMPT,
     PROMPT_FORMAT,
