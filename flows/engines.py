@@ -1,10 +1,9 @@
-"""Where a build makes its heavy calls (`[run]` in pegboard.toml): in its own process, in processes
-of its machine (loky), or on a Dask cluster. The last two are executors as in `concurrent.futures`.
+"""Where a build makes its heavy calls (`[run]` in pegboard.toml): in its own process, or on an
+executor of processes of its machine (loky) or of a Dask cluster.
 
-A call is a step with names, digests and settings as arguments; it finds its data in the lake, and
-returns a few counts. So what is published does not depend on where it is made. Workers need the
-same Pegboard, the board under the same address, and their own secrets in their environment: none is
-sent.
+The arguments of a call are names, digests and settings, its data are in the lake, and it returns a
+few counts: what is published does not depend on where it is made. Workers need the same Pegboard,
+the board under the same address, and their own secrets in their environment: none is sent.
 """
 
 import logging

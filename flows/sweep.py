@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flows.artifacts import sweep_artifact
+from flows.build import source_problems
 from flows.reindex import reindex
 from flows.runner import DirectRunner, Runner
 from pegboard.store.storage import remember_options
@@ -18,7 +19,7 @@ from tasks.settings.configuration import BoardSettings, Configuration
 from tasks.settings.release import FindSettings
 from tasks.settings.sweep import Sweep
 from tasks.sweep.cells import measure_cell
-from tasks.sweep.design import Design, design
+from tasks.sweep.design import design
 from tasks.sweep.report import report_sweep
 
 CHANNEL = "sweep"
@@ -33,23 +34,22 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
         write: write the recommended index and strategy into the configuration.
 
     Returns:
-        The summary of `report_sweep`, with the seconds of each phase.
+        The summary of `report_sweep`, with its seconds.
     """
     runner = runner or DirectRunner()
-    times, problems = [time.monotonic()], list[str]()
+    start, problems = time.monotonic(), list[str]()
     if settings.settings.release is None:
         settings, problems = _build(settings, runner)
     cells = runner.call(design, settings)
-    times.append(time.monotonic())
-    _measure(cells, runner)
-    times.append(time.monotonic())
+    if cells.todo:
+        progress.start("queries", sum(len(cell.sample.queries) for cell in cells.todo))
+    progress.start("cells", len(cells.cells), cells.finished)
+    for cell in cells.todo:
+        runner.call(measure_cell, cell)
+        progress.advance("cells")
     summary = runner.call(report_sweep, cells, write=write)
     summary["warnings"] += problems
-    summary["seconds"] = {
-        "build": round(times[1] - times[0], 1),
-        "measure": round(times[2] - times[1], 1),
-        "all": round(time.monotonic() - times[0], 1),
-    }
+    summary["seconds"] = round(time.monotonic() - start, 1)
     runner.show(sweep_artifact(summary))
     return summary
 
@@ -58,14 +58,10 @@ def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
     """Build a release with every index; returns its sweep, and the problems of its sources."""
     assert settings.configuration is not None
     configuration = sweep_configuration(
-        settings.configuration,
-        settings.uri,
-        settings.settings.indexes,
+        settings.configuration, settings.uri, settings.settings.indexes
     )
     outcome = reindex(configuration, runner=runner)
-    catalogs = outcome["catalogs"].values()
-    problems = [problem for catalog in catalogs for problem in catalog["problems"]]
-    return settings.of(outcome["release"]), [*problems, *outcome["problems"]]
+    return settings.of(outcome["release"]), [*source_problems(outcome), *outcome["problems"]]
 
 
 def sweep_configuration(
@@ -90,13 +86,3 @@ def sweep_configuration(
     changed = configuration.model_copy(update=changes)
     remember_options(changed.uri, storage)
     return changed
-
-
-def _measure(design: Design, runner: Runner) -> None:
-    todo = design.todo
-    if todo:
-        progress.start("queries", sum(len(cell.sample.queries) for cell in todo))
-    progress.start("cells", len(design.cells), design.finished)
-    for cell in todo:
-        runner.call(measure_cell, cell)
-        progress.advance("cells")

@@ -30,14 +30,12 @@ SHOWN = 10
 EPILOG = """\
 A golden file has one query per line, with the names, agent/name or ids of all relevant tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
-The best queries are requests that people made. Next best are a catalog's own examples, held out of
-the index that they evaluate. What an LLM writes is easier than what people ask: good for
-comparisons, not for absolute figures."""
+The best queries are requests that people made, next best a catalog's own examples, held out of the
+index; what an LLM writes is easier, and good for comparisons only."""
 CHECK = """\
 Without a board, the file is checked by itself: its format, duplicates, the same request with
-different tools. On a board (--board, or that of a pegboard.toml) also: names that no tool or
-several tools have, queries that are in the index themselves, and which tools, agents and catalogs
-no query needs.
+different tools. On a board also: names that no tool or several tools have, queries that are in the
+index themselves, and which tools, agents and catalogs no query needs.
 
 Exit code 2 if something has to be fixed before the queries can be used; with --strict, also for
 warnings.
@@ -46,9 +44,8 @@ examples:
   pegboard golden check golden.jsonl
   pegboard golden check golden.jsonl -c pegboard.toml --strict"""
 HOLD_OUT = """\
-Held-out queries are marked "origin": "examples". As long as [golden] or [gate] names the file,
-builds leave them out of their tools' examples, so that the index does not contain the queries that
-evaluate it. Without the file, the examples are in the index again.
+As long as [golden] or [gate] names the file, builds leave its queries out of their tools' examples,
+so that the index does not contain what evaluates it. Without the file, they are in the index again.
 
 The same examples are picked again, whatever comes or goes beside them. Every tool keeps one, and
 examples that several tools have, or a tool nearly twice, are never picked.
@@ -62,15 +59,11 @@ GENERATED = (
     "is, and read some of them first."
 )
 GENERATE = f"""\
-Tools are sampled, and the LLM writes a request for each sample, in one of six forms: a question, a
-command, a few search words, ... Several tools of a sample are of one agent or near each other; the
-request needs each for a part of its own, or one after the other. Requests that name a tool, copy a
-description, repeat an example or another request, or are in the wrong language are left out and
-counted. Every reply is stored beside the file: a run that was killed, or one that asks for more
-queries, pays for nothing twice.
-
-Without --model, the model and its settings (price, server, context, language, limits, ...) are
-those of [enrich] in the configuration.
+Tools are sampled, and the LLM writes a request for each sample: a question, a command, a few search
+words, ... Requests that name a tool, copy a description, repeat an example or another request, or
+are in the wrong language are left out and counted. Every reply is stored beside the file: a run
+that was killed, or one that asks for more queries, pays for nothing twice. Without --model, the
+model and its settings (price, server, context, language, limits, ...) are those of [enrich].
 
 {GENERATED}
 
@@ -178,10 +171,8 @@ def _register_generate(commands: Subparsers) -> None:
 
 def _check(options: argparse.Namespace) -> int:
     from tasks.golden.checking import check_golden
-    from tasks.settings.configuration import load_configuration
 
-    configuration = load_configuration(options.config) if options.config else None
-    uri = _board_uri(options)
+    configuration, uri = _configuration_and_board(options)
     golden = configuration.golden if configuration else None
     limits = {"min_queries": golden.min_queries} if golden else {}
     checked = check_golden(
@@ -203,13 +194,16 @@ def _check(options: argparse.Namespace) -> int:
     return ConfigurationError.exit_code if failed else 0
 
 
-def _board_uri(options: argparse.Namespace) -> str | None:
-    """The address of --board, else that of -c, else the default."""
+def _configuration_and_board(
+    options: argparse.Namespace,
+) -> "tuple[Configuration | None, str | None]":
+    """The configuration of -c, and the address of --board, else its board, else the default."""
     from tasks.settings.configuration import load_configuration
 
-    if options.board or not options.config:
-        return options.board or default_board()
-    return load_configuration(options.config).uri
+    if not options.config:
+        return None, options.board or default_board()
+    configuration = load_configuration(options.config)
+    return configuration, options.board or configuration.uri
 
 
 def _margin_lines(
@@ -227,19 +221,15 @@ def _margin_lines(
 
 def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
     """The board; None for that of ./pegboard.toml if it was not built yet."""
+    from pegboard.evaluation.searcher import Searcher
+    from tasks.golden.checking import OnBoard, indexed_texts
+
     try:
-        return _on_board(uri, options)
+        searcher = Searcher.open(uri, options.channel, options.release)
     except BoardNotFound:
         if options.board or options.config or os.environ.get("PEGBOARD_BOARD"):
             raise
         return None
-
-
-def _on_board(uri: str, options: argparse.Namespace) -> "OnBoard":
-    from pegboard.evaluation.searcher import Searcher
-    from tasks.golden.checking import OnBoard, indexed_texts
-
-    searcher = Searcher.open(uri, options.channel, options.release)
     return OnBoard(searcher.release.id, searcher.names, indexed_texts(searcher, uri))
 
 
@@ -340,8 +330,9 @@ def _generate(options: argparse.Namespace) -> int:
     out = Path(options.out)
     existing = queries_to_extend(out, add=options.add)
     prompt = read_prompt(Path(options.prompt), PROMPT_FORMAT) if options.prompt else None
-    settings = _model_settings(options)
-    if (uri := _board_uri(options)) is None:
+    configuration, uri = _configuration_and_board(options)
+    settings = _model_settings(options, configuration)
+    if uri is None:
         raise ConfigurationError("No board is named. Give --board URI, or -c FILE.")
     searcher = Searcher.open(uri, options.channel, options.release)
     generated = generate_queries(
@@ -364,16 +355,16 @@ def _generate(options: argparse.Namespace) -> int:
     return _exit_code(options, generated)
 
 
-def _model_settings(options: argparse.Namespace) -> "EnrichSettings":
+def _model_settings(
+    options: argparse.Namespace, configuration: "Configuration | None"
+) -> "EnrichSettings":
     """The settings of --model, or else those of [enrich]."""
     from tasks.golden.generating import model_settings
-    from tasks.settings.configuration import load_configuration
 
     if options.model:
         given = {"api_base": options.api_base, "budget_usd": options.budget_usd}
         return model_settings(options.model, **given)
-    file = options.config or "pegboard.toml"
-    if not Path(file).exists() or (enrich := load_configuration(file).enrich) is None:
+    if configuration is None or (enrich := configuration.enrich) is None:
         raise ConfigurationError("No model is named. Give --model NAME, or -c FILE with [enrich].")
     budget = enrich.budget_usd if options.budget_usd is None else options.budget_usd
     return enrich.model_copy(update={"budget_usd": budget})

@@ -30,10 +30,9 @@ from pegboard.errors import ConfigurationError
 
 BUILD_EPILOG = """\
 Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
-release until the new one is complete. If nothing changed, no release is made. A source that fails
-keeps its last good tools and is reported; with --strict the exit code is then 3, after publishing
-the rest. So does one that suddenly lacks more than 30 % of its tools ([board] max_removal), until
-a build gets --allow-removal.
+release until the new one is complete. A source that fails keeps its last good tools and is
+reported; so does one that suddenly lacks more than 30 % of its tools ([board] max_removal), until a
+build gets --allow-removal.
 
 With [gate] the golden queries are searched in the new release before readers see it. A release that
 fails is held: it is recorded, no channel moves, the exit code is 8, and the output lists the
@@ -102,8 +101,6 @@ def _register_init(subparsers: Subparsers) -> None:
     init.add_argument(
         "path", nargs="?", default="pegboard.toml", help="the file (default: pegboard.toml)"
     )
-    init.add_argument("--stdout", action="store_true", help="print it instead")
-    init.add_argument("--force", action="store_true", help="replace an existing file")
     add_json_option(init, "the paths")
 
 
@@ -125,17 +122,10 @@ def _add_build_options(parser: argparse.ArgumentParser, *, dry_run: bool) -> Non
 
 
 def _init(options: argparse.Namespace) -> int:
-    examples = Path(__file__).parents[1]
-    text = (examples / "pegboard.example.toml").read_text("utf-8")
-    if options.stdout:
-        print(text, end="")
-        return 0
-    path = Path(options.path)
-    if path.exists() and not options.force:
-        raise ConfigurationError(
-            f"{path} exists already. Give another path, or --force to replace it."
-        )
-    files = {path: text}
+    path, examples = Path(options.path), Path(__file__).parents[1]
+    if path.exists():
+        raise ConfigurationError(f"{path} exists already. Give another path, or remove it first.")
+    files = {path: (examples / "pegboard.example.toml").read_text("utf-8")}
     if not (tools := path.with_name("functions.json")).exists():  # what the example lists
         files[tools] = (examples / "functions.example.json").read_text("utf-8")
     try:

@@ -35,7 +35,9 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
         lines += _enrichment_lines(outcome["enrichment"])
     if outcome["filter"]:
         lines += _filter_lines(outcome["filter"])
-    lines += _edge_lines(edges["origins"] if edges else plan["edges"])
+    if origins := edges["origins"] if edges else plan["edges"]:
+        total = count_text(sum(origins.values()), "dependency", "dependencies")
+        lines.append(f"{total} between tools: {_counts(origins)}")
     lines += _listed([f"no dependency: {text}" for text in edges["unresolved"]] if edges else [])
     if outcome["held_out"]:
         lines.append(
@@ -62,24 +64,19 @@ def _change_lines(plan: dict[str, Any], *, texts: bool) -> list[str]:
     """The names of the tools that a run adds, changes and removes; none for a first release."""
     if plan["live"] is None:
         return []
-    lines = _named([f"+ {tool}" for tool in plan["new"]])
-    changes: list[str] = []
+    changed: list[str] = []
     for tool in plan["changed"]:
         fields = plan["changes"].get(tool, {})
-        changes.append(f"~ {tool}: {', '.join(fields)}" if fields else f"~ {tool}")
-    if not texts:
-        lines += _named(changes)
-    else:
-        for tool, change in zip(plan["changed"], changes, strict=True):
-            lines += [*_named([change]), *_text_lines(plan["changes"].get(tool, {}))]
-    return lines + _named([f"- {tool}" for tool in plan["removed"]])
-
-
-def _text_lines(fields: dict[str, dict[str, Any]]) -> list[str]:
-    texts = [
-        line for name, change in fields.items() for line in field_lines(name, FieldChange(**change))
+        changed.append(f"~ {tool}: {', '.join(fields)}" if fields else f"~ {tool}")
+        if texts:
+            for name, change in fields.items():
+                lines = field_lines(name, FieldChange(**change))
+                changed += [f"    {line[:MAX_TEXT]}" for line in lines]
+    return [
+        *_listed([f"+ {tool}" for tool in plan["new"]], "  "),
+        *([f"  {line}" for line in changed] if texts else _listed(changed, "  ")),
+        *_listed([f"- {tool}" for tool in plan["removed"]], "  "),
     ]
-    return [f"      {text[:MAX_TEXT]}" for text in texts]
 
 
 def outcome_line(outcome: dict[str, Any]) -> str:
@@ -92,7 +89,9 @@ def outcome_line(outcome: dict[str, Any]) -> str:
                 for index, texts in plan["texts"].items()
             ]
             encoded = ", ".join(counts) or "what the LLM replies change"
-            return "\n".join([f"A build would encode {encoded}.", *forecast_lines(outcome)])
+            return "\n".join(
+                [f"A build would encode {encoded}.", *_forecast_lines(outcome["forecast"])]
+            )
         case "unchanged":
             return f"Nothing changed: release {release} stays live."
         case "withdrawn":
@@ -110,9 +109,8 @@ def outcome_line(outcome: dict[str, Any]) -> str:
             )
 
 
-def forecast_lines(outcome: dict[str, Any]) -> list[str]:
-    """Return how long the slow steps of a planned build will take, as far as that is known."""
-    forecast = outcome["forecast"]
+def _forecast_lines(forecast: dict[str, Any] | None) -> list[str]:
+    """How long the slow steps of a planned build will take, as far as that is known."""
     if not forecast:
         return []
     lines = [f"  {_taken(row)}" for row in forecast["steps"] if row["basis"] or row["tokens"] != 0]
@@ -125,16 +123,18 @@ def forecast_lines(outcome: dict[str, Any]) -> list[str]:
 def _taken(row: dict[str, Any]) -> str:
     """The seconds of a step, and what an LLM or a hosted encoder costs."""
     amount = "?" if row["amount"] is None else f"{row['amount']:,}"
-    parts = ["time unknown"]
+    text = f"{row['step']}: {amount} {row['unit']}, "
     if row["basis"] == "last build":
-        parts = [f"about {row['seconds']:.0f} s by the last build"]
+        text += f"about {row['seconds']:.0f} s by the last build"
     elif row["basis"] == "sample":
         low = row["seconds"]  # on two busy cores 109 s were taken where the sample said 53
-        parts = [f"{low:.0f} to {2 * low:.0f} s by a sample, depending on what else runs here"]
+        text += f"{low:.0f} to {2 * low:.0f} s by a sample, depending on what else runs here"
+    else:
+        text += "time unknown"
     if row["tokens"] != 0:
         tokens = "unknown" if row["tokens"] is None else f"{row['tokens']:,}"
-        parts.append(f"{tokens} tokens, {_usd(row['usd'])}")
-    return f"{row['step']}: {amount} {row['unit']}, {', '.join(parts)}"
+        text += f", {tokens} tokens, {_usd(row['usd'])}"
+    return text
 
 
 def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
@@ -142,15 +142,20 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
     estimate, actual = enrichment["estimate"], enrichment.get("actual")
     lines = [f"LLM {estimate['model']}:"]
     for product, part in estimate["products"].items():
-        written = f"{part['accepted']} written before"
-        rejected = f", {part['rejected']} rejected before" if part["rejected"] else ""
+        line = f"  {product}: {part['accepted']} written before"
+        if part["rejected"]:
+            line += f", {part['rejected']} rejected before"
         if actual is None:
-            lines.append(f"  {product}: {written}{rejected}, {part['pending']} to ask for")
-        else:
-            completed = f", {actual['completed'].get(product, 0)} completed"
-            if kept := actual["kept"].get(product):
-                completed += f", {kept} kept of an earlier prompt or model"
-            lines.append(f"  {product}: {written}{rejected}{completed}{_rejected(actual, product)}")
+            lines.append(f"{line}, {part['pending']} to ask for")
+            continue
+        line += f", {actual['completed'].get(product, 0)} completed"
+        if kept := actual["kept"].get(product):
+            line += f", {kept} kept of an earlier prompt or model"
+        if rejected := actual["rejected"].get(product):
+            line += f"; rejected: {_counts(rejected)}"
+        if dropped := actual["dropped"].get(product):
+            line += f"; single items left out: {_counts(dropped)}"
+        lines.append(line)
     tokens = estimate["prompt_tokens"] + estimate["completion_tokens"]
     about = f"about {estimate['calls']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"
     if actual is None:
@@ -163,13 +168,6 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
     for model, calls in actual["calls"].items():
         lines.append(f"  calls to {model}: {_counts(calls)}")
     return lines
-
-
-def _rejected(actual: dict[str, Any], product: str) -> str:
-    rejected, dropped = actual["rejected"].get(product), actual["dropped"].get(product)
-    return (f"; rejected: {_counts(rejected)}" if rejected else "") + (
-        f"; single items left out: {_counts(dropped)}" if dropped else ""
-    )
 
 
 def _counts(counts: dict[str, int]) -> str:
@@ -191,21 +189,9 @@ def _filter_lines(result: dict[str, Any]) -> list[str]:
     return [*lines, *_listed(result["reports"])]
 
 
-def _edge_lines(origins: dict[str, int]) -> list[str]:
-    if not origins:
-        return []
-    total = count_text(sum(origins.values()), "dependency", "dependencies")
-    return [f"{total} between tools: {_counts(origins)}"]
-
-
-def _named(texts: list[str]) -> list[str]:
-    lines = [f"  {text}" for text in texts]
-    return limited_lines(lines, MAX_ROWS, "  ", "; --json lists all")
-
-
-def _listed(texts: list[str]) -> list[str]:
-    lines = [f"    {text}" for text in texts]
-    return limited_lines(lines, MAX_ROWS, "    ", "; --json lists all")
+def _listed(texts: list[str], indent: str = "    ") -> list[str]:
+    lines = [f"{indent}{text}" for text in texts]
+    return limited_lines(lines, MAX_ROWS, indent, "; --json lists all")
 
 
 def _usd(cost: float | None) -> str:

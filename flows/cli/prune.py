@@ -62,23 +62,22 @@ def _prune(options: argparse.Namespace) -> int:
 
 def _print(result: "PruneResult", keep: "KeepSettings") -> None:
     would = "would be " if result.dry_run else ""
-    lists = {
-        "kept": result.kept,
-        f"{would}marked": result.marked,
-        f"{would}removed": result.removed,
-        "tables": result.tables,
-    }
-    removals = {
-        "versions": (result.versions, "of tables, that nothing pins"),
-        "files": (result.files, "of tables that no release has"),
-        "lake": (result.lake, "files that nothing uses"),
-        "reports": (result.reports, "on releases that are gone"),
-    }
-    rows = [(name, str(len(items)), "", ", ".join(items)) for name, items in lists.items()]
-    rows += [
-        (name, str(removal.count), str(removal.bytes), what if removal.count else "")
-        for name, (removal, what) in removals.items()
+    rows = [
+        (name, str(len(items)), "", ", ".join(items))
+        for name, items in (
+            ("kept", result.kept),
+            (f"{would}marked", result.marked),
+            (f"{would}removed", result.removed),
+            ("tables", result.tables),
+        )
     ]
+    for name, removal, what in (
+        ("versions", result.versions, "of tables, that nothing pins"),
+        ("files", result.files, "of tables that no release has"),
+        ("lake", result.lake, "files that nothing uses"),
+        ("reports", result.reports, "on releases that are gone"),
+    ):
+        rows.append((name, str(removal.count), str(removal.bytes), what if removal.count else ""))
     print_table(["", "COUNT", "BYTES", "WHICH"], rows)
     removed = "At least {} bytes would be removed." if result.dry_run else "{} bytes were removed."
     print(removed.format(result.bytes))

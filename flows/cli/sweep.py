@@ -22,23 +22,18 @@ from pegboard.cli.tables import print_table
 from pegboard.errors import ConfigurationError
 
 EPILOG = """\
-Every index of the configuration is measured with every strategy, at every k, in
-nested samples of the catalog. The board for it is built in the output folder, on
-a channel of its own; no other channel moves. A sweep that was killed continues
-where it stopped. The table [sweep] of the configuration has defaults for these
-options, and more: measures, the samples' seed, the margin, and the model for
-strategies that use an LLM.
+Every index of the configuration is measured with every strategy, at every k, in nested samples of
+the catalog. The board for it is built in the output folder, on a channel of its own. A sweep that
+was killed continues where it stopped. The table [sweep] of the configuration has defaults for these
+options, and more: measures, seed, margin, and the model for strategies that use an LLM.
 
-The best index, strategy and k are those of the whole catalog by the first
-measure. The cheapest that is shown to be no worse by more than margin (0.02) is
-recommended; where too few queries show it, the best is, and the output says how
-many would decide. Milliseconds are of this machine, one request at a time;
-prompt tokens are an estimate.
+The best index, strategy and k are those of the whole catalog by the first measure. The cheapest
+that is shown to be no worse by more than margin (0.02) is recommended; where too few queries show
+it, the best is, and the output says how many would decide.
 
 examples:
   pegboard sweep --golden golden.jsonl
-  pegboard sweep --golden golden.jsonl --strategy search --strategy clauses \\
-                 -k 1..20 --tools 100,500,1000,all
+  pegboard sweep --golden golden.jsonl --strategy clauses -k 1..20 --tools 100,500,all
   pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50 --write
   pegboard sweep --golden golden.jsonl --board ./board --release live --json"""
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -109,9 +104,18 @@ def _sweep(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
     from tasks import progress
 
-    prefect = use_prefect(options.prefect)
+    parameters, prefect = _parameters(options), use_prefect(options.prefect)
     with quiet_encoders(), progress.showing(not options.quiet):
-        summary = _run(options, prefect=prefect)
+        if prefect:
+            from flows.prefect.flows import sweep as sweep_flow
+
+            summary = cast("Any", sweep_flow)(options.config, parameters, options.write)
+        else:
+            from flows.sweep import sweep
+            from tasks.settings.sweep import read_sweep
+
+            settings = read_sweep(options.config, parameters, write=options.write)
+            summary = sweep(settings, write=options.write)
     if options.json:
         print_json(summary)
     else:
@@ -124,20 +128,6 @@ def _sweep(options: argparse.Namespace) -> int:
             "--max-ms."
         )
     return 0
-
-
-def _run(options: argparse.Namespace, *, prefect: bool) -> dict[str, Any]:
-    parameters = _parameters(options)
-    if prefect:
-        from flows.prefect.flows import sweep as sweep_flow
-
-        flow = cast("Any", sweep_flow)
-        return flow(options.config, parameters, options.write)
-    from flows.sweep import sweep
-    from tasks.settings.sweep import read_sweep
-
-    settings = read_sweep(options.config, parameters, write=options.write)
-    return sweep(settings, write=options.write)
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
@@ -159,7 +149,7 @@ def _print(summary: dict[str, Any]) -> None:
     cells = summary["cells"]
     print(
         f"release {summary['release']}: {cells['total']} cells, {cells['finished_before']} of them "
-        f"done before, {summary['seconds']['all']:.0f} s. {measure_name(summary)} with 95 % "
+        f"done before, {summary['seconds']:.0f} s. {measure_name(summary)} with 95 % "
         f"intervals; n queries"
     )
     print_table(*result_table(summary))

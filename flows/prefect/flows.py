@@ -13,7 +13,7 @@ from prefect import flow, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.events import emit_event
-from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
+from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging.handlers import APILogHandler
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
@@ -80,12 +80,10 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
 
-    The state of the run is named after its outcome, such as Published or Unchanged. Failed are Held
-    (the release did not pass its gate; raises GateFailed) and Incomplete (`strict`; raises
-    Incomplete); the error's `outcome` is what is returned otherwise.
-
-    Builds of one board run one at a time: each takes the slot of a global concurrency limit that is
-    named after the board.
+    The state of the run is named after its outcome, such as Published or Unchanged. Held (raises
+    GateFailed) and, with `strict`, Incomplete are failures; the error's `outcome` is what is
+    returned otherwise. Builds of one board run one at a time: each takes the slot of a global
+    concurrency limit that is named after the board.
 
     Args:
         config: the configuration's path; secrets are read from the environment where they are used,
@@ -108,10 +106,9 @@ def watch(config: str = "pegboard.toml") -> dict[str, Any]:
     """List every source, and emit `catalog.changed` for the catalogs that changed since they were
     published.
 
-    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. A watch compares with
-    what was published, not with what an earlier watch saw: until a run has published the change,
-    the next watch emits the event again, so a failed run or a lost event is repeated. A source that
-    fails is reported in the log, the artifact and the result; it emits no event.
+    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. Until a run has published
+    the change, the next watch emits the event again, so a failed run or a lost event is repeated. A
+    source that fails emits no event; the log, the artifact and the result report it.
     """
     with _logged():
         configuration = load_configuration(config)
@@ -175,20 +172,15 @@ def _only_build(board: str) -> Generator[None]:
     compare-and-set, so two builds are safe, and only work in vain.
     """
     name = f"pegboard-{board_slug(board)}"
+    limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
     with get_client(sync_client=True) as client:
-        try:
-            free = client.read_global_concurrency_limit_by_name(name).active_slots == 0
-        except ObjectNotFound:
-            free = True
-            with suppress(ObjectAlreadyExists):
-                client.create_global_concurrency_limit(
-                    GlobalConcurrencyLimitCreate(name=name, limit=1)
-                )
-    if not free:
-        progress.note(
-            "Another run builds this board, or was killed less than a minute ago; waiting for the "
-            f"slot of the limit {name}."
-        )
+        with suppress(ObjectAlreadyExists):
+            client.create_global_concurrency_limit(limit)
+        if client.read_global_concurrency_limit_by_name(name).active_slots:
+            progress.note(
+                "Another run builds this board, or was killed less than a minute ago; waiting for "
+                f"the slot of the limit {name}."
+            )
     with concurrency(
         name, strict=True, lease_duration=LEASE_SECONDS, raise_on_lease_renewal_failure=False
     ):

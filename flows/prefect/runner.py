@@ -1,12 +1,10 @@
 """The runner of a flow: every step is a task run of the current flow run.
 
-No task caches its result or is retried by Prefect: every step finds in the lake what an earlier run
-finished, and what may fail for a moment (a source, a store, an LLM) is retried where it is called,
-with its own limits.
+Prefect neither caches nor retries a task: every step finds in the lake what an earlier run
+finished, and sources, stores and LLMs are retried where they are called, with their own limits.
 
-The steps of a run are called one after another, so each follows the one before; steps that are
-submitted together follow that one, and are joined by the next. These edges order the graph of a
-run, and carry its sources to the release that it materializes.
+Each step follows the one before; steps that are submitted together follow that one, and are joined
+by the next. These edges order the graph of a run, and carry its sources to the release.
 """
 
 import inspect
@@ -33,7 +31,6 @@ from pegboard.canonical import digest
 from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
-from pegboard.store.releases import Release
 from tasks.compose import compose_agents, compose_index
 from tasks.embed import embed_shard
 from tasks.plan import compare_with_source
@@ -99,13 +96,6 @@ def task_of(step: Callable[..., Any]) -> Task[..., Any]:
     """Return the Prefect task of a step."""
     function = report_source(step) if step in (take_snapshot, compare_with_source) else step
     return task(function, **_options(step))
-
-
-def _facts(release: Release) -> dict[str, Any]:
-    """The metadata of a release: its counts, its changes, and what its gate measured."""
-    names = ("counts", "changes", "gate")
-    facts = {name: release.manifest[name] for name in names if name in release.manifest}
-    return {"release": release.id, **facts}
 
 
 def board_slug(uri: str) -> str:
@@ -174,7 +164,9 @@ class PrefectRunner:
         def publish(*args: Any, **kwargs: Any) -> Any:
             release = publish_release(*args, **kwargs)
             gated = inspect.signature(publish_release).bind(*args, **kwargs).arguments.get("gated")
-            facts = _facts(release) | {"board": self._address, "channel": channel}
+            facts = {"release": release.id, "board": self._address, "channel": channel}
+            names = release.manifest.keys() & {"counts", "changes", "gate"}
+            facts |= {name: release.manifest[name] for name in names}
             add_asset_metadata(asset, facts)
             if gated is not None and not gated.passed:
                 return _failed("Held", f"The gate holds release {release.id}.", release)

@@ -242,7 +242,7 @@ def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configur
             remember_options(configuration.uri, configuration.board.storage)
             return configuration
     raise ConfigurationError.from_problems(
-        str(file), problems, "`pegboard init --stdout` prints a commented example."
+        str(file), problems, "`pegboard init example.toml` writes a commented example."
     )
 
 

@@ -46,15 +46,7 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     assert "ask ultratool: " in err
     written = json.loads(out.read_text("utf-8"))
     assert [one["benchmark"] for one in written["results"]] == ["metatool", "ultratool"]
-    assert written["missing"] == [
-        "seal-tools",
-        "toollinkos",
-        "toolsandbox",
-        "livemcpbench",
-        "toolret",
-        "bfcl",
-        "acebench-en",
-    ]
+    assert written["missing"][0] == "seal-tools"
     ultratool = written["results"][1]
     assert {
         "task": "all",
@@ -137,74 +129,44 @@ def test_indexes_of_ones_own_are_measured_on_boards_of_their_own(command, data, 
     assert (again["release"], again["outcome"]) == (kept, "unchanged")
 
 
-def test_problems_of_all_index_files_are_reported_together(command, data, tmp_path):
-    for name, text in (
-        ("one", '[[indexes]]\nname = "same"\n[board]\nuri = "x"\n'),
-        ("two", "[enrich]\n"),
-    ):
+def test_errors_are_reported_together_before_anything_is_built(command, data, tmp_path):
+    empty, broken = tmp_path / "empty", tmp_path / "broken"
+    for folder in (empty, broken / "ultratool", broken / "toolret"):
+        folder.mkdir(parents=True)
+    indexes = {"one": '[[indexes]]\nname = "same"\n[board]\nuri = "x"\n', "two": "[enrich]\n"}
+    for name, text in indexes.items():
         (tmp_path / f"{name}.toml").write_text(text, "utf-8")
     files = [tmp_path / f"{name}.toml" for name in ("one", "two", "gone")]
-
-    code, _, err = command(
-        *("bench", "ultratool", "--data", data),
-        *(word for file in files for word in ("--index", file)),
-    )
-
-    assert code == 2
-    for problem in ("one.toml: board: only", "two.toml: it has no [[indexes]]", "gone.toml: No"):
-        assert problem in err
-
-
-def test_errors_are_reported_before_anything_is_built(command, data, tmp_path):
-    empty = tmp_path / "empty"
-    empty.mkdir()
+    given = [word for file in files for word in ("--index", file)]
+    wrong_files = ("one.toml: board: only", "two.toml: it has no [[indexes]]", "gone.toml: No")
+    folders = ("is no folder of ultratool: it lacks its tools", "is no folder of toolret")
     for arguments, expected in (
-        (["ultratool", "--data", empty], f"{empty} is no folder of ultratool: it lacks its tools"),
-        (["all", "--data", empty], f"{empty} holds no folder of a benchmark."),
-        (["ultratool", "--data", data, "--strategy", "hybird"], "there is no strategy 'hybird'"),
-        (
-            ["ultratool", "--data", data, "--measures", "Recall@0", "Foo"],
-            "There is no measure 'Foo'",
-        ),
+        (["ultratool", "--data", data, *given], wrong_files),
+        (["all", "--data", broken], folders),
+        (["all", "--data", empty], (f"{empty} holds no folder of a benchmark.",)),
+        (["ultratool", "--data", data, "--strategy", "hybird"], ("no strategy 'hybird'",)),
+        (["ultratool", "--data", data, "--measures", "Foo"], ("There is no measure 'Foo'",)),
         (
             ["ultratool", "--data", data, "--limit", "0", "--llm-api-base", "x"],
-            "--limit is 0, expected 1 or more; --llm-api",
+            ("--limit is 0, expected 1 or more; --llm-api",),
         ),
         (
             ["ultratool", "--data", data, "--write", tmp_path / "gone.md"],
-            "gone.md cannot be written into",
+            ("gone.md cannot be written into",),
         ),
         (
             ["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"],
-            "its folder does not exist",
+            ("its folder does not exist",),
         ),
-        (["nothing", "--data", data], "invalid choice: 'nothing'"),
     ):
         code, _, err = command("bench", *arguments)
-        assert (code, expected in err) == (2, True), err
-
-
-def test_all_broken_folders_are_reported_at_once(command, data):
-    (data / "ultratool" / "tools.json").unlink()
-    (data / "toolret").mkdir()
-
-    code, _, err = command("bench", "all", "--data", data)
-
-    assert code == 2
-    assert "is no folder of ultratool" in err
-    assert "is no folder of toolret" in err
+        assert code == 2, err
+        assert [part for part in expected if part not in err] == []
 
 
 def test_help_documents_the_names_in_the_rows(command):
     code, out, _ = command("bench", "--help")
 
     assert code == 0
-    for name in (
-        "toolsandbox",
-        "step-agent-all",
-        "dependencies-inferred",
-        "both-vector-steps",
-        "rag-tool-fusion",
-        "p_holm",
-    ):
-        assert name in out
+    names = ("toolsandbox", "step-agent-all", "dependencies-inferred", "rag-tool-fusion", "p_holm")
+    assert [name for name in names if name not in out] == []

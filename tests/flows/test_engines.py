@@ -19,6 +19,7 @@ import pytest
 
 from flows.engines import Setup, open_engine, thread_limits, work
 from flows.reindex import reindex
+from flows.runner import DirectRunner
 from pegboard.encoders import load_encoder
 from pegboard.errors import ConfigurationError, PegboardError, SourceError, StoreError
 from tasks.embed import EmbedResult, embed_shard, for_worker, shards_of
@@ -160,34 +161,9 @@ def test_a_worker_that_ends_once_in_every_step_loses_and_doubles_nothing(
     assert lake_of(spread).walk("shards") == {}
 
 
-def test_calls_that_are_made_twice_count_once(board, encoder, change_calls):
-    local, spread = board("local", uri="local"), board(uri="spread")
-    expected = reindex(local)["release"]
-
-    def make_twice(run, call):
-        run(call)
-        return run(call)
-
-    change_calls(make_twice)
-
-    assert reindex(spread)["release"] == expected
-    assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
-
-
-def test_a_shard_that_is_delivered_twice_counts_once(board, workshop, encoder):
-    configuration = board("local")
-    index = configuration.index("full")
-    (documents, _) = workshop.run(configuration, "compose").documents
-    shards = shards_of(workshop.uri, documents, index)
-    deliver = partial(embed_shard, workshop.uri, shards[0], index)
-
-    results = [deliver(), deliver()]
-
-    assert results == [EmbedResult(8), EmbedResult()]
-    assert known_texts(workshop.lake, encoder.fingerprint).height == 8
-
-
-def test_a_shard_that_a_worker_cannot_see_is_an_error_and_not_finished(board, workshop):
+def test_a_shard_that_is_delivered_twice_counts_once_and_one_that_is_not_visible_is_an_error(
+    board, workshop, encoder
+):
     configuration = board("local")
     index = configuration.index("full")
     (documents, _) = workshop.run(configuration, "compose").documents
@@ -195,10 +171,16 @@ def test_a_shard_that_a_worker_cannot_see_is_an_error_and_not_finished(board, wo
 
     with pytest.raises(StoreError, match="Make the board visible under this address on every"):
         embed_shard(str(workshop.folder / "elsewhere"), shard, index)
+    results = [embed_shard(workshop.uri, shard, index) for _ in range(2)]
+
+    assert results == [EmbedResult(8), EmbedResult()]
+    assert known_texts(workshop.lake, encoder.fingerprint).height == 8
 
 
 @pytest.mark.parametrize("engine", ELSEWHERE)
-def test_errors_of_a_step_are_raised_as_they_are(board, engine):
+def test_errors_of_a_step_are_raised_as_they_are_and_one_that_ends_every_worker_is_named(
+    board, engine
+):
     with open_engine(board(engine, "workers = 1")) as opened:
         with pytest.raises(SourceError, match=r"^The source is gone\.$"):
             opened.run(partial(engine_steps.fail, "own"))
@@ -207,19 +189,10 @@ def test_errors_of_a_step_are_raised_as_they_are(board, engine):
         with pytest.raises(PegboardError, match="Strange: one and two"):
             opened.run(partial(engine_steps.fail, "strange"))
         assert opened.run(partial(engine_steps.add, 1, two=2)) == 3
+        with pytest.raises(PegboardError, match=r"leave .*Finished work is kept\. If .*memory was"):
+            opened.run(partial(engine_steps.leave))
 
     assert "engine_steps.py" in "".join(traceback.format_exception(unexpected.value))
-
-
-@pytest.mark.parametrize("engine", ELSEWHERE)
-def test_a_step_that_ends_every_worker_is_an_error_that_says_what_to_do(board, engine):
-    with (
-        open_engine(board(engine, "workers = 1")) as opened,
-        pytest.raises(
-            PegboardError, match=r"leave .*Finished work is kept\. If .*memory was short"
-        ),
-    ):
-        opened.run(partial(engine_steps.leave))
 
 
 @pytest.mark.parametrize("engine", ELSEWHERE)
@@ -234,7 +207,7 @@ def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries
     with open_engine(board(engine, "workers = 2")) as opened:
         assert (opened.workers, opened.threads) == (2, 3)
         calls = [partial(engine_steps.describe, index) for _ in range(6)]
-        seen = [opened.run(call) for call in calls]
+        seen = DirectRunner().each([partial(opened.run, call) for call in calls], 2)
 
     processes = {row["pid"] for row in seen}
     assert os.getpid() not in processes
@@ -251,14 +224,6 @@ def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_ho
     assert options("local/all-MiniLM-L6-v2", None) == {}
     assert options("hashing/64", 3) == options("openai/text-embedding-3-small", 3) == {}
     assert "threads" not in load_encoder("hashing/64").fingerprint
-
-
-def test_no_worker_is_started_where_nothing_has_to_be_encoded(board, monkeypatch):
-    configuration = board()
-    reindex(configuration)
-    monkeypatch.setattr("flows.engines.Engine._start", None)
-
-    assert reindex(configuration)["outcome"] == "unchanged"
 
 
 def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(
@@ -279,12 +244,9 @@ def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(
 
 def test_no_secret_is_sent_to_a_worker(monkeypatch):
     monkeypatch.setenv("MINIO_SECRET", "quiet-harbour-4711")
-    storage = {"aws_secret_access_key": "${MINIO_SECRET}"}
+    setup = Setup("s3://bucket/board", {"aws_secret_access_key": "${MINIO_SECRET}"})
 
-    sent = pickle.dumps((Setup("s3://bucket/board", storage), pickle.dumps(engine_steps.leave)))
-
-    assert b"MINIO_SECRET" in sent
-    assert b"quiet-harbour-4711" not in sent
+    assert b"quiet-harbour-4711" not in pickle.dumps(setup)
 
 
 def test_a_worker_with_another_pegboard_or_without_the_step_says_so():
@@ -321,31 +283,19 @@ def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board,
         reindex(board("dask"))
 
 
-@pytest.mark.slow
-def test_a_cluster_that_does_not_answer_is_an_error_that_says_where_and_what_to_do(board):
-    with pytest.raises(
-        PegboardError, match=r"answers at tcp://127\.0\.0\.1:9.*Start it .*\[run\] address"
-    ):
-        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
-
-
 @pytest.fixture
 def dask_cluster(workshop):
     """A function that starts a scheduler and workers as processes; returns the scheduler's, and its
     address.
     """
     pytest.importorskip("distributed", reason="the extra [dask] is not installed")
-    file, log, children = workshop.folder / "scheduler.json", workshop.folder / "log", []
+    file, children = workshop.folder / "scheduler.json", []
 
     def start(part, *options):
         command = [sys.executable, "-m", f"distributed.cli.dask_{part}", "--no-dashboard"]
-        with log.open("ab") as output:
-            child = start_child(
-                [*command, "--scheduler-file", str(file), *options],
-                cwd=workshop.folder,
-                stdout=output,
-                stderr=output,
-            )
+        command += ["--scheduler-file", str(file), *options]
+        quiet = subprocess.DEVNULL
+        child = start_child(command, cwd=workshop.folder, stdout=quiet, stderr=quiet)
         children.append(child)
 
     def start_all(workers):
@@ -354,7 +304,7 @@ def dask_cluster(workshop):
             start("worker", "--nthreads", "1")
         deadline = time.monotonic() + GUARD
         while not file.exists() or not file.read_text("utf-8"):
-            assert time.monotonic() < deadline, log.read_text("utf-8", "replace")
+            assert time.monotonic() < deadline
             time.sleep(0.05)
         return children[0], json.loads(file.read_text("utf-8"))["address"]
 
@@ -377,12 +327,18 @@ def test_a_dask_cluster_at_an_address_publishes_the_same_release(board, dask_clu
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_without_workers_is_an_error(board, dask_cluster, monkeypatch):
+def test_a_cluster_that_does_not_answer_or_has_no_worker_is_an_error_that_says_what_to_do(
+    board, dask_cluster, monkeypatch
+):
     _, address = dask_cluster(workers=0)
     monkeypatch.setattr("flows.engines.WORKER_SECONDS", 0.5)
 
-    with pytest.raises(PegboardError, match=rf"{address} has had no worker.*Start some"):
-        reindex(board("dask", f'address = "{address}"'))
+    for place, problem in (
+        ("tcp://127.0.0.1:9", r"answers at tcp://127\.0\.0\.1:9.*Start it .*\[run\] address"),
+        (address, rf"{address} has had no worker.*Start some"),
+    ):
+        with pytest.raises(PegboardError, match=problem):
+            reindex(board("dask", f'address = "{place}"'))
 
 
 @pytest.mark.slow

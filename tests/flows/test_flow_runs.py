@@ -157,8 +157,8 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
     for name in ("golden.jsonl", "pegboard.toml", "servers.json"):
         shutil.copy(workshop.folder / name, folders[1])
 
-    direct = json.loads(command("sweep", "--json", "-k", "1")[1])
-    done = as_flow("sweep", "--json", "-k", "1")
+    direct = json.loads(command("sweep", "--json", "-k", "1", "--index", "full")[1])
+    done = as_flow("sweep", "--json", "-k", "1", "--index", "full")
 
     assert done.returncode == 0, done.stderr
     flow = json.loads(done.stdout)
@@ -172,7 +172,7 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
     ]
     tasks = eventually(lambda: api.task_names(run["id"]), lambda names: "report sweep" in names)
     assert "design" in tasks
-    assert sum(name.startswith("measure ") for name in tasks) == direct["cells"]["total"] == 2
+    assert sum(name.startswith("measure ") for name in tasks) == direct["cells"]["total"] == 1
     assert api.artifacts(run["id"])["sweep"]["data"] == "\n\n".join(direct["says"])
 
 

@@ -18,7 +18,22 @@ GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
 
-def test_calls_run_at_once_and_results_keep_their_order_when_the_last_ends_first():
+def test_no_more_calls_run_at_once_than_allowed():
+    lock, running, most = threading.Lock(), [], []
+
+    def count(number):
+        with lock:
+            running.append(number)
+            most.append(len(running))
+        with lock:
+            running.remove(number)
+        return number
+
+    assert DirectRunner().each([partial(count, n) for n in range(50)], 2) == list(range(50))
+    assert max(most) <= 2
+
+
+def test_results_keep_their_order_when_the_last_ends_first():
     ended = {name: threading.Event() for name in "abc"}
     after = {"a": "b", "b": "c"}
 
@@ -30,23 +45,6 @@ def test_calls_run_at_once_and_results_keep_their_order_when_the_last_ends_first
 
     calls = [partial(call, name) for name in "abc"]
     assert DirectRunner().each(calls, at_once=3) == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize("at_once", [1, 2])
-def test_no_more_calls_run_at_once_than_allowed(at_once):
-    lock, running, most = threading.Lock(), [], []
-
-    def call(number):
-        with lock:
-            running.append(number)
-            most.append(len(running))
-        with lock:
-            running.remove(number)
-        return number
-
-    calls = [partial(call, number) for number in range(50)]
-    assert DirectRunner().each(calls, at_once) == list(range(50))
-    assert max(most) <= at_once
 
 
 def test_after_an_error_pending_calls_are_dropped_running_ones_end_and_the_error_is_raised():

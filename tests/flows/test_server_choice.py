@@ -32,27 +32,6 @@ def home(tmp_path):
         yield tmp_path
 
 
-@pytest.fixture
-def server():
-    """The address of an HTTP server that answers every request with its `status`."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(self.server.status)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as answering:
-        answering.status = 200
-        thread = threading.Thread(target=answering.serve_forever)
-        thread.start()
-        yield answering
-        answering.shutdown()
-        thread.join()
-
-
 @pytest.mark.parametrize(
     ("environment", "text", "url"),
     [
@@ -64,9 +43,7 @@ def server():
         ({"PREFECT_PROFILE": "nosuch"}, PROFILES, None),
         ({"PREFECT_HOME": "{folder}"}, PROFILES, "http://work:4200/api"),
         ({"PREFECT_PROFILES_PATH": "{folder}/profiles.toml"}, PROFILES, "http://work:4200/api"),
-        ({}, "active = ", None),
         ({}, 'active = ["work"]\n[profiles.work]\n', None),
-        ({}, 'active = "work"\n[profiles.work]\nPREFECT_API_URL = 4200', None),
         ({}, "\udcff", None),
     ],
 )
@@ -91,13 +68,22 @@ def test_without_a_server_prefect_is_used_only_on_request():
     assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
 
 
-@pytest.mark.parametrize("status", [200, 401, 404, 503])
-def test_a_server_that_answers_is_used_with_the_settings_of_the_user(server, status):
-    server.status = status
-    os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "true"
-    os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{server.server_port}/api/"
+def test_a_server_that_answers_with_an_error_is_used_with_the_settings_of_the_user():
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(503)
+            self.end_headers()
 
-    assert use_prefect(None) is True
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever).start()
+        os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "true"
+        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{server.server_port}/api/"
+
+        assert use_prefect(None) is True
+        server.shutdown()
     assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"
 
 

@@ -34,18 +34,6 @@ def test_costs_are_summed_by_model_product_and_run(command, workshop):
         ("ollama/b", 0.0),
     ]
     assert [row["product"] for row in sums["products"]] == ["topics", "questions"]
-    assert [(row["run"], row["first"]) for row in sums["runs"]] == [
-        ("monday", "2026-11-23T02:00"),
-        ("tuesday", "2026-11-24T02:00"),
-    ]
-    assert lines[1].split() == [
-        "openai/a",
-        "2026-11-23",
-        "02:00",
-        "1",
-        "1",
-        "1,000",
-        "20",
-        "0.2500",
-    ]
+    assert [row["run"] for row in sums["runs"]] == ["monday", "tuesday"]
+    assert " ".join(lines[1].split()) == "openai/a 2026-11-23 02:00 1 1 1,000 20 0.2500"
     assert lines[-1].endswith("0.2500 and 1 reply of unknown price")

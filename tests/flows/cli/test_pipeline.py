@@ -12,81 +12,57 @@ def servers(workshop, *names):
     workshop.servers({"git": [workshop.tool(name, f"Does {name} to an issue.") for name in names]})
 
 
-def test_the_first_commands_of_a_newcomer_succeed(command, workshop):
-    assert command("init")[0] == 0
+def test_the_first_commands_of_a_newcomer_succeed_and_init_replaces_no_file(command, workshop):
+    code, out, err = command("init")
+    assert (code, err) == (0, "")
+    assert out.startswith("Wrote pegboard.toml and functions.json. Try `pegboard plan` and ")
     config = workshop.folder / "pegboard.toml"
     config.write_text(config.read_text("utf-8") + '\n[[indexes]]\nencoder = "hashing/64"\n')
 
-    plan, build = command("plan", "--quiet"), command("build", "--quiet")
+    plan, build, again = command("plan", "--quiet"), command("build", "--quiet"), command("init")
 
     assert (plan[0], plan[2], build[0], build[2]) == (0, "", 0, "")
     assert plan[1].startswith("3 new, 0 changed, 0 removed, 0 unchanged tools\n")
     assert "is live on" in build[1]
-
-
-def test_init_writes_an_example_that_loads_and_keeps_what_is_there(command, workshop):
-    path = workshop.folder / "pegboard.toml"
-
-    code, out, err = command("init")
-    assert (code, err) == (0, "")
-    assert out.startswith("Wrote pegboard.toml and functions.json. Try `pegboard plan` and ")
-    path.write_text("mine", "utf-8")
-    code, out, err = command("init")
-    assert (code, out) == (2, "")
-    assert err.startswith("pegboard init: pegboard.toml exists already. ")
-    assert path.read_text("utf-8") == "mine"
-
-    code, out, _ = command("init", "--force", "--json")
-    assert (code, json.loads(out)) == (0, {"written": ["pegboard.toml"]})
-    assert command("init", "--stdout") == (0, path.read_text("utf-8"), "")
-    assert "[board]" in path.read_text("utf-8")
+    assert again[0] == 2
+    assert again[2].startswith("pegboard init: pegboard.toml exists already. ")
+    config.unlink()
+    assert json.loads(command("init", "--json")[1]) == {"written": ["pegboard.toml"]}
 
 
 @pytest.mark.parametrize("verb", ["build", "plan"])
-def test_mistakes_are_reported_together_before_any_source_is_listed(command, workshop, verb):
-    code, _, err = command(verb, "-c", "none.toml")
-    assert (code, err.count("\n")) == (2, 1)
-    assert "No configuration at " in err
+def test_all_mistakes_are_reported_together_before_any_source_or_llm_call(command, workshop, verb):
+    servers(workshop, "one")
 
+    def fail(code, *problems, arguments=()):
+        ended, out, err = command(verb, *arguments)
+        assert (ended, out) == (code, ""), err
+        for problem in problems:
+            assert problem in err
+        return err
+
+    missing = fail(2, "No configuration at ", arguments=("-c", "none.toml"))
+    assert missing.count("\n") == 1
     text = '[board]\nuri = "board"\nchanel = "live"\n[catalogs.kit]\ntype = "nosuch"\n'
     workshop.write("pegboard.toml", text)
-    code, out, err = command(verb)
-    assert (code, out) == (2, "")
-    assert err.startswith(f"pegboard {verb}: pegboard.toml has 2 problems:\n")
-    assert "board.chanel: no such setting" in err
+    problems = ("pegboard.toml has 2 problems:\n", "board.chanel: no such setting")
+    assert fail(2, *problems).startswith(f"pegboard {verb}: ")
 
-    servers(workshop, "one")
+    enrich = '[enrich]\nmodel = "openai/mine"\napi_base = "http://127.0.0.1:9/v1"\n'
+    index = '[[indexes]]\nname = "full"\nencoder = "hash"\n'
+    workshop.configure(index + enrich)
+    fail(5, "LiteLLM knows no provider for 'hash'")
+    (workshop.folder / "prompts").mkdir()
+    workshop.write("prompts/topics.md", "no front matter")
+    workshop.configure(f"{index}{enrich}budget_usd = 1\n")
+    prompt = "topics.md:1: expected a front matter"
+    fail(2, "has 3 problems", "provider for 'hash'", prompt, "[enrich.price]")
+
     workshop.configure()
     code, out, _ = command(verb, "--catalog", "other", "--json")
     error = json.loads(out)["error"]
     assert (code, error["type"]) == (2, "ConfigurationError")
     assert "No catalog 'other' in" in error["message"]
-    assert not (workshop.folder / "board").exists()
-
-
-@pytest.mark.parametrize("verb", ["build", "plan"])
-def test_wrong_encoders_prompts_and_prices_are_reported_before_any_source_or_llm_call(
-    command, workshop, verb
-):
-    servers(workshop, "one")
-    enrich = '[enrich]\nmodel = "openai/mine"\napi_base = "http://127.0.0.1:9/v1"\n'
-    workshop.configure(f'[[indexes]]\nname = "full"\nencoder = "hash"\n{enrich}')
-
-    code, _, err = command(verb)
-    assert code == 5
-    assert "LiteLLM knows no provider for 'hash'" in err
-
-    (workshop.folder / "prompts").mkdir()
-    workshop.write("prompts/topics.md", "no front matter")
-    workshop.configure(f'[[indexes]]\nname = "full"\nencoder = "hash"\n{enrich}budget_usd = 1\n')
-    code, _, err = command(verb)
-    assert (code, "has 3 problems" in err) == (2, True)
-    for problem in (
-        "provider for 'hash'",
-        "topics.md:1: expected a front matter",
-        "[enrich.price]",
-    ):
-        assert problem in err
     assert not (workshop.folder / "board").exists()
 
 

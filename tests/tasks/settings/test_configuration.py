@@ -140,7 +140,7 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
         "colour: no such setting",
     ):
         assert f"\n  - {line}" in message
-    assert message.splitlines()[-1] == "`pegboard init --stdout` prints a commented example."
+    assert message.splitlines()[-1] == "`pegboard init example.toml` writes a commented example."
 
 
 INDEX = MINIMAL + "[[indexes]]\n"
