@@ -1,10 +1,6 @@
-"""Source kind `functions`: files of function schemas as they are given to an LLM API.
-
-    [catalogs.assistant]
-    type = "functions"
-    path = "tools/*.json"          # JSON (a list, one object, or {"tools": [...]}) or JSONL
-
-The shapes are those of `pegboard.schemas.declarations`; they may stand mixed in one file.
+"""Source kind `functions`: files of function schemas as they are given to an LLM API. The shapes
+are those of `pegboard.schemas.declarations`; they may stand mixed in one file. See
+docs/how-to/sources.md.
 """
 
 from pathlib import Path

@@ -1,19 +1,5 @@
-"""Saved `tools/list` results of MCP servers, as JSON files.
-
-    [catalogs.saved]
-    type = "mcp-dump"
-    path = "dumps/*.json"
-    agent = "github"                   # for dumps of one server; without it the file's own name for
-    it, or the file's name
-
-Four shapes are recognised:
-
-    {"tools": [...]}                                 one server: a result, or {"jsonrpc", "id",
-    "result"} around it
-    [{"name": ..., "inputSchema": ...}, ...]         one server: its tools alone
-    [{"name": ..., "tools": {key: {"tools": ...}}}]  many servers, with name, description, web and
-    category (LiveMCPBench)
-    {"git": {"tools": [...]}, ...}                   many servers by name
+"""Source kind `mcp-dump`: saved `tools/list` results of MCP servers, as JSON files in one of four
+`SHAPES`. See docs/how-to/sources.md.
 """
 
 from collections.abc import Callable, Mapping

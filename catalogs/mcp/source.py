@@ -1,15 +1,9 @@
-"""Live MCP servers, from an MCP client's configuration.
-
-    [catalogs.acme]
-    type = "mcp"
-    path = "~/.cursor/mcp.json"        # or a table: servers.git = { command = "uvx", args =
-    ["mcp-server-git"] } timeout = 30
+"""Source kind `mcp`: live MCP servers, from an MCP client's configuration (see
+`pegboard/servers/config.py`) or a table of servers. See docs/how-to/sources.md.
 
 Every server is an agent, named as in the configuration, and described by its own title and
-instructions. It is listed over
-stdio, streamable HTTP or SSE. One that hangs, dies or talks nonsense is a failure of that agent:
-its last good tools stay, and the other servers go through. Prompts and resources are not tools. See
-`pegboard/servers/config.py` for what a configuration may hold."""
+instructions. One that hangs, dies or answers no MCP is a failure of that agent: its last good tools
+stay, and the other servers go through. Prompts and resources are not tools."""
 
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,10 +1,5 @@
 """Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 or a Swagger 2.0 document,
-in JSON or YAML, is a tool of that API.
-
-    [catalogs.petstore]
-    type = "openapi"
-    url = "https://petstore.example/openapi.json"     # or: path = "petstore.yaml"
-    headers = { Authorization = "Bearer ${PETSTORE_TOKEN}" }
+in JSON or YAML, is a tool of that API. See docs/how-to/sources.md.
 
 A document of another version fails as a whole. An operation that is broken, or that refers to
 something which is missing or must not be followed, is rejected with the reason, and the others are

@@ -1,12 +1,5 @@
 """Source kind `python`: functions of importable modules. Type hints give their schemas, and
-docstrings the descriptions.
-
-    [catalogs.office]
-    type = "python"
-    target = ["office.calendar", "office.mail:send"]     # all public functions of a module, or one
-    function
-    search_path = "src"                                   # where the modules are, besides those
-    installed
+docstrings the descriptions. See docs/how-to/sources.md.
 
 Listing imports the module, and so runs it: name only code that you trust. The process that lists a
 source of this kind lists no other.

@@ -1,28 +1,9 @@
-"""Source kind `records`: a table of tools in JSON, JSONL, CSV or Parquet, with its columns named in
-the configuration.
-
-    [catalogs.seal]
-    type = "records"
-    path = "tool.jsonl"             # a file or a pattern; the format is the suffix, unless `format`
-    says another
-
-    [catalogs.seal.columns]
-    name = "api_name"
-    description = "api_description"
-    parameters = "parameters"       # JSON Schema, a list of parameters, or a mapping of names: its
-    shape tells required = "required"
-    output = "responses"
-    tags = "field"
-    annotations = ["func_type"]
-
-    [catalogs.seal.examples]        # example queries from another file: one row for each query and
-    its tool path = "queries.jsonl"
-    query = "query"
-    tool = "tool"
+"""Source kind `records`: tables of tools in JSON, JSONL, CSV or Parquet, with columns named in the
+configuration, and example queries from another table.
 
 A JSON file is a list of records, or an object whose keys are the names and whose values are the
-records or the descriptions; `at = "data.tools"` names a part of it. Columns that no record has are
-a mistake and fail; a broken record is rejected."""
+records or the descriptions. Columns that no record has are a mistake and fail; a broken record is
+rejected. See docs/how-to/sources.md."""
 
 import csv
 import io
