@@ -5,17 +5,12 @@ depends on its target, in one of four ways (section 3.1.3). Search takes what a 
 depth-first traversal (section 3.2, algorithm 1)."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import asdict
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 from urllib.parse import unquote
 
 from pegboard.records import DependencyType, Edge, EdgeOrigin
-
-Order = Literal["declared", "direct-first"]
-"""How the edges of a tool follow one another. `declared`: those that its catalog declares, in the
-catalog's order, then the others, direct ones first, then the most certain. `direct-first`: direct
-ones before indirect ones, and within both as `declared`."""
 
 TYPES: tuple[DependencyType, ...] = get_args(DependencyType)
 ORIGINS: tuple[EdgeOrigin, ...] = get_args(EdgeOrigin)
@@ -35,7 +30,8 @@ class ToolGraph:
     """Who depends on whom. Immutable; threads may share one.
 
     Args:
-        edges: in the order in which catalogs declare them. An edge of a tool to itself is left out.
+        edges: in the order in which catalogs declare them; inferred ones come behind, direct ones
+            first, then the most certain. An edge of a tool to itself is left out.
             Targets that no release has are
             kept: whoever asks for their tools finds that they are missing.
         core: ids of tools that their catalog calls core tools, whatever depends on them.
@@ -74,24 +70,22 @@ class ToolGraph:
         """
         return tuple(dict.fromkeys((*self._from, *self._to)))
 
-    def edges_from(self, tool: str, order: Order = "declared") -> tuple[Edge, ...]:
-        """What a tool depends on by itself, in that order."""
-        return tuple(_ordered(self._from.get(tool, ()), order))
+    def edges_from(self, tool: str) -> tuple[Edge, ...]:
+        """What a tool depends on by itself."""
+        return self._from.get(tool, ())
 
-    def edges_to(self, tool: str, order: Order = "declared") -> tuple[Edge, ...]:
-        """What depends on a tool by itself, in that order."""
-        return tuple(_ordered(self._to.get(tool, ()), order))
+    def edges_to(self, tool: str) -> tuple[Edge, ...]:
+        """What depends on a tool by itself."""
+        return self._to.get(tool, ())
 
     def dependencies(
         self,
         tool: str,
         limit: int | None = DEPENDENCY_LIMIT,
         *,
-        order: Order = "declared",
         types: Collection[DependencyType] = TYPES,
         origins: Collection[EdgeOrigin] = ORIGINS,
         min_confidence: float = 0.0,
-        depth: int | None = None,
         passes: Callable[[str], bool] | None = None,
     ) -> list[Edge]:
         """What a tool needs, and what that needs in turn, depth first: for each tool the edge by
@@ -104,35 +98,28 @@ class ToolGraph:
         Args:
             limit: the most dependencies given; None for all of them.
             types, origins, min_confidence: which edges count.
-            depth: the most edges between the tool and a dependency; 1 for what it needs by itself,
-                None for any number.
             passes: asked about the id of every dependency; one that does not pass is left out, and
                 so is what only it needs.
         """
         reached: list[Edge] = []
-        # The fewest edges by which a tool was reached: with a depth, one that is reached again by
-        # fewer leads further.
-        near = {tool: 0}
-        walk = [iter(_ordered(self._from.get(tool, ()), order))]
+        seen = {tool}
+        walk = [iter(self._from.get(tool, ()))]
         while walk and (limit is None or len(reached) < limit):
             edge = next(walk[-1], None)
             if edge is None:
                 walk.pop()
                 continue
-            target, there = edge.target, near.get(edge.target)
             if (
-                (there is not None and (depth is None or there <= len(walk)))
+                edge.target in seen
                 or edge.confidence < min_confidence
                 or edge.type not in types
                 or edge.origin not in origins
-                or (passes is not None and not passes(target))
+                or (passes is not None and not passes(edge.target))
             ):
                 continue
-            near[target] = len(walk)
-            if there is None:
-                reached.append(edge)
-            if depth is None or len(walk) < depth:
-                walk.append(iter(_ordered(self._from.get(target, ()), order)))
+            seen.add(edge.target)
+            reached.append(edge)
+            walk.append(iter(self._from.get(edge.target, ())))
         return reached
 
     def core_tools(self, threshold: int = CORE_THRESHOLD) -> list[str]:
@@ -186,14 +173,3 @@ def _by(edges: Iterable[Edge], keys: Iterable[str]) -> dict[str, tuple[Edge, ...
     for key, edge in zip(keys, edges, strict=True):
         gathered.setdefault(key, []).append(edge)
     return {key: tuple(some) for key, some in gathered.items()}
-
-
-def _ordered(edges: Sequence[Edge], order: Order) -> Iterator[Edge]:
-    """The edges in that order, one by one: a traversal with a limit never looks at most of those
-    that a hub has.
-    """
-    if order == "declared":
-        yield from edges
-        return
-    yield from (edge for edge in edges if edge.type in DIRECT)
-    yield from (edge for edge in edges if edge.type not in DIRECT)

@@ -1,13 +1,11 @@
 """Texts of many threads are encoded by few calls, and nothing of a caller reaches another."""
 
-import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-import pegboard
 from pegboard.encoders import load_encoder, shared_encoder
 from pegboard.encoders.batching import MAX_TEXTS, QueryBatches
 
@@ -156,57 +154,6 @@ def test_a_thread_that_is_interrupted_while_it_waits_stops_no_other(
     assert (first.result().tolist(), second.result().tolist()) == ([[5]], [[6]])
     assert encoding.calls == [["first"], ["second"]]
     assert batches._free == 1
-
-
-class Batched:
-    """An encoder that encodes the queries of its callers together, one call at a time."""
-
-    def __init__(self, encoder):
-        self.name, self.fingerprint = encoder.name, encoder.fingerprint
-        self.dimensions, self.encode = encoder.dimensions, encoder.encode
-        self.calls, self.entered, self.go_on = [], threading.Event(), threading.Event()
-        self.batches = QueryBatches(self._encode, 1)
-
-    def encode_queries(self, texts):
-        return self.batches.encode(texts)
-
-    def _encode(self, texts):
-        self.calls.append(list(texts))
-        self.entered.set()
-        assert self.go_on.wait(60)
-        return self.encode(texts)
-
-
-REQUESTS = [f"convert {number} dollars and book room {number}" for number in range(5)]
-
-
-def asked_alone(board_uri, encoder):
-    board = pegboard.open(board_uri, encoder=encoder)
-    return [[(hit.tool.id, hit.score) for hit in board.find(request)] for request in REQUESTS]
-
-
-def test_tasks_find_together_and_one_that_is_cancelled_stops_no_other(board_uri, encoder):
-    batched = Batched(encoder)
-
-    async def ask():
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(16))
-        board = await pegboard.open_async(board_uri, encoder=batched)
-        first = asyncio.create_task(board.find("a request before"))
-        assert await asyncio.to_thread(batched.entered.wait, 60)
-        cancelled = asyncio.create_task(board.find("a request that nobody waits for"))
-        await asyncio.to_thread(queue, batched.batches, 1)
-        tasks = [asyncio.create_task(board.find(request)) for request in REQUESTS]
-        await asyncio.to_thread(queue, batched.batches, 1 + len(REQUESTS))
-        cancelled.cancel()
-        batched.go_on.set()
-        results = await asyncio.gather(*tasks)
-        assert await first
-        with pytest.raises(asyncio.CancelledError):
-            await cancelled
-        return [[(hit.tool.id, hit.score) for hit in result] for result in results]
-
-    assert asyncio.run(ask()) == asked_alone(board_uri, encoder)
-    assert len(batched.calls) < 2 + len(REQUESTS)
 
 
 def test_the_embedded_encoder_encodes_queries_of_threads_together(monkeypatch):

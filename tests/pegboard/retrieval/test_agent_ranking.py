@@ -33,12 +33,6 @@ def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
     ]
 
 
-def test_only_the_wanted_number_of_agents_is_named_and_each_once():
-    found = EntityRankings({"vector": ranked(git_log=0.9, git_diff=0.8, mail_send=0.7, ci_run=0.6)})
-
-    assert agents([found], 2) == ["git", "mail"]
-
-
 def test_without_a_table_of_agents_the_tools_decide_and_the_other_way_round():
     assert agents([EntityRankings({"text": ranked(git_log=3.0, mail_send=2.0)})]) == ["git", "mail"]
     assert agents([EntityRankings({}, {"text": ranked(mail=3.0)})]) == ["mail"]
@@ -77,7 +71,3 @@ def test_an_agent_that_several_steps_find_keeps_the_evidence_of_each_best_first(
     assert ci == RankedAgent(
         "a/ci", 0.6, (AgentEvidence(2, 2, 0.6, "a/ci/log"), AgentEvidence(1, 1, 0.5, "a/ci/run"))
     )
-
-
-def test_equal_scores_are_ordered_by_id():
-    assert agents([EntityRankings({"vector": ranked(b_x=0.5, a_x=0.5)})]) == ["a", "b"]

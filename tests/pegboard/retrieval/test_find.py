@@ -153,14 +153,6 @@ def test_what_a_part_of_a_request_finds_is_as_likely_as_its_mean_with_the_whole(
         assert hit.probability == pytest.approx(default_ranker().probability(max(means)), abs=1e-4)
 
 
-@pytest.mark.parametrize("strategy", ["search", "clauses"])
-def test_of_one_step_a_hit_is_never_less_probable_than_one_behind_it(board, strategy):
-    found = board.find("convert dollars to yen", 14, strategy=strategy)
-
-    likely = [hit.probability for hit in found]
-    assert likely == sorted(likely, reverse=True)
-
-
 def test_of_several_steps_what_scores_more_in_each_comes_first_and_is_more_probable(board):
     found = board.find(TWO, 14)
     texts = [TWO, *(step.text for step in found.steps if step.text != TWO)]

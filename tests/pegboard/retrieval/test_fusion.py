@@ -7,7 +7,6 @@ from pegboard.retrieval.fusion import (
     ReciprocalRank,
     RoundRobin,
     Weighted,
-    by_range,
 )
 from pegboard.retrieval.parts import ScoredTool
 
@@ -36,24 +35,10 @@ def test_reciprocal_rank_adds_the_reciprocals_of_the_ranks():
     assert [row.score for row in fused] == pytest.approx([1 / 62 + 2 / 61, 2 / 62, 1 / 61])
 
 
-def test_a_small_k_prefers_the_first_of_one_ranking_to_the_middle_of_all():
-    rankings = [ranking(a=9, x=8, m=7), ranking(b=9, y=8, m=7)]
-
-    assert order(ReciprocalRank(60).fuse(rankings, [1, 1]))[0] == "m"
-    assert order(ReciprocalRank(0).fuse(rankings, [1, 1]))[0] == "a"
-
-
 def test_weighted_is_the_mean_of_what_the_scores_become():
     fused = Weighted("minmax").fuse([ranking(a=30, b=20, c=10), ranking(c=0.9, a=0.4)], [3.0, 1.0])
 
     assert fused == [ScoredTool("a", 0.75), ScoredTool("b", 0.375), ScoredTool("c", 0.25)]
-
-
-def test_unchanged_scores_are_averaged_as_they_are():
-    fused = Weighted("none").fuse([ranking(a=0.9, b=0.5), ranking(b=0.7, a=0.1)], [1.0, 1.0])
-
-    assert order(fused) == ["b", "a"]
-    assert [row.score for row in fused] == pytest.approx([0.6, 0.5])
 
 
 def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last():
@@ -129,10 +114,3 @@ def test_weights_that_do_not_fit_are_refused(fusion):
         fusion.fuse([ranking(a=1)], [])
     with pytest.raises(ValueError, match="weights"):
         fusion.fuse([ranking(a=1)], [-1.0])
-
-
-def test_scores_are_moved_to_the_range_from_0_to_1():
-    assert by_range([3, 2, 1]) == [1.0, 0.5, 0.0]
-    assert by_range([]) == []
-    assert by_range([0.3]) == [1.0]
-    assert by_range([0.3, 0.3]) == [1.0, 1.0]

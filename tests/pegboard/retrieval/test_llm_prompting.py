@@ -40,10 +40,6 @@ def built_in(name):
     return read_prompt(PROMPTS / f"{name}.md", FORMATS[name])
 
 
-def test_every_prompt_has_a_format():
-    assert sorted(FORMATS) == sorted([*NAMES, "thoughts"])
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_every_prompt_explains_data_shows_examples_and_asks_for_json(name):
     prompt = built_in(name)

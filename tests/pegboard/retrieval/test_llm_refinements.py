@@ -64,22 +64,6 @@ def test_a_reranker_over_steps_sees_the_tools_of_each_and_the_rule():
     assert "Start with the best tool of each step" in system
 
 
-def test_the_whole_request_is_no_step_beside_the_others():
-    whole = candidates({0: SEA, 1: SEA}, {0: REQUEST, 1: "tides at Whitby"})
-    scripted = context(REQUEST, {"ranking": ["find_berth"]})
-
-    refined(ListwiseRerank(), whole, scripted)
-
-    assert '<data label="steps">' not in prompt_text(scripted)
-
-
-def test_a_single_tool_is_not_reranked():
-    scripted = context(REQUEST, {"ranking": []})
-
-    assert refined(ListwiseRerank(), candidates({1: SEA[:1]}), scripted) == SEA[:1]
-    assert scripted.trace.llm_calls == 0
-
-
 @pytest.mark.parametrize(
     "part", [ListwiseRerank(), PostSelection(), Grade(), StepLoop()], ids=lambda part: part.part
 )

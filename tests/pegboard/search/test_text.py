@@ -135,8 +135,3 @@ def test_words_survive_being_joined_with_blanks_and_split_by_them(text, language
 
     assert " ".join(words).split(" ") == (words or [""])
     assert all(0 < len(word) <= MAX_TOKEN for word in words)
-
-
-@given(st.text(alphabet="abcXYZ019_ -äß東京मौ"))
-def test_blanks_around_a_text_change_nothing(text):
-    assert tokenize(f"  {text}\n") == tokenize(text)
