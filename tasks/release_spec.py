@@ -32,8 +32,7 @@ from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.settings.prompts import published_prompts
-from tasks.settings.release import default_strategy
+from tasks.settings.release import default_strategy, published_prompts
 from tasks.snapshot import Snapshot
 
 if TYPE_CHECKING:

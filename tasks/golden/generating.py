@@ -14,16 +14,18 @@ Requests that cannot be golden queries are left out, and counted by reason: thos
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import ValidationError
 
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
+from pegboard.evaluation.distractors import Distractors, Noise
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.llm import ChatRequest
 from pegboard.llm.client import Client
@@ -39,7 +41,6 @@ from tasks.enrichment.prompts import language_words
 from tasks.enrichment.replies import Subject, ToolNameMatcher, judge
 from tasks.enrichment.requests import stored_reply
 from tasks.golden.checking import COPIED_WORDS
-from tasks.golden.samples import Sample, draw_samples
 from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data
 from tasks.safety.untrusted import fence_untrusted
@@ -56,9 +57,109 @@ PROMPT_FORMAT = PromptFormat(
 )
 """`tools` is JSON inside <data>, `count` their number, `kind` single, parallel or sequential,
 `form` the form of the request, `schema` that of the reply as text where the model takes none."""
+Kind = Literal["single", "parallel", "sequential"]
+
+FORMS = (
+    "a question",
+    "a command",
+    "a few search words, without a verb",
+    "one or two sentences with the reason behind it",
+    "the goal or the problem only, which leaves it to the reader to see what is needed",
+    "a short and careless message, as to a colleague",
+)
+"""How people put requests; each query has one of them."""
+ROUNDS = 8
+"""How often every tool is sampled, at most."""
+NEIGHBOURS = 30
+"""Tools near to one: a request for several of them is more likely one that somebody has."""
+MAX_TOOLS = 5
+SEED = 0
 COPIES_DESCRIPTION = "copies-description"
 MIN_NAME_WORDS = 3
 """Words of a name that nobody says in a row by chance; `list files` is what people say."""
+
+
+# Samples of tools that queries are written about: reproducible, without repetition.
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """What one request is to need.
+
+    Attributes:
+        tools: ids.
+        kind: how it needs them.
+        form: the form of the request, one of `FORMS`.
+        round: how often its first tool was sampled before.
+    """
+
+    tools: tuple[str, ...]
+    kind: Kind
+    form: str
+    round: int
+
+
+def draw_samples(loaded: LoadedRelease, sizes: Sequence[int]) -> Iterator[Sample]:
+    """Yield samples of these numbers of tools in turn; no tool comes twice in a round.
+
+    Further tools of a sample are every other time of the same agent, if it has so many, else near
+    tools of other agents.
+
+    Raises:
+        ConfigurationError: a number of tools that is impossible.
+    """
+    sampler = _Sampler(loaded)
+    distinct = list(dict.fromkeys(sizes))
+    most = min(MAX_TOOLS, len(sampler.ids))
+    if not distinct or any(not 1 <= size <= most for size in distinct):
+        raise ConfigurationError(
+            f"The numbers of tools in a query are {distinct}; expected numbers from 1 to {most}, "
+            "as in 1,2."
+        )
+    return sampler.samples(distinct)
+
+
+@dataclass(frozen=True)
+class _Sampler:
+    loaded: LoadedRelease
+
+    @cached_property
+    def ids(self) -> list[str]:
+        return sorted(tool for tool, _, _ in self.loaded.tool_names())
+
+    def samples(self, sizes: Sequence[int]) -> Iterator[Sample]:
+        seen: set[frozenset[str]] = set()
+        for count in range(ROUNDS):
+            for place, tool in enumerate(self._shuffled(self.ids, count)):
+                size = sizes[(place + count) % len(sizes)]
+                others = self._others(
+                    tool, size - 1, count, same_agent=(place // len(sizes)) % 2 == 0
+                )
+                tools = (tool, *others)
+                if len(tools) < size or (size > 1 and frozenset(tools) in seen):
+                    continue
+                seen.add(frozenset(tools))
+                chance = int(digest(SEED, count, tools)[:8], 16)
+                several: tuple[Kind, Kind] = ("parallel", "sequential")
+                kind: Kind = "single" if size == 1 else several[chance % 2]
+                yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)], count)
+
+    def _others(self, tool: str, count: int, round_: int, *, same_agent: bool) -> list[str]:
+        if not count:
+            return []
+        agent = tool.rpartition("/")[0]
+        own = [other for other in self.ids if other != tool and other.startswith(f"{agent}/")]
+        near = self._neighbours.candidates(Noise("nearest", NEIGHBOURS), tool, [tool]) - {tool}
+        apart = sorted(near - set(own)) or sorted(set(self.ids) - {tool})
+        pool = own if same_agent and len(own) >= count else apart
+        return self._shuffled(pool, round_, tool)[:count]
+
+    @cached_property
+    def _neighbours(self) -> Distractors:
+        return Distractors(self.loaded, self.loaded.index_name(None), NEIGHBOURS, SEED)
+
+    def _shuffled(self, ids: Sequence[str], *salt: object) -> list[str]:
+        return sorted(ids, key=lambda tool: digest(SEED, *salt, tool))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +192,6 @@ def generate_queries(
     *,
     count: int,
     sizes: Sequence[int] = (1, 2),
-    seed: int = 0,
     prompt: Prompt | None = None,
     existing: Iterable[GoldenQuery] = (),
     advance: Callable[[int], None] = lambda _: None,
@@ -108,7 +208,7 @@ def generate_queries(
     Raises:
         ConfigurationError: sizes that are impossible.
     """
-    samples = draw_samples(loaded, sizes, seed)
+    samples = draw_samples(loaded, sizes)
     generation = _Generation(
         loaded=loaded,
         settings=settings,

@@ -27,62 +27,44 @@ def verdict_data(
     """
     first = "counts" in changes and changes.get("against") is None
     changed = _changed_tools(changes, first=first)
-    live = _live_on(channels)
+    live = f"Live on {', '.join(channels)}" if channels else "Not live"
+    live = "Live" if list(channels) == ["live"] else live
     if first and channels:
         live = f"First release, {live[0].lower()}{live[1:]}"
     if gate.get("passed") is None:
-        return {
-            "state": "none",
-            "title": live,
-            "says": _sentences("Published without golden queries: nothing was measured", changed),
-        }
+        nothing = "Published without golden queries: nothing was measured"
+        return {"state": "none", "title": live, "says": _sentences(nothing, changed)}
     chosen = gate.get("chosen") or {}
     value = f"{chosen['measure']} {chosen['value']:.3f}" if chosen.get("value") is not None else ""
+    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    count = count_text(canaries.get("count") or 0, "canary", "canaries")
     if not gate["passed"]:
+        failed = any(rule["passed"] is False for rule in rules)
+        too_many = f"{count_text(captured['total'], 'query', 'queries')} captured"
+        reasons = [
+            rules_text(rules) if failed else "",
+            f"{canaries['missed']} of {count} broke" if canaries.get("missed") else "",
+            too_many if _captured_too_many(captured) else "",
+        ]
         title = f"{live}, by hand" if channels else "Held, not live"
-        return {
-            "state": "held",
-            "title": title,
-            "says": _sentences(_failures(gate, captured), value),
-        }
-    successes = _successes(gate)
-    if not successes:
+        return {"state": "held", "title": title, "says": _sentences(_joined(reasons), value)}
+    found = f"{count} found" if canaries.get("count") else ""
+    if not (successes := _joined([rules_text(rules) if rules else "", found])):
         says = _sentences("Measured; there are no rules to pass", value, changed)
         return {"state": "measured", "title": live, "says": says}
     return {"state": "passed", "title": live, "says": _sentences(successes, value, changed)}
 
 
-def _live_on(channels: Sequence[str]) -> str:
-    if not channels:
-        return "Not live"
-    return "Live" if list(channels) == ["live"] else f"Live on {', '.join(channels)}"
+def _joined(parts: Sequence[str]) -> str:
+    return ", ".join(part for part in parts if part)
 
 
 def _sentences(*parts: str) -> str:
     return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
 
 
-def _failures(gate: Mapping[str, Any], captured: Mapping[str, Any]) -> str:
-    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    missed = canaries.get("missed")
-    reasons = [rules_text(rules)] if any(rule["passed"] is False for rule in rules) else []
-    if missed:
-        reasons.append(f"{missed} of {count_text(canaries['count'], 'canary', 'canaries')} broke")
-    if _captured_too_many(captured):
-        reasons.append(f"{count_text(captured['total'], 'query', 'queries')} captured")
-    return ", ".join(reasons)
-
-
 def _captured_too_many(captured: Mapping[str, Any]) -> bool:
     return captured["most"] is not None and captured["total"] > captured["most"]
-
-
-def _successes(gate: Mapping[str, Any]) -> str:
-    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
-    reasons = [rules_text(rules)] if rules else []
-    if canaries.get("count"):
-        reasons.append(f"{count_text(canaries['count'], 'canary', 'canaries')} found")
-    return ", ".join(reasons)
 
 
 def _changed_tools(changes: Mapping[str, Any], *, first: bool) -> str:

@@ -34,8 +34,8 @@ STYLES = {
 """How a number is written. `percent` is a share times 100."""
 MAP_MARGIN = 4
 """Per cent of the map's width and height that stay empty at each side."""
-WIDE, NARROW = (920, 460), (330, 300)
-"""Pixels of the map on a desktop and on a phone, for labels that do not overlap."""
+WIDTH, HEIGHT = 920, 460
+"""Pixels of the map on a desktop, for labels that do not overlap."""
 LETTER, LINE = 7.5, 18
 """Pixels of a label's letter and line."""
 MAX_LABEL = 24
@@ -210,47 +210,33 @@ def map_picture(data: Mapping[str, Any], numbers: Mapping[str, int]) -> "Markup"
         )
         for tool in data["tools"]
     ]
-    label = Markup('<text class="{}" x="{}%" y="{}%">{}</text>')
+    label = Markup('<text x="{}%" y="{}%">{}</text>')
     labels = [
-        label.format("" if narrow else "wide", _percent(x), _percent(y), name)
-        for name, x, y, narrow in place_labels(data["groups"])
+        label.format(_percent(x), _percent(y), name) for name, x, y in place_labels(data["groups"])
     ]
     return Markup('<svg class="map" role="img" aria-label="Map of the tools">{}{}</svg>').format(
         Markup("").join(circles), Markup("").join(labels)
     )
 
 
-def place_labels(groups: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, float, bool]]:
-    """Return (name, x, y, whether it fits on a phone) of the labels that do not overlap.
+def place_labels(groups: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, float]]:
+    """Return (name, x, y) of the labels that do not overlap; a phone has the legend alone.
 
     Larger groups go first. Coordinates are from 0 to 1, from the top left.
     """
-    labels: list[tuple[str, float, float, bool]] = []
+    labels: list[tuple[str, float, float]] = []
     for group in groups:
-        if group["name"] == "others":
-            continue
-        name = group["name"]
+        name, x, y = group["name"], group["x"], 1 - group["y"]
         name = name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
-        place = (name, group["x"], 1 - group["y"])
-        if not _overlaps(place, labels, WIDE):
-            narrow = [label for label in labels if label[3]]
-            labels.append((*place, not _overlaps(place, narrow, NARROW)))
+        half = len(name) * LETTER / 2
+        overlaps = any(
+            abs(x - other_x) * WIDTH < half + len(other) * LETTER / 2
+            and abs(y - other_y) * HEIGHT < LINE
+            for other, other_x, other_y in labels
+        )
+        if group["name"] != "others" and not overlaps and half <= x * WIDTH <= WIDTH - half:
+            labels.append((name, x, y))
     return labels
-
-
-def _overlaps(
-    place: tuple[str, float, float],
-    labels: Sequence[tuple[str, float, float, bool]],
-    size: tuple[int, int],
-) -> bool:
-    name, x, y = place
-    if not 0 <= x * size[0] - len(name) * LETTER / 2 <= size[0] - len(name) * LETTER:
-        return size is NARROW
-    return any(
-        abs(x - other_x) * size[0] < (len(name) + len(other)) * LETTER / 2
-        and abs(y - other_y) * size[1] < LINE
-        for other, other_x, other_y, _ in labels
-    )
 
 
 def _percent(share: float) -> str:

@@ -22,7 +22,6 @@ from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
-from tasks.settings.prompts import published_prompts
 from tasks.settings.release import (
     LACKS_PROBABILITY,
     ExamplesSettings,
@@ -31,6 +30,7 @@ from tasks.settings.release import (
     GoldenSettings,
     GraphSettings,
     default_strategy,
+    published_prompts,
     unknown_indexes,
 )
 from tasks.settings.run import RunSettings

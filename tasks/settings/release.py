@@ -21,6 +21,8 @@ LACKS_PROBABILITY = (
     "and named thresholds those of the ranker"
 )
 """Of a strategy."""
+PROMPTS_FOLDER = "prompts"
+"""The folder beside pegboard.toml; files of enrichment prompts stand there, too."""
 
 
 class GraphSettings(Settings):
@@ -166,3 +168,25 @@ def unknown_indexes(place: str, named: Iterable[str], names: list[str]) -> list[
         for name in named
         if name not in names
     ]
+
+
+def published_prompts(base: Path) -> dict[str, str]:
+    """Return the texts of the request-time prompts in the folder `prompts/`, by name.
+
+    Args:
+        base: the folder of pegboard.toml.
+
+    Raises:
+        ConfigurationError: lists every problem of these files, and files of unknown names.
+    """
+    folder = base / PROMPTS_FOLDER
+    if not folder.is_dir():
+        return {}
+    # Loaded only here: few boards have prompts of their own.
+    from pegboard.llm.prompts import load_prompts
+    from pegboard.retrieval.llm.questions import FORMATS, PROMPTS
+    from tasks.enrichment.prompts import FORMATS as ENRICHMENT_FORMATS
+
+    names = [name for name in FORMATS if (folder / f"{name}.md").exists()]
+    load_prompts(PROMPTS, {**ENRICHMENT_FORMATS, **FORMATS}, folder, names)
+    return {name: (folder / f"{name}.md").read_text("utf-8-sig") for name in names}
