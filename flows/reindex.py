@@ -27,7 +27,6 @@ from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
-from tasks.enrichment.figures import EnrichmentEstimate
 from tasks.filter import Filtered, filter_enrichments
 from tasks.forecast import Forecast, forecast_build, remember_build
 from tasks.gate.decision import GateDecision, gate_release
@@ -101,7 +100,7 @@ class _Run:
         self._snapshots: list[Snapshot] = []
         self._plan: Plan | None = None
         self._revised: Revision | None = None
-        self._estimate: EnrichmentEstimate | None = None
+        self._estimate: dict[str, Any] | None = None
         self._forecast: Forecast | None = None
         self._enriched: Enriched | None = None
         self._filtered: Filtered | None = None
@@ -338,7 +337,7 @@ class _Run:
     def _enrichment(self) -> dict[str, Any] | None:
         """The estimate, and after a run the actual figures; None without an LLM."""
         if self._enriched is None:
-            return {"estimate": self._estimate.to_dict()} if self._estimate else None
+            return {"estimate": self._estimate} if self._estimate else None
         return {
             "estimate": self._enriched.estimate,
             "actual": self._enriched.actual,

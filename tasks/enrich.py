@@ -16,7 +16,6 @@ from tasks import progress
 from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import EnrichmentSet, write_enrichments
 from tasks.enrichment.figures import (
-    EnrichmentEstimate,
     actual_figures,
     estimate,
     failure_messages,
@@ -58,8 +57,8 @@ def estimate_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     retry_rejected: bool = False,
-) -> EnrichmentEstimate:
-    """Return the requests that `enrich_tools` would make, and their cost."""
+) -> dict[str, Any]:
+    """Return `figures.estimate` of the requests that `enrich_tools` would make."""
     requests, ledger = _open(configuration, snapshots, retry_rejected)
     models = _checked_models(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), models)
@@ -85,7 +84,7 @@ def enrich_tools(
     settings = _settings(configuration)
     requests, ledger = _open(configuration, snapshots, retry_rejected)
     models = _checked_models(configuration, requests, ledger, models)
-    expected = estimate(requests, ledger, settings, models).to_dict()
+    expected = estimate(requests, ledger, settings, models)
     progress.start("enrich", expected["pending"])
     started = time.monotonic()
     client = client_for(settings, models)

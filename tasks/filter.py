@@ -4,14 +4,14 @@ A generated question is kept if its tool, without it, is among the first k of al
 them, unless `keep_within` says otherwise. That is lenient on purpose: a question that finds its
 tool at once teaches an index little. The catalog's own requests are never dropped. A regenerated
 description is reverted if the catalog's own requests find their tool less well by it than by the
-original.
+original. (Round-trip consistency, as in Promptagator and InPars.)
 
 What was dropped stays in the lake with its rank and the tool that was found instead:
 filtered/<digest>.parquet. The digest is over everything that decides the result, and
 filtered/<digest>.json is written last, so a run in which nothing changed does not compute again."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -21,9 +21,9 @@ from pegboard.encoders import Encoder
 from pegboard.errors import CompletionError
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.redaction import redact_credentials
-from pegboard.search.cosine import paired_cosines, rank_owners
+from pegboard.search.cosine import BLOCK_SCORES, TIE, OwnerRanks, paired_cosines, rank_owners
+from tasks import progress
 from tasks.embed import encoder_for
-from tasks.enrichment.consistency import leave_one_out, rank_progress
 from tasks.enrichment.enrichment_sets import EnrichmentSet, read_enrichments, write_enrichments
 from tasks.enrichment.figures import MIN_JUDGED
 from tasks.enrichment.neighbours import head_text
@@ -41,6 +41,8 @@ FILTER_VERSION = 3
 """Changes when the same enrichments would be filtered or reported otherwise."""
 MIN_K = 3
 """Minimum rank that passes, for small catalogs."""
+PIECE = 10_000
+"""Texts that are held in float64 at once."""
 EQUAL = 1e-9
 """Mean reciprocal ranks that differ by less are the same."""
 
@@ -417,3 +419,50 @@ def _frame(texts: _Texts, questions: Sequence[_Question], k: int) -> "pl.DataFra
     )
     kinds |= dict.fromkeys(("number", "rank", "k"), pl.Int64) | {"kept": pl.Boolean}
     return pl.DataFrame(rows, schema=kinds)
+
+
+def leave_one_out(
+    vectors: "NDArray[np.float32]",
+    starts: "NDArray[np.int64]",
+    rows: "NDArray[np.int64]",
+    owners: "NDArray[np.int64]",
+    *,
+    block_scores: int = BLOCK_SCORES,
+) -> OwnerRanks:
+    """Where texts rank the tool that they were written for, when that tool has to do without them.
+
+    Its tool is the sum of the vectors of its other texts, every other tool is its whole sum.
+
+    Args:
+        vectors: unit vectors of all texts, tool by tool, shape (texts, dimensions).
+        starts: the first text of each tool; every tool has at least one.
+        rows: the texts to rank for.
+        owners: the tool of each of those, as its place in `starts`.
+        block_scores: how many scores are held at once, 4 bytes each.
+    """
+    import numpy as np
+
+    sums = np.add.reduceat(vectors, starts, axis=0)
+    own = np.empty(len(rows), np.float64)
+    for start in range(0, len(rows), PIECE):
+        piece = slice(start, start + PIECE)
+        texts = vectors[rows[piece]]
+        own[piece] = paired_cosines(texts, sums[owners[piece]] - texts)
+    sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), TIE)
+    return rank_owners(
+        vectors, rows, owners, own, sums, block_scores=block_scores, progress=rank_progress()
+    )
+
+
+def rank_progress() -> Callable[[int, int], None]:
+    """What shows a computation of ranks as a step of the run, once its first block is done."""
+    shown = 0
+
+    def show(done: int, total: int) -> None:
+        nonlocal shown
+        if not shown:
+            progress.start("ranks", total)
+        progress.advance("ranks", done - shown)
+        shown = done
+
+    return show

@@ -12,7 +12,6 @@ from pegboard.encoders import runs_here
 from pegboard.tokens import BYTES_PER_TOKEN
 from tasks.compose import compose_index
 from tasks.embed import encoder_for
-from tasks.enrichment.figures import EnrichmentEstimate
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.plan import Plan
@@ -66,7 +65,7 @@ def forecast_build(
     configuration: Configuration,
     plan: Plan,
     snapshots: Mapping[str, str],
-    enrichment: EnrichmentEstimate | None = None,
+    enrichment: Mapping[str, Any] | None = None,
 ) -> Forecast:
     """Return the forecast of a build that has been planned, so that its documents are composed.
 
@@ -103,8 +102,7 @@ def remember_build(uri: str, seconds: Mapping[str, float], amounts: Mapping[str,
     lake.write_json(LAST_BUILD, known)
 
 
-def _asking(last: Mapping[str, Any], enrichment: EnrichmentEstimate) -> StepForecast:
-    values = enrichment.to_dict()
+def _asking(last: Mapping[str, Any], values: Mapping[str, Any]) -> StepForecast:
     each: float | None = last.get("calls")
     return StepForecast(
         "enrich",

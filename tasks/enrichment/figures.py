@@ -3,7 +3,6 @@
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
@@ -24,63 +23,34 @@ MIN_JUDGED = 10
 """Minimum replies or questions for a warning that most are rejected."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProductEstimate:
-    """The estimate of one product.
-
-    Attributes:
-        requests: in all.
-        accepted, rejected: of those, what the ledger holds.
-        pending: of those, what is to be asked; tools with the same content share one reply.
-        calls: one or, with `think`, two for each pending request; repairs and retries come on top.
-        cost_usd: None if the price is unknown.
-    """
-
-    requests: int
-    accepted: int
-    rejected: int
-    pending: int
-    calls: int
-    prompt_tokens: int
-    completion_tokens: int
-    cost_usd: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class EnrichmentEstimate:
-    """The estimate of a run, by product."""
-
-    model: str
-    products: dict[Product, ProductEstimate]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values, with the sums over all products."""
-        parts = list(self.products.values())
-        sums = ("pending", "calls", "prompt_tokens", "completion_tokens")
-        costs = [part.cost_usd for part in parts if part.cost_usd is not None]
-        return {
-            "model": self.model,
-            "products": {name: asdict(part) for name, part in self.products.items()},
-            **{name: sum(getattr(part, name) for part in parts) for name in sums},
-            "cost_usd": round(sum(costs), 6) if len(costs) == len(parts) else None,
-        }
-
-
 def estimate(
     requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, models: Models
-) -> EnrichmentEstimate:
-    """Return what these requests would cost, without any network."""
+) -> dict[str, Any]:
+    """Return what these requests would cost, without any network, as JSON values.
+
+    `products` has for each product how many `requests` there are, how many of these the ledger
+    holds (`accepted`, `rejected`), how many are `pending` (tools with the same content share one
+    reply), and for these `calls` (with `think` two for a request; repairs and retries come on top),
+    `prompt_tokens`, `completion_tokens` and `cost_usd`, which is None if the price is unknown. The
+    sums of the latter five stand beside it.
+    """
     lengths = _reply_lengths(ledger, settings.model)
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
         by_product[request.product].append(request)
-    return EnrichmentEstimate(
-        settings.model,
-        {
-            product: _estimate_product(part, ledger, settings, models, lengths.get(product))
-            for product, part in by_product.items()
-        },
-    )
+    products = {
+        product: _estimate_product(part, ledger, settings, models, lengths.get(product))
+        for product, part in by_product.items()
+    }
+    parts = list(products.values())
+    sums = ("pending", "calls", "prompt_tokens", "completion_tokens")
+    costs = [part["cost_usd"] for part in parts if part["cost_usd"] is not None]
+    return {
+        "model": settings.model,
+        "products": products,
+        **{name: sum(part[name] for part in parts) for name in sums},
+        "cost_usd": round(sum(costs), 6) if len(costs) == len(parts) else None,
+    }
 
 
 def _estimate_product(
@@ -89,11 +59,9 @@ def _estimate_product(
     settings: EnrichSettings,
     models: Models,
     reply_tokens: float | None,
-) -> ProductEstimate:
+) -> dict[str, Any]:
     replies = [(request, request.final_reply(ledger)) for request in requests]
     pending = list({request.key: request for request, reply in replies if reply is None}.values())
-    accepted = sum(reply is not None and reply.value is not None for _, reply in replies)
-    rejected = sum(reply is not None and reply.value is None for _, reply in replies)
     calls = len(pending) * (2 if settings.think else 1)
     prompt = round(_mean_prompt_tokens(pending, ledger, models.count) * calls)
     completion = 0
@@ -101,9 +69,16 @@ def _estimate_product(
         typical = reply_tokens or typical_output_tokens(pending[0].product, settings)
         completion = round(typical * calls)
     cost = _cost(models.price, prompt, completion) if pending or models.price else 0.0
-    return ProductEstimate(
-        len(requests), accepted, rejected, len(pending), calls, prompt, completion, cost
-    )
+    return {
+        "requests": len(requests),
+        "accepted": sum(reply is not None and reply.value is not None for _, reply in replies),
+        "rejected": sum(reply is not None and reply.value is None for _, reply in replies),
+        "pending": len(pending),
+        "calls": calls,
+        "prompt_tokens": prompt,
+        "completion_tokens": completion,
+        "cost_usd": cost,
+    }
 
 
 def _cost(price: Price | None, prompt: int, completion: int) -> float | None:

@@ -105,11 +105,11 @@ def digests(workshop, configuration):
 def test_every_product_is_bought_once_and_a_second_run_buys_nothing(workshop, garden, enrich):
     configuration = garden(extra="[enrich.price]\ninput = 1\noutput = 2\n")
     snapshots = digests(workshop, configuration)
-    before = estimate_tools(configuration, snapshots).to_dict()
+    before = estimate_tools(configuration, snapshots)
     writer, again = Writer(), Writer()
     first = enrich(configuration, writer)
     second = enrich(configuration, again)
-    after = estimate_tools(configuration, snapshots).to_dict()
+    after = estimate_tools(configuration, snapshots)
 
     products = dict.fromkeys(("description", "arguments", "questions", "topics"), 20)
     assert Counter(product for product, _ in writer.calls) == products | {"agents": 1}

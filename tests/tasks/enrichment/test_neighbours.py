@@ -6,8 +6,8 @@ import pytest
 
 from pegboard.records import Agent, Tool
 from pegboard.search.cosine import TIE
-from tasks.enrichment.consistency import leave_one_out
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
+from tasks.filter import leave_one_out
 
 SECRET = "sk-proj-4f9aA81bTq7kLm20Zx81"
 
