@@ -7,13 +7,12 @@ A source made of files that are what they were is not read again; see `fingerpri
 import hashlib
 import inspect
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import catalogs
 from catalogs.shared.isolation import list_isolated
@@ -104,14 +103,8 @@ def _list_and_store(
     folder = f"snapshots/{catalog}"
     earlier = before.digest if before else None
     if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
-        store_snapshot(
-            lake,
-            catalog,
-            snapshot.digest,
-            agent_frame(listed.agents),
-            listed.tools,
-            earlier,
-        )
+        agents = agent_frame(listed.agents)
+        store_snapshot(lake, catalog, snapshot.digest, agents, listed.tools, earlier)
     rejected = digest([asdict(row) for row in snapshot.rejected])
     lake.write(_rejected_path(catalog, rejected), _rejected_frame(snapshot.rejected))
     if "*" not in (*snapshot.kept, *snapshot.failed) and not (allow_removal and dry_run):
@@ -123,7 +116,6 @@ def _list_and_store(
             "kept": snapshot.kept,
             "problems": snapshot.problems,
             "inputs": inputs if listed.repeatable else None,
-            "taken_at": datetime.now(UTC).isoformat(timespec="seconds"),
         }
         lake.write_json(f"{folder}/latest.json", latest)
     return snapshot
@@ -147,25 +139,22 @@ def unchanged_snapshot(
         rows = lake.read(_rejected_path(catalog, latest["rejected"])).iter_rows(named=True)
     except StoreError:
         return None
-    return Snapshot(
-        catalog=catalog,
-        digest=latest["snapshot"],
-        tools=latest["tools"],
-        agents=latest["agents"],
+    return replace(
+        _stored(catalog, latest),
         rejected=tuple(Rejected(**row) for row in rows),
         problems=tuple(latest["problems"]),
-        kept=tuple(latest["kept"]),
     )
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
     """Return the last good snapshot of a catalog, without listing its source; None without one."""
     latest = Lake(configuration.uri).read_json(f"snapshots/{catalog}/latest.json")
-    if latest is None:
-        return None
-    return Snapshot(
-        catalog, latest["snapshot"], latest["tools"], latest["agents"], kept=tuple(latest["kept"])
-    )
+    return None if latest is None else _stored(catalog, latest)
+
+
+def _stored(catalog: str, latest: Mapping[str, Any]) -> Snapshot:
+    tools, agents, kept = latest["tools"], latest["agents"], tuple(latest["kept"])
+    return Snapshot(catalog, latest["snapshot"], tools, agents, kept=kept)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,9 @@ no secret in it.
 A call that did not give up would hang: pytest-timeout is the guard, and no test measures seconds.
 """
 
+import errno
 import json
+import os
 from itertools import count
 
 import pytest
@@ -12,6 +14,7 @@ import pytest
 import pegboard
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
+from pegboard.store.failures import explain
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 
@@ -137,6 +140,20 @@ def test_users_passwords_and_signatures_in_an_address_are_never_shown(
     uri = f"s3://me:{password.replace('/', '-')}@bucket/b"
     for call in (lambda: pegboard.open(uri), lambda: Lake(uri).read_text("x")):
         assert password.replace("/", "-") not in fails(call)
+
+
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (errno.EFBIG, "a file would become larger than is allowed here"),
+        (errno.EDQUOT, "there is no space left"),
+        (errno.EPERM, "permission was denied"),
+    ],
+)
+def test_a_limit_of_the_file_system_is_explained(code, meaning):
+    said, _ = explain(OSError(code, os.strerror(code)))
+
+    assert said == f"{meaning} ({os.strerror(code)})"
 
 
 @pytest.fixture

@@ -180,27 +180,3 @@ def test_a_folder_that_may_only_be_read_is_searched_and_not_written(workshop):
         assert line.startswith("StoreError ")
         assert "permission was denied (" in line
         assert "run as a user who may" in line
-
-
-LIMITED = """
-import resource, signal, sys
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-from pegboard.errors import StoreError
-from tasks.lake.files import Lake
-import polars as pl
-resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, 10_000))
-try:
-    rows = pl.DataFrame({"a": [str(i * 7919 % 100003) for i in range(50_000)]})
-    Lake(sys.argv[1]).write("documents/a.parquet", rows)
-except StoreError as error:
-    print(error)
-print(sorted(Lake(sys.argv[1]).walk()))
-"""
-
-
-def test_a_file_that_may_not_become_so_large_is_reported_and_leaves_nothing(tmp_path):
-    message, files = python(LIMITED, str(tmp_path))
-
-    problem = "cannot be written: a file would become larger than is allowed here"
-    assert f"documents/a.parquet {problem}" in message
-    assert files == "[]"
