@@ -129,9 +129,10 @@ class Engine:
 
     def close(self) -> None:
         """End the workers that this engine started; calls that are waiting raise."""
-        self._closed = True
-        if self._executor is not None:
-            self._discard(self._executor)
+        with self._lock:
+            self._closed, executor, self._executor = True, self._executor, None
+        if executor is not None:
+            self._end(executor)
 
     def _started(self) -> Executor:
         with self._lock:
