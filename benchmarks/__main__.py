@@ -2,8 +2,8 @@
 
 import argparse
 import gc
+import importlib
 import json
-import runpy
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ PROGRAMS: dict[str, str] = {
 }
 """The other programs, each with options of its own, and what they measure or do."""
 MODULES = {
-    "peers": "benchmarks.peers",
+    "peers": "benchmarks.peers.__main__",
     "fetch": "benchmarks.real.fetch",
     "train_ranker": "benchmarks.train_ranker",
 }
@@ -94,11 +94,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command and return its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words and words[0] in PROGRAMS:
-        sys.argv[1:] = words[1:]
-        runpy.run_module(
-            MODULES.get(words[0], f"benchmarks.performance.{words[0]}"), run_name="__main__"
-        )
-        return 0
+        sys.argv[:] = [f"{NAME} {words[0]}", *words[1:]]
+        module = MODULES.get(words[0], f"benchmarks.performance.{words[0]}")
+        return importlib.import_module(module).main() or 0
     options = _parser().parse_args(words)
     return run_command(NAME, options)
 

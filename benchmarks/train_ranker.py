@@ -315,7 +315,3 @@ def _mean(
 
 def _texts(line: tuple[str, int, *tuple[float, ...]]) -> tuple[str, ...]:
     return (line[0], str(line[1]), *(f"{value:.3f}" for value in line[2:]))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -289,7 +289,3 @@ def main() -> None:
         options.json.write_text(text + "\n", "utf-8")
     if options.write:
         write_between_marks(RESULTS, "abstention", table(rows))
-
-
-if __name__ == "__main__":
-    main()

@@ -10,6 +10,7 @@ these (`closure`). `without` leaves evidence of one kind
 out. Other catalogs declare nothing: what is counted there is edges for each tool.
 """
 
+import argparse
 import json
 import sys
 from collections import Counter, defaultdict
@@ -32,6 +33,8 @@ Graph = Mapping[str, Sequence[str]]
 
 def main() -> None:
     """Print a line for each configuration."""
+    formatter = argparse.RawDescriptionHelpFormatter
+    argparse.ArgumentParser(description=__doc__, formatter_class=formatter).parse_args()
     require_benchmarks()
     tools = listing_of("toollinkos").tools
     declared, _ = declared_edges(tools)
@@ -189,7 +192,3 @@ def _kind(edge: Edge) -> str:
 
 def _say(**values: Any) -> None:
     print(json.dumps(values, ensure_ascii=False), flush=True)
-
-
-if __name__ == "__main__":
-    main()

@@ -122,7 +122,3 @@ def main() -> None:
         if name != "warm"
     ]
     print_rows("engines", rows, as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

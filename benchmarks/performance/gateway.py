@@ -166,7 +166,3 @@ def main() -> None:
         print_rows("latency", rows, as_json=options.json)
         if options.requests:
             print_rows("memory", memory_rows(url, process, options.requests), as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

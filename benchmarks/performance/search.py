@@ -108,7 +108,3 @@ def main() -> None:
             for row in measure(synthetic_board(Path(folder), rows), rows, options.repeats)
         ]
     print_rows("search", measured, as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

@@ -149,7 +149,3 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         print_rows("start", measure(Path(folder), options.rounds), as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

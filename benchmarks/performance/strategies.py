@@ -112,7 +112,3 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         measured = measure(Path(folder), options.rows, options.repeats)
     print_rows("strategies", measured, as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

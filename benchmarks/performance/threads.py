@@ -158,7 +158,3 @@ def main() -> None:
         threads = tuple(options.threads)
         measured = measure(Path(folder), options.rows, options.seconds, threads, options.rounds)
     print_rows("threads", measured, as_json=options.json)
-
-
-if __name__ == "__main__":
-    main()

@@ -105,7 +105,3 @@ def _servers() -> dict[str, dict[str, object]]:
         ]
         saved[agent.name] = {"tools": tools}
     return saved
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -2,7 +2,7 @@
 requests, and give a probability.
 
 The weights that ship with the library (`default.json`) are fitted by `python -m
-benchmarks.train_ranker` on the development halves of public benchmarks and on real catalogs. Those
+benchmarks train_ranker` on the development halves of public benchmarks and on real catalogs. Those
 that a release is searched with are in its manifest, under `indexes.<name>.ranker`.
 """
 
