@@ -1,6 +1,7 @@
 """The documents: links lead somewhere, and the references are complete."""
 
 import dataclasses
+import doctest
 import importlib
 import re
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import BaseModel
 
+import pegboard
 from catalogs.shared.kinds import source_kind
 from pegboard.cli.main import main
 from pegboard.retrieval.strategies import STRATEGIES
@@ -104,6 +106,45 @@ def test_the_command_line_reference_has_every_command(capsys):
 
     assert {command for command in commands if f"`pegboard {command}" not in text} == set()
     assert "build" in commands
+
+
+class AnyOutput(doctest.OutputChecker):
+    """Takes any output where an example shows none."""
+
+    def check_output(self, want, got, optionflags):
+        return not want or super().check_output(want, got, optionflags)
+
+
+EXAMPLES = [
+    ".".join(path.relative_to(ROOT / "index").with_suffix("").parts)
+    for path in sorted((ROOT / "index" / "pegboard").rglob("*.py"))
+    if re.search(r"^ +>>> ", path.read_text("utf-8"), re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize("module", EXAMPLES)
+def test_the_examples_of_a_docstring_run(module, own_board_uri, monkeypatch):
+    store = pegboard.ReleaseStore(own_board_uri)
+    live = store.get(store.channel().release)
+    store.add(dataclasses.replace(live, id="f" * 12, digest="f" * 64))
+    store.promote("f" * 12)
+    monkeypatch.chdir(Path(own_board_uri).parent)
+    Path("board").symlink_to(own_board_uri)
+
+    def convert_currency(amount: float) -> None: ...
+    def send_email(to: str) -> None: ...
+
+    functions = {"convert_currency": convert_currency, "send_email": send_email}
+    names = {"pegboard": pegboard, "board": pegboard.open("./board"), **functions}
+    tests = doctest.DocTestFinder().find(importlib.import_module(module), extraglobs=names)
+    runner = doctest.DocTestRunner(AnyOutput(), verbose=False, optionflags=doctest.ELLIPSIS)
+    said = []
+
+    for test in tests:
+        runner.run(test, out=said.append)
+
+    assert runner.summarize(verbose=False).attempted > 0
+    assert "".join(said) == ""
 
 
 def test_the_architecture_names_files_that_exist():

@@ -50,8 +50,9 @@ class AsyncBoard:
         board: answers; the wrapper adds no state, so both may be used side by side.
 
     Example:
-        >>> async with await pegboard.open_async("./board") as board:
-        ...     hits = await board.search("what time is it in Oslo?")
+        >>> async def best_tools(request):
+        ...     async with await pegboard.open_async("./board") as board:
+        ...         return await board.search(request)
     """
 
     def __init__(self, board: Board) -> None:

@@ -177,9 +177,10 @@ def as_toon(hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions 
         >>> print(as_toon(board.search("convert 30 dollars to yen", k=1)))
         tools[1]:
           - name: convert_currency
-            description: Converts an amount of money
-            arguments[1]{name,type,description}:
-              amount,number,How much
+            description: ...
+            arguments[2]{name,type}:
+              amount?,number
+              to?,string
     """
     describe = _describer(descriptions)
     return toon_definitions(

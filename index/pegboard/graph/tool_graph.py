@@ -37,9 +37,10 @@ class ToolGraph:
         core: ids of tools that their catalog calls core tools, whatever depends on them.
 
     Example:
-        >>> graph = pegboard.open("./board").graph
-        >>> [edge.target for edge in graph.dependencies("finance/stocks/get_stock_price")]
-        ['finance/stocks/get_stock_ticker', 'system/network/get_wifi_status']
+        >>> need = "tool-directly-depends-on"
+        >>> graph = ToolGraph([Edge("price", "ticker", need), Edge("ticker", "wifi", need)])
+        >>> [edge.target for edge in graph.dependencies("price")]
+        ['ticker', 'wifi']
     """
 
     __slots__ = ("_core", "_from", "_to", "edges")
