@@ -22,6 +22,7 @@ from tasks.dependencies.profiles import MAX_PARAMETERS, MAX_RESULTS, profile_of,
 from tests.tasks.dependencies.made_tools import STRING, make_board, make_tool, triples
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
+BOOLEAN = {"type": "boolean"}
 DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
 
 ORDERS = [
@@ -55,7 +56,7 @@ AUTHORISATION = [
 ]
 SWITCH = [
     make_tool("get_bluetooth_status", description="Returns whether Bluetooth is on."),
-    make_tool("set_bluetooth_status", properties={"on": {"type": "boolean"}}),
+    make_tool("set_bluetooth_status", properties={"on": BOOLEAN}),
     make_tool("list_bluetooth_devices"),
     make_tool("set_volume", properties={"level": {"type": "integer"}}),
     make_tool("get_volume"),
@@ -133,25 +134,16 @@ def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected)
         (make_tool("wait", properties={"days": {"type": "integer"}}), CALENDAR[1]),
         (make_tool("create_order", "order_id"), make_tool("search_orders", "text")),
         (
-            make_tool("notify", properties={"email_notifications": {"type": "boolean"}}),
+            make_tool("notify", properties={"email_news": BOOLEAN}),
             make_tool("validate_email", "email"),
         ),
         (
-            make_tool("set_colour", properties={"colour": {"enum": ["red", "blue"]}}),
-            make_tool("search_colour", "text"),
+            make_tool("paint", properties={"hue": {"enum": ["red"]}}),
+            make_tool("search_hue", "text"),
         ),
-        (
-            make_tool("get_issue", properties={"page": {"type": "integer"}}),
-            make_tool("search_page", "text", agent="wiki/pages"),
-        ),
-        (
-            make_tool("buy", "ticker", agent="us/stocks"),
-            make_tool("load_tickers", "date", agent="kr/stocks"),
-        ),
-        (
-            make_tool("get_a_page", description="Use find_things instead if you search."),
-            make_tool("find_things"),
-        ),
+        (make_tool("read", "page"), make_tool("search_page", "text", agent="wiki/pages")),
+        (make_tool("buy", "ticker", agent="us/a"), make_tool("load_tickers", "date", agent="kr/b")),
+        (make_tool("get_a_page", description="Use find_all instead."), make_tool("find_all")),
     ],
     ids=lambda tool: tool.name,
 )
@@ -162,7 +154,7 @@ def test_a_near_miss_gives_no_edge(asking, other):
 def test_only_an_agent_that_controls_a_connection_needs_one():
     phone = "phone/assistant"
     status = make_tool("get_wifi_status", agent=phone)
-    switch = make_tool("set_wifi_status", properties={"on": {"type": "boolean"}}, agent=phone)
+    switch = make_tool("set_wifi_status", properties={"on": BOOLEAN}, agent=phone)
     news = make_tool("search_news", "query", agent=phone)
     elsewhere = make_tool("search_news", "query", agent="phone/browser")
     sums = make_tool("calculate_sum", properties={"numbers": {"type": "array"}}, agent=phone)

@@ -75,24 +75,6 @@ def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatc
     assert max(nights.agents[1:]) <= 3 < nights.agents[0]
 
 
-def test_only_agents_whose_tools_changed_are_looked_at_again(nights):
-    tools = [
-        tool
-        for n in range(50)
-        for tool in (
-            make_tool(f"search_orders_{n}", "text", agent=f"kit/agent{n}"),
-            make_tool(f"cancel_order_{n}", "order_id", agent=f"kit/agent{n}"),
-        )
-    ]
-    tools.append(make_tool("sum", "number", agent="kit/agent-without-dependencies"))
-    nights.evidence(tools)
-    tools[6] = replace(tools[6], description="Another text.")
-    nights.evidence(tools)
-    nights.evidence(tools)
-
-    assert nights.agents == [51, 1, 0]
-
-
 def test_a_provider_that_comes_and_goes_is_noticed(nights):
     asking = make_tool("refund", "draft_order_id", agent="kit/shop")
     others = [make_tool(f"sum_{n}", "number", agent=f"kit/sums{n}") for n in range(5)]

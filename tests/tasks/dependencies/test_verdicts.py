@@ -147,11 +147,3 @@ def test_a_changed_candidate_is_judged_again(workshop):
 
     assert build_request(workshop, TOOLS[::-1]).key == key
     assert build_request(workshop, [changed, DATE, CANCEL_ON]).key != key
-
-
-def test_an_enrichment_with_verdicts_comes_back_from_json():
-    verdict = {"tool": "a/b/c", "parameter": "", "needed": True, "direct": True, "reason": "So."}
-    written = Enrichment(dependencies=(verdict,))
-
-    assert Enrichment.from_dict(json.loads(json.dumps(written.to_dict()))) == written
-    assert "dependencies" not in Enrichment("x").to_dict()
