@@ -1,4 +1,4 @@
-"""Sources that lack what their format demands, and are plain all the same."""
+"""Sources that lack what their format demands, and are still unambiguous."""
 
 import json
 
@@ -133,7 +133,7 @@ def test_a_null_in_a_schema_counts_as_absent(listed, tmp_path, kind):
 
 
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
-def test_what_goes_without_saying_may_be_left_out(listed_document, version):
+def test_members_with_an_obvious_value_may_be_left_out(listed_document, version):
     number = {"name": "number", "in": "path", "required": False}
     paths = {
         "/a/{number}": {"get": {"operationId": "a", "parameters": [number]}},

@@ -1,5 +1,4 @@
-"""Live MCP servers that send what nobody can read, too much of it, or without end: over stdio and
-HTTP."""
+"""Live MCP servers whose answers are unreadable, too large or endless, over stdio and HTTP."""
 
 import re
 
@@ -42,7 +41,7 @@ def test_a_server_without_bounds_fails_by_itself(servers, behaviour, expected):
     assert re.search(expected, failure.why)
 
 
-def test_a_server_may_write_more_on_stderr_than_anybody_keeps(servers):
+def test_a_server_that_writes_much_on_stderr_is_listed(servers):
     assert names(servers({"raw": raw("stderr")})) == ["good"]
 
 

@@ -14,7 +14,7 @@ INITIALIZED = {
 
 
 class Hostile(socketserver.StreamRequestHandler):
-    """Answers as its path says, until nobody listens."""
+    """Answers as its path says, until the client has gone."""
 
     def handle(self):
         with_content = self.rfile.readline().split()

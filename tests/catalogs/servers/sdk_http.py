@@ -39,6 +39,6 @@ if __name__ == "__main__":
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", int(sys.argv[1]) if len(sys.argv) > 1 else 0))
-    listener.listen()  # whoever reads the port may connect at once
+    listener.listen()  # before the port is printed, so that a client can connect
     print(listener.getsockname()[1], flush=True)
     uvicorn.Server(uvicorn.Config(with_key(app), log_level="error")).run(sockets=[listener])
