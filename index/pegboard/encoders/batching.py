@@ -1,8 +1,7 @@
 """Batch the requests of concurrent callers.
 
-A caller that finds the encoder free encodes at once. While it does, others queue; when it is done,
-the first of them encodes the texts of all, and so on. So nobody waits for a clock, a caller alone
-waits for nothing, and the more callers there are, the larger the batches.
+A caller that finds the encoder free encodes at once. Meanwhile others queue, and the first of them
+then encodes the texts of all. No caller waits for a timer, and batches grow with the load.
 """
 
 import os

@@ -1,11 +1,11 @@
 """Encoders that run in this process from weights that the package index holds: no download, no
 network, no torch.
 
-The files are read as data from the installed packages, whose own code is never imported, and are
-used only if their sha256 is the one
-pinned here. Weights are int8 but are expanded before they are multiplied, so activations are never
-quantised: a vector depends on its text alone, not on the batch it was encoded in
-(tests/pegboard/encoders/test_local.py holds that), and batches may be cut for speed."""
+The files are read as data from the installed packages, whose code is never imported, and are used
+only if they have the sha256 that is pinned here. Weights are int8 but expanded before they are
+multiplied, so activations are never quantised: a vector depends on its text alone, not on its
+batch, and batches may be cut for speed.
+"""
 
 import ctypes
 import hashlib

@@ -1,8 +1,8 @@
 """A model at an address, through LiteLLM: its provider, key, price and failures.
 
-Keys are read from the environment at each call and never kept. **To an address of one's own no key
-is sent but the one that `api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY to any
-`api_base`."""
+Keys are read from the environment at each call and never kept. **An `api_base` is sent no key but
+the one that `api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY to any address.
+"""
 
 import asyncio
 import contextlib
@@ -62,7 +62,9 @@ class Endpoint:
                 f"{place}: price = {price!r}. Give USD for a million tokens, at least 0."
             )
         if "://" in name:  # LiteLLM would call that address, with the provider's usual key
-            raise ConfigurationError(f"{place} is an address. Give it as api_base, beside a name.")
+            raise ConfigurationError(
+                f"{place} is an address. Give it as api_base, with the name of a model."
+            )
         try:
             self.litellm = import_litellm()
         except EncoderError as error:

@@ -124,7 +124,7 @@ class Context:
         results: everything that was searched for the request.
         added: for tools that no search found, why a part added them, as JSON values; it becomes
             `Hit.why["dependency"]`.
-        silent: why the LLM is not asked any more; empty until it times out.
+        silent: why the LLM is not called again; empty until it times out.
     """
 
     request: Request
@@ -166,7 +166,7 @@ class Context:
         for result in self.results:
             rankings = result.rankings
             if result.index in whole:
-                rankings = _beside(rankings, whole[result.index].rankings)
+                rankings = _mean_scores(rankings, whole[result.index].rankings)
             own = self.loaded.probabilities(result.index, result.query, rankings)
             if own is None:
                 return None
@@ -228,7 +228,7 @@ class Context:
         return [completion.text for completion in completions]
 
 
-def _beside(
+def _mean_scores(
     part: Mapping[str, Sequence[ScoredTool]], whole: Mapping[str, Sequence[ScoredTool]]
 ) -> dict[str, Sequence[ScoredTool]]:
     """The means of the scores of two searches; a tool that one did not find has the least there."""

@@ -1,4 +1,4 @@
-"""How a strategy runs: blocking in the caller's thread, or beside an event loop.
+"""How a strategy runs: blocking in the caller's thread, or in an event loop.
 
 The parts of a strategy are coroutines. Without an LLM none of them suspends, so `drive` runs them
 to completion without an event loop.
@@ -45,7 +45,7 @@ class BlockingExecution:
 
 
 class AsyncExecution:
-    """Runs calls in worker threads and awaitables concurrently, beside an event loop."""
+    """Runs calls in worker threads and awaitables concurrently, in an event loop."""
 
     async def run(self, call: Callable[[], Value]) -> Value:
         """Return what the call returns."""

@@ -105,9 +105,9 @@ class Weighted:
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin:
-    """The first tool of every ranking, then the second of every ranking, and so on; a tool that is
-    in already counts once and the ranking's turn goes to its next (Toolshed, fig. 24, where an LLM
-    is asked to do this).
+    """The first tool of every ranking, then the second of every ranking, and so on; a tool counts
+    once, and the ranking's turn goes to its next (Toolshed, fig. 24, where an LLM
+    is told to do this).
 
     In a round, rankings of higher weight come first, equal ones in their order. It gives every step
     of a request its tool before any step has its second, which is what a request for several things
@@ -116,9 +116,7 @@ class RoundRobin:
     part: ClassVar[str] = "round-robin"
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
-        """The tools of all rankings in the order of their turns; the score is 1 / place, and says
-        nothing else.
-        """
+        """The tools of all rankings in the order of their turns; the score is 1 / place."""
         turns = sorted(_weighed(rankings, weights), key=lambda pair: -pair[1])
         waiting = [iter(ranking) for ranking, _ in turns]
         order: dict[str, float] = {}

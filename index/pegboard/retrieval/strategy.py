@@ -116,22 +116,20 @@ class Strategy:
         return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
 
     def lacks_probability(self) -> bool:
-        """Whether it asks for a probability that no search gives it: of another search than a
-        hybrid one, or a threshold that the ranker does not have.
+        """Whether a part needs a probability that its searches do not give, since they are not
+        hybrid, or a threshold that the ranker does not have.
         """
-        asked = [
+        needed = [
             probability
             for part in self.parts()
             if part.part == "at-least"
             and (probability := getattr(part, "probability", None)) is not None
         ]
         known = default_ranker().thresholds if searched_as(self.modes) == "hybrid" else None
-        return any(known is None or (isinstance(one, str) and one not in known) for one in asked)
+        return any(known is None or (isinstance(one, str) and one not in known) for one in needed)
 
     def to_dict(self) -> dict[str, Any]:
-        """The strategy as JSON values; `Strategy.from_dict` reads them back. What is as it is
-        anyway is left out.
-        """
+        """The strategy as JSON values, without defaults; `Strategy.from_dict` reads them back."""
         values: dict[str, Any] = {"name": self.name}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)

@@ -32,7 +32,7 @@ CATALOG = "memory"
 AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
 """The owner of all tools of a board in memory."""
 NO_TOOL = Tool("", "", "", "agent")
-"""Stands for the tool in the row of an agent, of which nothing but words and vector is used."""
+"""The tool in the row of an agent, of which only words and vector are used."""
 
 Row = tuple[str, str, Sequence[str], str]
 """The id of a tool, a part, tags, and the text."""

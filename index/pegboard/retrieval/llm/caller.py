@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 TIMEOUT = 10.0
 """Default seconds for one question: a slower search is better answered without an LLM."""
 CONCURRENCY = 8
-"""Default number of concurrent questions: a request of six steps, and another one beside it."""
+"""Default number of concurrent questions: a request of six steps and two more."""
 
 _JOIN_SECONDS = 5
 """Longest wait for the loop's thread to close its connections and end."""
@@ -154,7 +154,7 @@ class LlmCaller:
             return _failed(
                 f"{_SHORT.get(error.kind, 'no answer')}: {error}", began, status=error.status
             )
-        # a completer of someone's own may raise anything; the search goes on without it
+        # A custom completer may raise anything; the search goes on without it.
         except Exception as error:
             return _failed(f"no answer: {type(error).__name__}: {error}", began)
         return _read(reply, request, time.monotonic() - began)

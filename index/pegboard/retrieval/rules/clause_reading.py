@@ -2,8 +2,8 @@
 which of them say nothing about the need.
 
 Reading takes time in proportion to the length, whatever the text is: no pattern can match one
-character in two ways, text behind an unclosed quotation mark is not searched again, and what is
-asked about a place is worked out beforehand for all places, from the right to the left.
+character in two ways, text behind an unclosed quotation mark is not searched again, and what
+follows each place is computed for all places at once, from right to left.
 """
 
 import json
@@ -238,7 +238,7 @@ class Reading:
             return _is_object(following)
         if token.low in WORDS["verbs"]:
             return True
-        # "and wash the car": nobody can list all verbs.
+        # "and wash the car": no list has all verbs.
         return (
             joined
             and following.low in WORDS["determiners"]

@@ -57,7 +57,7 @@ def split_clauses(text: str, limit: int = 8) -> list[str]:
     """
     reading = Reading(text[:MAX_TEXT])
     if len(reading.tokens) == 1 and reading.tokens[0].kind == "quoted":
-        # All of it stands in quotation marks, which then quote nobody.
+        # Quotation marks around the whole request quote nothing.
         reading = Reading(reading.tokens[0].text[1:-1])
     clauses: dict[str, None] = {}
     for first, last in _segments(reading):

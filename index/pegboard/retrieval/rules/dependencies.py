@@ -1,5 +1,4 @@
-"""What the best tools need stands beside them: the expansion of a ranking by the dependencies
-between tools.
+"""The expansion of a ranking by the dependencies between tools.
 
 Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the first tool of the
 ranking, then its dependencies depth first, then the second tool and its dependencies, and so on, no
@@ -83,9 +82,9 @@ class Dependencies:
         """What each of the first tools needs, as far as it passes; and how many were seen on the
         way that do not.
 
-        Which tools those are shows as the traversal goes on, and asking about them may be a query
-        to a store. So all that one traversal reaches are asked about together, and after a refusal
-        the next one reaches twice as far."""
+        A check may be a query to a store, so all tools that one traversal reaches are checked
+        together, and after a refusal the next one reaches twice as far.
+        """
         checked, refused, reach = set(passing), set[str](), self.limit
         while True:
             walks = {
