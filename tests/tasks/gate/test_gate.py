@@ -2,10 +2,7 @@
 
 import json
 
-import pytest
-
 import pegboard
-from pegboard.errors import ConfigurationError
 from pegboard.store.diff import diff_releases
 from tasks.gate.messages import held_lines, measured_line
 
@@ -263,15 +260,6 @@ def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
     assert again.release is None
     assert other.id != first.id
     assert other.tables == first.tables
-
-
-def test_a_strategy_that_asks_for_a_probability_that_no_search_gives_is_refused(shop):
-    refine = '[{part = "at-least", probability = 0.5}]'
-    likely = f'{{name = "likely", modes = ["vector"], refine = {refine}}}'
-    shop.configure(f"{QUERIES}strategies = [{likely}]\n")
-
-    with pytest.raises(ConfigurationError, match="'likely' asks for a probability"):
-        shop.build()
 
 
 def test_the_details_have_what_a_report_needs(shop):

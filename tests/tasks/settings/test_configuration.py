@@ -274,26 +274,6 @@ def test_an_option_that_only_sounds_like_a_secret_is_accepted(load, option):
     assert load(f"{INDEX}options = {{ {option} = 5 }}\n").index("full").options == {option: 5}
 
 
-def test_tables_that_are_left_out_have_defaults(load):
-    plain = load(MINIMAL + "[board.keep]\nreleases = 3\n")
-    full = load(
-        MINIMAL
-        + "[graph]\ninfer = false\nmin_confidence = 0.7\n"
-        + '[find]\nstrategy = "search"\n'
-        + '[golden]\nqueries = "golden.jsonl"\nmin_queries = 12\n'
-    )
-
-    keep = plain.board.keep
-    assert load(MINIMAL).board.keep is None
-    assert keep is not None
-    assert (keep.releases, keep.days, keep.grace_hours) == (3, 30, 24)
-    assert (plain.graph.infer, plain.graph.min_confidence) == (True, 0.5)
-    assert (plain.find.strategy, plain.golden) == (None, None)
-    assert (full.graph.infer, full.graph.min_confidence) == (False, 0.7)
-    assert (full.find.strategy, full.golden.queries) == ("search", "golden.jsonl")
-    assert full.golden.min_queries == 12
-
-
 @pytest.mark.parametrize(
     ("products", "expected"),
     [

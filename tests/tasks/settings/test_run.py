@@ -8,20 +8,6 @@ from tasks.settings.run import RunSettings
 
 
 @pytest.mark.parametrize(
-    "table",
-    [
-        {},
-        {"engine": "processes", "workers": 4},
-        {"engine": "dask"},
-        {"engine": "dask", "address": "tcp://scheduler:8786", "workers": 16},
-        {"engine": "dask", "address": "tls://10.0.0.1:8786"},
-    ],
-)
-def test_engines_and_their_addresses(table):
-    assert RunSettings(**table).model_dump(exclude_unset=True) == table
-
-
-@pytest.mark.parametrize(
     ("table", "problem"),
     [
         ({"engine": "proceses"}, "did you mean 'processes'?"),
