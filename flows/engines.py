@@ -34,7 +34,7 @@ CONNECT_SECONDS = 10
 WORKER_SECONDS = 60.0
 """How long a cluster may have no worker: it may be starting some."""
 PARENT_SECONDS = 1.0
-"""How often a worker looks whether its build is still there."""
+"""How often a worker checks that its build still runs."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -110,7 +110,7 @@ class Engine:
         is raised as it is.
 
         Raises:
-            PegboardError: there is no worker, or the call's was lost again and again.
+            PegboardError: there is no worker, or the call lost its worker three times.
         """
         lost: BaseException | None = None
         for _ in range(ATTEMPTS):
@@ -262,7 +262,7 @@ def thread_limits(threads: int) -> dict[str, str]:
 
 
 def _be_quiet(build: int) -> None:
-    """Prepare a worker process: the build reports for it, handles Ctrl-C, and takes it with it."""
+    """Prepare a worker process: it prints nothing, leaves Ctrl-C to the build, and ends with it."""
     logging.getLogger("pegboard.encoders").setLevel(logging.ERROR)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     nothing = os.open(os.devnull, os.O_WRONLY)

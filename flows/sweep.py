@@ -81,7 +81,7 @@ def sweep_configuration(
         "gate": None,
     }
     if indexes:
-        changes["indexes"] = tuple(one for one in configuration.indexes if one.name in indexes)
+        changes["indexes"] = tuple(row for row in configuration.indexes if row.name in indexes)
         changes["default_index"] = None
     changed = configuration.model_copy(update=changes)
     remember_options(changed.uri, storage)

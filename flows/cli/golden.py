@@ -292,8 +292,8 @@ def _print_check(file: str, checked: "Checked") -> None:
     for name in ("kinds", "origins"):
         counts = ", ".join(f"{plain(one)} {count}" for one, count in sorted(figures[name].items()))
         print(f"{name}: {counts or 'none'}")
-    _print_findings("errors", [one for one in checked.findings if one.level == "error"])
-    _print_findings("warnings", [one for one in checked.findings if one.level == "warning"])
+    _print_findings("errors", [row for row in checked.findings if row.level == "error"])
+    _print_findings("warnings", [row for row in checked.findings if row.level == "warning"])
     if checked.coverage is not None:
         _print_coverage(checked.coverage)
 

@@ -59,7 +59,7 @@ def _with_build_options(function: Callable[..., Any]) -> Callable[..., Any]:
     what a deployment passes, and shows each with its default.
     """
     signature = inspect.signature(function)
-    own = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    own = [row for row in signature.parameters.values() if row.kind is not row.VAR_KEYWORD]
     added = [
         inspect.Parameter(
             option.name,

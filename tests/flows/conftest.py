@@ -1,5 +1,5 @@
-"""Commands of the pipeline, called in this process and without any Prefect of whoever runs the
-tests.
+"""Commands of the pipeline, called in this process and without the Prefect settings of the
+person who runs the tests.
 """
 
 import gc

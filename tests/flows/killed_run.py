@@ -20,7 +20,7 @@ FINISHED = 2
 
 
 class Killed:
-    """Has another runner call the steps, and kills the process when so many pieces are finished."""
+    """Has another runner call the steps, and kills the process when two pieces are finished."""
 
     def __init__(self, runner):
         self.runner = runner

@@ -36,7 +36,7 @@ THINGS = ("issue", "branch", "forecast", "lunch")
 def folder(workshop):
     """A catalog of twelve tools, with a golden query for each."""
     tools = {f"{deed}_{thing}": f"{deed.title()}s a {thing}." for deed in DEEDS for thing in THINGS}
-    workshop.servers({"office": [workshop.tool(name, said) for name, said in tools.items()]})
+    workshop.servers({"office": [workshop.tool(name, text) for name, text in tools.items()]})
     catalogs = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
     top, _, rest = INDEXES.partition("\n\n")
     workshop.write("pegboard.toml", f'{top}\n\n[board]\nuri = "board"\n{catalogs}\n{rest}')
