@@ -86,7 +86,7 @@ def _board(options: argparse.Namespace) -> Iterable[Check]:
     import pegboard
 
     try:
-        # Whoever names a configuration asks about its board, not about one of this folder.
+        # With --config the board of that file is checked (by the pipeline), not this folder's.
         uri = options.board or (None if options.config else default_board())
         if uri is None:
             return

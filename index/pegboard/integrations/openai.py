@@ -21,22 +21,16 @@ from pegboard.schemas.for_models import cut_description
 class ResponsesToolSearch:
     """Answers the `tool_search_call` items of one conversation.
 
+    Found tools are grouped by their agents, as the models are trained for: a call carries its
+    agent's name as `namespace`.
+
     Args:
         discovery: of the conversation.
-        namespaces: whether found tools are grouped by their agents, as the models are trained for.
-            A call then carries its agent's name as `namespace`.
         description: of the search, for the model.
     """
 
-    def __init__(
-        self,
-        discovery: Discovery,
-        *,
-        namespaces: bool = True,
-        description: str = SEARCH_DESCRIPTION,
-    ) -> None:
-        self.discovery = discovery
-        self._description, self._by_agent = description, namespaces
+    def __init__(self, discovery: Discovery, *, description: str = SEARCH_DESCRIPTION) -> None:
+        self.discovery, self._description = discovery, description
         self._namespaces: dict[str, str] = {}
 
     def definition(self) -> dict[str, Any]:
@@ -87,8 +81,6 @@ class ResponsesToolSearch:
 
     def _definitions(self, found: Discovered) -> list[dict[str, Any]]:
         tools = as_responses_tools(found.tools, self.discovery.options.descriptions)
-        if not self._by_agent:
-            return [{**tool, "defer_loading": True} for tool in tools]
         namespaces: dict[str, dict[str, Any]] = {}
         for tool, hit in zip(tools, found.tools.values(), strict=True):
             name = self._namespace(hit)

@@ -79,10 +79,7 @@ SAID = {
 
 def functions(tools):
     for each in tools:
-        if each["type"] == "namespace":
-            yield from ((inner["name"], each["name"]) for inner in each["tools"])
-        else:
-            yield each["name"], None
+        yield from ((inner["name"], each["name"]) for inner in each["tools"])
 
 
 @pytest.fixture
@@ -138,13 +135,6 @@ def test_found_tools_come_in_the_namespace_of_their_agent(tools):
         "All about git.",
     }
     assert all(inner["defer_loading"] for each in answer["tools"] for inner in each["tools"])
-
-
-def test_found_tools_may_come_flat(shelf):
-    flat = ResponsesToolSearch(Discovery(shelf.board), namespaces=False)
-    (answer,) = flat.answers([search("book_room")])
-
-    assert list(functions(answer["tools"])) == [("book_room", None)]
 
 
 def test_agents_of_one_name_have_namespaces_of_their_own():
