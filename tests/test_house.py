@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 3485,
-    "tasks": 19085,
-    "catalogs": 4005,
-    "index/pegboard": 34449,
-    "benchmarks": 6934,
-    "tests": 47750,
+    "flows": 3035,
+    "tasks": 16511,
+    "catalogs": 3710,
+    "index/pegboard": 31632,
+    "benchmarks": 6174,
+    "tests": 44359,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
