@@ -5,9 +5,9 @@ for that tool. On ToolLinkOS, what was inferred beside it cost half a point of m
 judged an inferred edge (`tasks/dependencies`), its verdict counts: agreed, the edge is `judged`;
 disagreed, it is left out. `[overrides]` come after both. Only rows that differ are written.
 
-What was found for each agent is kept, as it depends on nothing but the agent's tools:
+Inferred edges are kept between builds, since those of an agent depend on nothing but its tools:
 
-    edges/evidence-<digest>      the findings, named by the digest of all tools
+    edges/inferred-<digest>      rows of `edges`, named by the digest of all tools
     edges/agents-<digest>.json   the digest of each agent's tools
 """
 
@@ -27,13 +27,7 @@ from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Dependency, Edge, Enrichment, Tool
 from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
 from tasks import workers
-from tasks.dependencies.infer import (
-    INFERENCE_VERSION,
-    Evidence,
-    dependency_type,
-    edges_from,
-    evidence_of,
-)
+from tasks.dependencies.infer import INFERENCE_VERSION, dependency_type, infer_agent_edges
 from tasks.enrichment.enrichment_sets import read_tool_enrichments, read_verdicts
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, readable, write_frame
@@ -50,9 +44,7 @@ EDGES_VERSION = 300 + INFERENCE_VERSION
 JUDGED_CONFIDENCE = 0.9
 """The least confidence of an edge that a reader of both descriptions agreed with. Not measured."""
 POINTER = "edges/latest"
-EVIDENCE_POINTER = f"edges/latest-evidence-{INFERENCE_VERSION}"
-FINDINGS_AT_ONCE = 20_000
-"""Findings that are Python objects at once."""
+INFERRED_POINTER = f"edges/latest-inferred-{INFERENCE_VERSION}"
 TOOLS_AT_ONCE = 2_000
 """Tools, of several agents, in one call of a worker."""
 DECIMALS = 4
@@ -104,25 +96,27 @@ def compose_edges(
     written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
     tools = _tools(lake, snapshots, written)
     declared, unresolved = declared_edges(tools)
-    reasons = [f"{one.tool}: {one.why}" for one in unresolved]
-    sources = {edge.source for edge in declared}
+    reasons = [f"{dependency.tool}: {dependency.why}" for dependency in unresolved]
     frames: list[pl.DataFrame] = []
-    overridden: list[Edge] = []
-    for inferred in _inferred(lake, snapshots) if settings.infer else ():
-        found = [
+    inferred: list[Edge] = []
+    if settings.infer:
+        declaring, source = {edge.source for edge in declared}, pl.col("source")
+        rows = inferred_rows(lake, snapshots).filter(~source.is_in(declaring))
+        revised = source.is_in({*verdicts, *overrides})
+        sure = pl.col("confidence") >= settings.min_confidence
+        frames.append(rows.filter(sure & ~revised))
+        inferred = [
             edge
-            for edge in judged_edges(inferred, tools)
-            if edge.confidence >= settings.min_confidence and edge.source not in sources
+            for edge in judged_edges(_edges_of(rows.filter(revised)), tools)
+            if edge.confidence >= settings.min_confidence
         ]
-        overridden += [edge for edge in found if edge.source in overrides]
-        frames.append(_frame(_rows((edge for edge in found if edge.source not in overrides), ())))
     if overrides:
         ids = snapshot_rows(lake, snapshots, "tools", ["id"]).get_column("id")
-        chosen, declared, overridden = _overridden(
-            overrides, frozenset(ids), declared, overridden, reasons
+        chosen, declared, inferred = _overridden(
+            overrides, frozenset(ids), declared, inferred, reasons
         )
         declared = [*chosen, *declared]
-    rows = pl.concat([_frame(_rows([*declared, *overridden], declared)), *frames])
+    rows = pl.concat([_frame(_rows([*declared, *inferred], declared)), *frames])
     lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
     point_to(lake, POINTER, done.path)
@@ -221,17 +215,6 @@ def _tools(
     ]
 
 
-def _inferred(lake: Lake, snapshots: Mapping[str, str]) -> Iterator[list[Edge]]:
-    """Yield the inferred edges in parts."""
-    import polars as pl
-
-    names = snapshot_rows(lake, snapshots, "tools", ["id", "name"])
-    for evidence in evidence_between(lake, snapshots):
-        ids = list({tool for one in evidence for tool in (one.source, one.target)})
-        own = names.join(pl.Series("id", ids, pl.String).to_frame(), on="id", how="semi")
-        yield edges_from(evidence, dict(own.iter_rows()))
-
-
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
     """Yield the rows without checksums, in the catalog's order: the important ones come first."""
     said = {_key(edge): place for place, edge in enumerate(declared)}
@@ -302,60 +285,43 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> "pl.DataFrame":
     )
 
 
-# --- Evidence that is kept between builds ---
-
-_COLUMNS = tuple(field.name for field in fields(Evidence))
+# --- Inferred edges, kept between builds ---
 
 
-def evidence_between(lake: Lake, snapshots: Mapping[str, str]) -> Iterator[list[Evidence]]:
-    """Yield the result of `evidence_of` for each agent of snapshots (catalog -> digest), some
-    agents at a time.
+def inferred_rows(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
+    """Return the inferred edges of snapshots (catalog -> digest) as rows of `edges`; only agents
+    whose tools changed since the last build are looked at.
     """
-    tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"]).sort("agent", "id")
-    path = f"edges/evidence-{digest(INFERENCE_VERSION, tools.rows())}"
-    if find_rows(lake, path) is None:
-        _update_evidence(lake, snapshots, path, tools)
-    rows = read_rows(lake, path, ["agent", *_COLUMNS]).sort("agent", maintain_order=True)
-    for part in _by_agents(rows, FINDINGS_AT_ONCE):
-        yield [Evidence(**row) for row in part.drop("agent").iter_rows(named=True)]
-
-
-def _update_evidence(
-    lake: Lake, snapshots: Mapping[str, str], path: str, tools: "pl.DataFrame"
-) -> None:
-    """Write the evidence of all agents, taking that of unchanged agents from the last build."""
     import polars as pl
 
-    agents, base = _agent_digests(tools), latest_rows(lake, EVIDENCE_POINTER)
+    tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"]).sort("agent", "id")
+    path = f"edges/inferred-{digest(INFERENCE_VERSION, tools.rows())}"
+    rows = _frame(())
+    if find_rows(lake, path) is not None:
+        return read_rows(lake, path, rows.columns)
+    by_agent = groupby(tools.iter_rows(), itemgetter(1))
+    agents = {agent: digest([row[::2] for row in own]) for agent, own in by_agent}
+    base = latest_rows(lake, INFERRED_POINTER)
     earlier = lake.read_json(_agents_path(base.path)) if base else None
-    stored = readable(lake, base, ["key", "agent", *_COLUMNS, "digest"]) if base else None
-    frames = [_evidence_frame({})]
-    unchanged = set[str]()
+    stored = readable(lake, base, rows.columns) if base else None
+    frames, unchanged = [rows], set[str]()
     if stored is not None and earlier is not None:
         unchanged = {agent for agent, own in agents.items() if earlier.get(agent) == own}
-        frames.append(stored.filter(pl.col("agent").is_in(sorted(unchanged))))
-    changed = sorted(agents.keys() - unchanged)
-    ids = tools.filter(pl.col("agent").is_in(changed)).get_column("id")
-    rows = snapshot_rows(lake, snapshots, "tools", ids=ids).sort("agent", "id")
-    calls = [partial(_evidence_of_rows, part) for part in _by_agents(rows, TOOLS_AT_ONCE)]
-    frames += [_evidence_frame(part) for part in workers.each(calls)]
-    everything = pl.concat(frame.select(frames[0].columns) for frame in frames)
+        agent = pl.col("source").str.replace("/[^/]*$", "")
+        frames.append(stored.filter(agent.is_in(unchanged)))
+    changed = tools.filter(~pl.col("agent").is_in(unchanged))
+    texts = snapshot_rows(lake, snapshots, "tools", ids=changed.get_column("id"))
+    parts = _by_agents(texts.sort("agent", "id"), TOOLS_AT_ONCE)
+    calls = [partial(_infer_edges_of_rows, part) for part in parts]
+    frames += [_frame(_rows(edges, ())) for edges in workers.each(calls)]
+    rows = pl.concat(frames)
     lake.write_json(_agents_path(path), agents)
-    point_to(
-        lake,
-        EVIDENCE_POINTER,
-        write_frame(lake, path, "key", everything, base, ["digest"]).path,
-    )
+    point_to(lake, INFERRED_POINTER, write_frame(lake, path, "key", rows, base, ["digest"]).path)
+    return rows
 
 
 def _agents_path(path: str) -> str:
-    return f"{path.replace('evidence-', 'agents-')}.json"
-
-
-def _agent_digests(tools: "pl.DataFrame") -> dict[str, str]:
-    """The digest of each agent's tools, over their ids and digests."""
-    by_agent = groupby(tools.iter_rows(), itemgetter(1))
-    return {agent: digest([row[::2] for row in own]) for agent, own in by_agent}
+    return f"{path.replace('inferred-', 'agents-')}.json"
 
 
 def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
@@ -368,23 +334,12 @@ def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
             start = end
 
 
-def _evidence_of_rows(tools: "pl.DataFrame") -> dict[str, list[Evidence]]:
-    """Return the evidence of each agent; the rows of its tools are one after the other."""
+def _infer_edges_of_rows(tools: "pl.DataFrame") -> list[Edge]:
+    """Infer the edges of some agents; the rows of an agent's tools are one after the other."""
     by_agent = groupby(tools.iter_rows(named=True), itemgetter("agent"))
-    return {agent: evidence_of([tool_of(row) for row in own]) for agent, own in by_agent}
+    return [edge for _, own in by_agent for edge in infer_agent_edges([*map(tool_of, own)])]
 
 
-def _evidence_frame(evidence: Mapping[str, list[Evidence]]) -> "pl.DataFrame":
-    """The rows of the evidence of some agents."""
-    import polars as pl
-
-    rows: list[dict[str, Any]] = []
-    for agent, findings in evidence.items():
-        for one in findings:
-            values = {name: getattr(one, name) for name in _COLUMNS}
-            key = edge_key(one.source, one.target, one.type, one.parameter)
-            rows.append(
-                {"key": key, "agent": agent, **values, "digest": digest([*values.values()])}
-            )
-    names = ("key", "agent", *_COLUMNS, "digest")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String))
+def _edges_of(rows: "pl.DataFrame") -> list[Edge]:
+    columns = [field.name for field in fields(Edge)]
+    return [Edge(**row) for row in rows.select(columns).iter_rows(named=True)]

@@ -99,34 +99,6 @@ _REASONS: dict[Kind, str] = {
 _PROVIDES = "{target} provides the {what} that {parameter} asks for."
 
 
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """One finding: two tools, how the first needs the second, and why.
-
-    Attributes:
-        source, target: the ids of the tools.
-        what: what is provided, told or switched, in words.
-    """
-
-    source: str
-    target: str
-    type: DependencyType
-    parameter: str | None
-    kind: Kind
-    what: str
-
-    @property
-    def confidence(self) -> float:
-        """0 to 1: how often edges with such evidence are right."""
-        return CONFIDENCE[self.kind]
-
-    def reason(self, source: str, target: str) -> str:
-        """Return the reason, a sentence with the names of the two tools."""
-        return _REASONS.get(self.kind, _PROVIDES).format(
-            source=source, target=target, what=self.what, parameter=self.parameter or ""
-        )
-
-
 def dependency_type(parameter: str | None, direct: bool) -> DependencyType:
     """Return the type of an edge for a parameter, or for the tool as a whole if that is None."""
     if parameter is None:
@@ -134,13 +106,31 @@ def dependency_type(parameter: str | None, direct: bool) -> DependencyType:
     return "parameter-directly-depends-on" if direct else "parameter-indirectly-depends-on"
 
 
+def _edge(
+    source: Tool, target: Tool, parameter: str | None, direct: bool, kind: Kind, what: str
+) -> Edge:
+    """Return an inferred edge; `what` is what is provided, told or switched, in words."""
+    names = {"source": source.name, "target": target.name, "parameter": parameter or ""}
+    return Edge(
+        source.id,
+        target.id,
+        dependency_type(parameter, direct),
+        parameter,
+        _REASONS.get(kind, _PROVIDES).format(what=what, **names),
+        "inferred",
+        CONFIDENCE[kind],
+        f"{kind}: {what}",
+    )
+
+
 def infer_edges(tools: Iterable[Tool]) -> list[Edge]:
     """Infer the edges of these tools, sorted by source, target, type and parameter."""
     tools = sorted(tools, key=attrgetter("agent", "id"))
-    evidence = [
-        finding for _, own in groupby(tools, attrgetter("agent")) for finding in evidence_of([*own])
-    ]
-    return edges_from(evidence, {tool.id: tool.name for tool in tools})
+    by_agent = groupby(tools, attrgetter("agent"))
+    edges = [edge for _, own in by_agent for edge in infer_agent_edges([*own])]
+    return sorted(
+        edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
+    )
 
 
 def candidates_of(tools: Sequence[Tool]) -> Mapping[str, Sequence[Edge]]:
@@ -156,65 +146,37 @@ def candidates_of(tools: Sequence[Tool]) -> Mapping[str, Sequence[Edge]]:
     return dict(candidates)
 
 
-def evidence_of(tools: Sequence[Tool]) -> list[Evidence]:
-    """Find the strongest evidence for each parameter of a pair of an agent's tools, and for the
-    pair as a whole.
+def infer_agent_edges(tools: Sequence[Tool]) -> list[Edge]:
+    """Infer the edges of one agent's tools: those with the strongest evidence for each parameter of
+    a pair of tools and for the pair as a whole, at most `MAX_EDGES` for each tool.
 
     Args:
         tools: all of the agent, in the order of their ids.
     """
     profiles = [profile_of(tool) for tool in tools]
     shared = SharedParameters(profiles)
-    parameters = ParameterMatcher(profiles, shared).evidence()
-    found = (*parameters, *_mentions(profiles, shared), *_Preconditions(profiles).evidence())
-    best: dict[tuple[str, str, str | None], Evidence] = {}
+    parameters = ParameterMatcher(profiles, shared).edges()
+    edges = (*parameters, *_mentions(profiles, shared), *_Preconditions(profiles).edges())
+    best: dict[tuple[str, str, str | None], Edge] = {}
     mentioned: dict[tuple[str, str | None], set[str]] = defaultdict(set)
-    for finding in sorted(found, key=_strength):
-        if finding.kind == "mentioned":
-            mentioned[finding.source, finding.parameter].add(finding.target)
-        best.setdefault((finding.source, finding.target, finding.parameter), finding)
-    # Where a description says which tool provides a parameter, there is nothing to guess.
-    return [
-        finding
-        for finding in best.values()
-        if finding.target in mentioned.get((finding.source, finding.parameter), {finding.target})
-    ]
+    for edge in sorted(edges, key=_strength):
+        if edge.evidence.startswith("mentioned: "):
+            mentioned[edge.source, edge.parameter].add(edge.target)
+        best.setdefault((edge.source, edge.target, edge.parameter), edge)
+    counts: Counter[str] = Counter()
+    strongest: list[Edge] = []
+    for edge in best.values():
+        # Where a description says which tool provides a parameter, there is nothing to guess.
+        if edge.target not in mentioned.get((edge.source, edge.parameter), {edge.target}):
+            continue
+        counts[edge.source] += 1
+        if counts[edge.source] <= MAX_EDGES:
+            strongest.append(edge)
+    return strongest
 
 
-def edges_from(evidence: Iterable[Evidence], names: Mapping[str, str]) -> list[Edge]:
-    """Return the edges of the evidence of all tools, sorted by source, target, type and parameter.
-
-    Args:
-        names: the names of the tools by id.
-    """
-    by_source: dict[str, list[Evidence]] = defaultdict(list)
-    for finding in evidence:
-        by_source[finding.source].append(finding)
-    edges = [
-        _edge(finding, names)
-        for findings in by_source.values()
-        for finding in sorted(findings, key=_strength)[:MAX_EDGES]
-    ]
-    return sorted(
-        edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
-    )
-
-
-def _strength(finding: Evidence) -> tuple[float, str, str, str]:
-    return -finding.confidence, finding.target, finding.parameter or "", finding.kind
-
-
-def _edge(finding: Evidence, names: Mapping[str, str]) -> Edge:
-    return Edge(
-        finding.source,
-        finding.target,
-        finding.type,
-        finding.parameter,
-        finding.reason(names[finding.source], names[finding.target]),
-        "inferred",
-        finding.confidence,
-        f"{finding.kind}: {finding.what}",
-    )
+def _strength(edge: Edge) -> tuple[float, str, str, str]:
+    return -edge.confidence, edge.target, edge.parameter or "", edge.evidence
 
 
 # --- A parameter needs what another tool provides ---
@@ -339,14 +301,14 @@ class ParameterMatcher:
                     self._offers[key].append((position, provided))
         self._collections = _collections(profiles)
 
-    def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence that parameters of a tool are provided by others."""
+    def edges(self) -> Iterator[Edge]:
+        """Yield the edges from tools to those that provide their parameters."""
         for position, profile in enumerate(self._profiles):
             for parameter in profile.parameters:
                 if parameter in self._shared:
                     continue
                 collection = self._collection(position, parameter)
-                if collection is not None and collection.kind == "collection":
+                if collection is not None and collection.confidence == CONFIDENCE["collection"]:
                     yield collection
                     continue
                 matches = self._matches_of(position, parameter)
@@ -354,7 +316,7 @@ class ParameterMatcher:
                 if collection is not None and (not matches or creates):
                     yield collection
                 else:
-                    yield from self._evidence(position, parameter, matches)
+                    yield from self._matched_edges(position, parameter, matches)
 
     def _matches_of(self, position: int, parameter: Parameter) -> Sequence[_Match]:
         for need in needs_of(self._profiles[position], parameter):
@@ -362,8 +324,8 @@ class ParameterMatcher:
                 return self._winners(matches)
         return []
 
-    def _collection(self, position: int, parameter: Parameter) -> Evidence | None:
-        """Return the evidence that the tool at the path before this parameter provides it."""
+    def _collection(self, position: int, parameter: Parameter) -> Edge | None:
+        """Return the edge to the tool at the path before this parameter, which provides it."""
         profile = self._profiles[position]
         prefix = profile.address.prefix_of(parameter.name)
         target = self._collections.get(prefix) if prefix else None
@@ -373,28 +335,23 @@ class ParameterMatcher:
         if not parameter.takes_values or parameter.has_choices or plumbing:
             return None
         what = " ".join(profile.address.resource_before(parameter.name) or (parameter.name,))
-        lists = self._profiles[target].lists
-        type_ = dependency_type(parameter.name, parameter.required and lists)
-        kind = "collection" if lists else "id-created"
-        ids = profile.tool.id, self._profiles[target].tool.id
-        return Evidence(*ids, type_, parameter.name, kind, what)
+        provider = self._profiles[target]
+        kind = "collection" if provider.lists else "id-created"
+        direct = parameter.required and provider.lists
+        return _edge(profile.tool, provider.tool, parameter.name, direct, kind, what)
 
-    def _evidence(
+    def _matched_edges(
         self, position: int, parameter: Parameter, matches: Sequence[_Match]
-    ) -> Iterator[Evidence]:
+    ) -> Iterator[Edge]:
+        source = self._profiles[position].tool
         for match in matches[:MAX_TARGETS]:
+            provider = self._profiles[match.tool]
             # What creates a thing returns its id as well, but a request about a thing that exists
             # does not need it.
-            creates = self._profiles[match.tool].verb in CREATING
+            creates = provider.verb in CREATING
             direct = parameter.required and not creates and match.kind != "here"
-            yield Evidence(
-                self._profiles[position].tool.id,
-                self._profiles[match.tool].tool.id,
-                dependency_type(parameter.name, direct),
-                parameter.name,
-                match.kind,
-                " ".join(match.provided.words),
-            )
+            what = " ".join(match.provided.words)
+            yield _edge(source, provider.tool, parameter.name, direct, match.kind, what)
 
     def _matches(self, position: int, need: Need) -> list[_Match]:
         profile = self._profiles[position]
@@ -569,26 +526,23 @@ class _Preconditions:
         self.positions = range(len(profiles))
         self.states = list(self._states())
 
-    def evidence(self) -> Iterator[Evidence]:
-        """Yield the evidence that tools need each other as a whole."""
+    def edges(self) -> Iterator[Edge]:
+        """Yield the edges between tools that need each other as a whole."""
         yield from self._logins()
         yield from self._checks()
         yield from self._state_changes()
         yield from self._connections()
 
-    def _evidence(
-        self,
-        source: int,
-        target: int,
-        type_: DependencyType,
-        parameter: str | None,
-        kind: Kind,
-        what: str,
-    ) -> Evidence:
-        ids = self.profiles[source].tool.id, self.profiles[target].tool.id
-        return Evidence(*ids, type_, parameter, kind, what)
+    def _edge(
+        self, source: int, target: int, parameter: Parameter | None, kind: Kind, what: str
+    ) -> Edge:
+        direct = kind != "state-switch" and (parameter is None or parameter.required)
+        name = parameter.name if parameter else None
+        return _edge(
+            self.profiles[source].tool, self.profiles[target].tool, name, direct, kind, what
+        )
 
-    def _logins(self) -> Iterator[Evidence]:
+    def _logins(self) -> Iterator[Edge]:
         """Yield what needs a login: tools that take its session, or that name its service."""
         services = {
             at: service
@@ -597,7 +551,6 @@ class _Preconditions:
         }
         if not services:
             return
-        direct = dependency_type(None, True)
         only = list(services) if len(services) == 1 else []
         for at in self.positions:
             if at in services:
@@ -617,15 +570,14 @@ class _Preconditions:
                 ]
                 for login in (named or by_text or only)[:1]:
                     what = " ".join(words_of(secret.name))
-                    type_ = dependency_type(secret.name, secret.required)
-                    yield self._evidence(at, login, type_, secret.name, "session", what)
+                    yield self._edge(at, login, secret, "session", what)
             elif named:
                 login = named[0]
                 name = words_of(self.profiles[login].tool.name)
                 what = " ".join(word for word in name if word in services[login])
-                yield self._evidence(at, login, direct, None, "login", what)
+                yield self._edge(at, login, None, "login", what)
 
-    def _checks(self) -> Iterator[Evidence]:
+    def _checks(self) -> Iterator[Edge]:
         """Yield which parameters another tool can validate."""
         checks: dict[frozenset[str], int] = {}
         for at in self.positions:
@@ -641,17 +593,15 @@ class _Preconditions:
                 ends_in_core = words[-1] in core | {"address"}
                 if parameter.types == {"boolean"} or not ends_in_core:
                     continue
-                type_ = dependency_type(parameter.name, parameter.required)
-                yield self._evidence(at, target, type_, parameter.name, "check", " ".join(words))
+                yield self._edge(at, target, parameter, "check", " ".join(words))
 
-    def _state_changes(self) -> Iterator[Evidence]:
+    def _state_changes(self) -> Iterator[Edge]:
         """Yield readers and changers of a state, and tools whose names say that they need it."""
-        indirect = dependency_type(None, False)
         switches: dict[frozenset[str], _State] = {}
         for state in self.states:
             reader, changer, what = state.reader, state.changer, state.what
             if state.switch:
-                yield self._evidence(reader, changer, indirect, None, "state-switch", what)
+                yield self._edge(reader, changer, None, "state-switch", what)
                 if words := state.words - STATE_ENDINGS:
                     switches[words] = state
         in_order = sorted(switches.items(), key=lambda item: sorted(item[0]))
@@ -660,10 +610,9 @@ class _Preconditions:
             name, phrase = profile.name_words, frozenset(profile.parsed.phrase)
             for words, state in in_order:
                 if (words <= phrase or words <= name) and at not in (state.reader, state.changer):
-                    type_ = dependency_type(None, True)
-                    yield self._evidence(at, state.reader, type_, None, "state-needed", state.what)
+                    yield self._edge(at, state.reader, None, "state-needed", state.what)
 
-    def _connections(self) -> Iterator[Evidence]:
+    def _connections(self) -> Iterator[Edge]:
         """Yield the tools that need a network, if the agent controls the device's connection."""
         switches = [state for state in self.states if state.switch]
         connections = [state for state in switches if state.words & CONNECTION]
@@ -684,8 +633,7 @@ class _Preconditions:
                 or any(provided.contextual for provided in profile.provides)
             )
             if not local and at not in (best.reader, best.changer):
-                type_ = dependency_type(None, True)
-                yield self._evidence(at, best.reader, type_, None, "connection", best.what)
+                yield self._edge(at, best.reader, None, "connection", best.what)
 
     def _states(self) -> Iterator[_State]:
         readers: dict[_StateKey, int] = {}
@@ -772,32 +720,30 @@ _INSTEAD = re.compile(
 )
 
 
-def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Evidence]:
+def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Edge]:
     """Yield where descriptions of tools or parameters name a tool that has to be called before.
 
     A name has to be an identifier of two words or more, because `search` is also a word.
     """
     tools = [profile.tool for profile in profiles]
-    siblings = {tool.name: tool.id for tool in tools if len(words_of(tool.name)) > 1}
+    siblings = {tool.name: tool for tool in tools if len(words_of(tool.name)) > 1}
     for profile in profiles:
         tool = profile.tool
         for parameter in profile.parameters:
             if parameter in shared or not parameter.takes_values:
                 continue
-            type_ = dependency_type(parameter.name, parameter.required)
-            for target, sentence in _named_tools(parameter.description, siblings, tool.id):
-                if parameter.required or _BEFORE.search(sentence):
-                    what = parameter.name
-                    yield Evidence(tool.id, target, type_, what, "mentioned", what)
-        for target, sentence in _named_tools(tool.description, siblings, tool.id):
+            name, required = parameter.name, parameter.required
+            for target, sentence in _named_tools(parameter.description, siblings, tool):
+                if required or _BEFORE.search(sentence):
+                    yield _edge(tool, target, name, required, "mentioned", name)
+        for target, sentence in _named_tools(tool.description, siblings, tool):
             if _BEFORE.search(sentence):
-                type_ = dependency_type(None, True)
-                yield Evidence(tool.id, target, type_, None, "mentioned-before", tool.name)
+                yield _edge(tool, target, None, True, "mentioned-before", tool.name)
 
 
 def _named_tools(
-    description: str, siblings: Mapping[str, str], own: str
-) -> Iterator[tuple[str, str]]:
+    description: str, siblings: Mapping[str, Tool], own: Tool
+) -> Iterator[tuple[Tool, str]]:
     """Yield each named tool with its sentence, but for those offered in place of this one."""
     text = description[:MAX_DESCRIPTION]
     if siblings.keys().isdisjoint(_NAME.findall(text)):
@@ -807,5 +753,5 @@ def _named_tools(
             continue
         for name in _NAME.findall(sentence):
             target = siblings.get(name)
-            if target is not None and target != own:
+            if target is not None and target is not own:
                 yield target, sentence

@@ -100,7 +100,7 @@ def test_every_engine_publishes_the_release_and_stores_the_vectors_of_a_local_ru
 CALLS = {
     "_tool_sentences",
     "_tool_documents",
-    "_evidence_of_rows",
+    "_infer_edges_of_rows",
     "_tool_rows",
     "encode_shard",
     "_tool_shingles",

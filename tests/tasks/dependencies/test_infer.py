@@ -372,7 +372,7 @@ def test_most_of_what_toollinkos_declares_is_inferred_and_little_else():
 def comparisons(tools: Sequence[Tool]) -> int:
     profiles = [profile_of(tool) for tool in sorted(tools, key=lambda tool: tool.id)]
     matcher = ParameterMatcher(profiles, SharedParameters(profiles))
-    assert list(matcher.evidence())
+    assert list(matcher.edges())
     return matcher.compared
 
 

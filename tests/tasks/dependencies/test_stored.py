@@ -1,4 +1,4 @@
-"""Evidence of dependencies that is kept between builds is what a look at all tools finds."""
+"""Inferred edges that are kept between builds are those that a look at all tools finds."""
 
 import random
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ import pytest
 
 from pegboard.records import Agent, Tool
 from tasks import edges
-from tasks.dependencies.infer import evidence_of
-from tasks.edges import evidence_between
+from tasks.dependencies.infer import infer_agent_edges, infer_edges
+from tasks.edges import inferred_rows
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
 from tests.tasks.dependencies.made_tools import make_board, make_tool
@@ -24,24 +24,23 @@ class Nights:
 
         def counted(tools):
             self.agents[-1] += 1
-            return evidence_of(tools)
+            return infer_agent_edges(tools)
 
-        monkeypatch.setattr(edges, "evidence_of", counted)
+        monkeypatch.setattr(edges, "infer_agent_edges", counted)
 
-    def evidence(self, tools: Sequence[Tool]):
-        """What this build has, in order."""
+    def infer(self, tools: Sequence[Tool]):
+        """The pairs of tools that this build has edges between."""
         tools = sorted((replace(tool, catalog="kit") for tool in tools), key=lambda tool: tool.id)
         self._number += 1
         self.agents.append(0)
         agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
         frames = agent_frame(agents), tool_frame(agents, tools)
         store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
-        parts = evidence_between(self._lake, {"kit": f"{self._number:064x}"})
-        found = [one for part in parts for one in part]
-        groups = [[tool for tool in tools if tool.agent == agent.id] for agent in agents]
-        expected = [one for group in groups for one in evidence_of(group)]
-        assert sorted(found, key=repr) == sorted(expected, key=repr)
-        return found
+        rows = inferred_rows(self._lake, {"kit": f"{self._number:064x}"})
+        names = ("source", "target", "type", "parameter", "reason", "evidence")
+        expected = [tuple(getattr(edge, name) for name in names) for edge in infer_edges(tools)]
+        assert sorted(rows.select(names).rows(), key=repr) == sorted(expected, key=repr)
+        return rows.select("source", "target").sort("source", "target").rows()
 
 
 @pytest.fixture
@@ -52,12 +51,11 @@ def nights(tmp_path, monkeypatch):
 @pytest.mark.parametrize("seed", range(2))
 def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatch):
     monkeypatch.setattr(edges, "TOOLS_AT_ONCE", 50)
-    monkeypatch.setattr(edges, "FINDINGS_AT_ONCE", 3)
     dice, size = random.Random(seed), 240
     spares = make_board(2 * size, 40)
     tools = spares[:size]
 
-    found = [nights.evidence(tools)]
+    found = [nights.infer(tools)]
     for _ in range(4):
         for _ in range(3):
             kind, place = dice.choice(("new", "gone", "other")), dice.randrange(len(tools))
@@ -68,10 +66,10 @@ def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatc
             else:
                 tools[place] = replace(tools[place], name="list_draft_orders")
         tools = list({tool.id: tool for tool in tools}.values())
-        found.append(nights.evidence(tools))
+        found.append(nights.infer(tools))
 
     assert all(found)
-    assert len({repr(sorted(evidence, key=repr)) for evidence in found}) > 1
+    assert len({repr(pairs) for pairs in found}) > 1
     assert max(nights.agents[1:]) <= 3 < nights.agents[0]
 
 
@@ -80,10 +78,10 @@ def test_a_provider_that_comes_and_goes_is_noticed(nights):
     others = [make_tool(f"sum_{n}", "number", agent=f"kit/sums{n}") for n in range(5)]
     provider = make_tool("list_draft_orders", agent="kit/shop")
 
-    without = nights.evidence([asking, *others])
-    provided = nights.evidence([asking, *others, provider])
-    gone = nights.evidence([asking, *others])
+    without = nights.infer([asking, *others])
+    provided = nights.infer([asking, *others, provider])
+    gone = nights.infer([asking, *others])
 
     assert without == gone == []
-    assert [(one.source, one.target) for one in provided] == [(asking.id, provider.id)]
+    assert provided == [(asking.id, provider.id)]
     assert nights.agents == [6, 1, 0]  # those of the last build are in the lake
