@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
+from pegboard.llm import Completer
 from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
@@ -25,7 +26,7 @@ from tasks.enrichment.figures import (
 )
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
-from tasks.enrichment.models import NO_MODELS, Models, client_for, hosted_models
+from tasks.enrichment.models import NoCompleter, client_for, configured_completer
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
@@ -60,21 +61,21 @@ def estimate_tools(
 ) -> dict[str, Any]:
     """Return `figures.estimate` of the requests that `enrich_tools` would make."""
     requests, ledger = _open(configuration, snapshots, retry_rejected)
-    models = _checked_models(configuration, requests, ledger, None)
-    return estimate(requests, ledger, _settings(configuration), models)
+    completer = _checked_completer(configuration, requests, ledger, None)
+    return estimate(requests, ledger, _settings(configuration), completer)
 
 
 def enrich_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
     retry_rejected: bool = False,
-    models: Models | None = None,
+    completer: Completer | None = None,
 ) -> Enriched:
     """Request what is missing for the tools and agents of these snapshots (catalog -> digest).
 
     Args:
         retry_rejected: ask again where an earlier run's reply was rejected.
-        models: by default those that the configuration names.
+        completer: by default the model that the configuration names.
 
     Raises:
         ConfigurationError: what would fail was found before the first call.
@@ -83,11 +84,11 @@ def enrich_tools(
     """
     settings = _settings(configuration)
     requests, ledger = _open(configuration, snapshots, retry_rejected)
-    models = _checked_models(configuration, requests, ledger, models)
-    expected = estimate(requests, ledger, settings, models)
+    completer = _checked_completer(configuration, requests, ledger, completer)
+    expected = estimate(requests, ledger, settings, completer)
     progress.start("enrich", expected["pending"])
     started = time.monotonic()
-    client = client_for(settings, models)
+    client = client_for(settings, completer)
     run = LiveRun(requests, ledger, client)
     try:
         asyncio.run(_run(run, client))
@@ -125,10 +126,13 @@ async def _run(run: LiveRun, client: Client) -> None:
         await run.run()
 
 
-def _checked_models(
-    configuration: Configuration, requests: RequestSet, ledger: LakeLedger, models: Models | None
-) -> Models:
-    """Return the models to call, or none if nothing is missing.
+def _checked_completer(
+    configuration: Configuration,
+    requests: RequestSet,
+    ledger: LakeLedger,
+    completer: Completer | None,
+) -> Completer:
+    """Return the model to call.
 
     Raises:
         ConfigurationError: a prompt changed without its version, a price is unknown that a budget
@@ -136,15 +140,15 @@ def _checked_models(
     """
     failures: list[PegboardError] = [*stale_prompts(requests, ledger)]
     if not requests.any_missing(ledger):
-        models = NO_MODELS
-    elif models is None:
+        completer = NoCompleter()
+    elif completer is None:
         try:
-            models = hosted_models(configuration)
+            completer = configured_completer(configuration)
         except PegboardError as error:
             failures.append(error)
     raise_together(configuration, failures)
-    assert models is not None
-    return models
+    assert completer is not None
+    return completer
 
 
 def _settings(configuration: Configuration) -> EnrichSettings:

@@ -10,7 +10,6 @@ What was dropped stays in the lake with its rank and the tool that was found ins
 filtered/<digest>.parquet. The digest is over everything that decides the result, and
 filtered/<digest>.json is written last, so a run in which nothing changed does not compute again."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from math import ceil
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-FILTER_VERSION = 3
+FILTER_VERSION = 4
 """Changes when the same enrichments would be filtered or reported otherwise."""
 MIN_K = 3
 """Minimum rank that passes, for small catalogs."""
@@ -45,37 +44,6 @@ PIECE = 10_000
 """Texts that are held in float64 at once."""
 EQUAL = 1e-9
 """Mean reciprocal ranks that differ by less are the same."""
-
-
-@dataclass(frozen=True, slots=True)
-class HiddenTool:
-    """A tool whose generated questions mostly find other tools first.
-
-    Attributes:
-        dropped: how many of its `questions` were dropped.
-        competitor: the tool that most of those find first, `times` of them.
-        collides: whether the descriptions of the two are near enough to collide.
-    """
-
-    tool: str
-    dropped: int
-    questions: int
-    competitor: str
-    times: int
-    collides: bool
-
-    def __str__(self) -> str:
-        advice = (
-            "Its description does not say what sets it apart from that one; say so at its source "
-            "or in an override."
-            if self.collides
-            else "They ask for what that one does; say at its source or in an override what this "
-            "one is for."
-        )
-        return (
-            f"{self.tool}: {self.dropped} of {self.questions} questions do not find it, and "
-            f"{self.times} of those find {self.competitor} first. {advice}"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +73,6 @@ class Filtered:
         k: a question is kept if its tool is among the first k.
         questions: how many were judged, of which so many were `kept`.
         descriptions: how many were judged; those in `reverted` are out.
-        hidden: tools that their questions do not find, the worst first.
     """
 
     enrichments: EnrichmentSet
@@ -114,7 +81,6 @@ class Filtered:
     questions: int
     kept: int
     descriptions: int
-    hidden: tuple[HiddenTool, ...] = ()
     reverted: tuple[RevertedDescription, ...] = ()
 
     @property
@@ -130,7 +96,7 @@ class Filtered:
     @property
     def reports(self) -> tuple[str, ...]:
         """Messages for the build's output."""
-        return tuple(str(report) for report in (*self.hidden, *self.reverted))
+        return tuple(map(str, self.reverted))
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -141,7 +107,6 @@ class Filtered:
         """Restore from the values of `to_dict`."""
         values = {name: value[name] for name in value if name != "reports"}
         values["enrichments"] = EnrichmentSet(**value["enrichments"])
-        values["hidden"] = tuple(HiddenTool(**tool) for tool in value["hidden"])
         values["reverted"] = tuple(RevertedDescription(**one) for one in value["reverted"])
         return cls(**values)
 
@@ -159,7 +124,7 @@ def filter_enrichments(
     settings = configuration.enrich
     assert settings is not None, "nothing is generated without [enrich]"
     encoder = encoder_for(configuration.index(configuration.default))
-    limits = [_requests_of(configuration), settings.keep_within, settings.collision]
+    limits = [_requests_of(configuration), settings.keep_within]
     name = digest([FILTER_VERSION, dict(snapshots), generated.path, encoder.fingerprint, limits])
     lake = Lake(configuration.uri)
     done = lake.read_json(f"filtered/{name}.json")
@@ -202,7 +167,6 @@ def _filter(
         questions=len(questions),
         kept=sum(question.kept for question in questions),
         descriptions=sum(bool(one.description) for one in texts.enrichments),
-        hidden=_hidden(texts, vectors, questions, settings.collision),
         reverted=reverted,
     )
     lake.write(filtered.path, _frame(texts, questions, k))
@@ -370,31 +334,6 @@ def _remaining(
             replace(left, description="", avoid="") if tool.id in reverted else left
         )
     return remaining
-
-
-def _hidden(
-    texts: _Texts,
-    vectors: "NDArray[np.float32]",
-    questions: Sequence[_Question],
-    collision: float,
-) -> tuple[HiddenTool, ...]:
-    """The tools that more than half of their questions, and at least two, do not find."""
-    winners: dict[int, list[int]] = {}
-    for question in questions:
-        if question.winner is not None:
-            winners.setdefault(question.tool, []).append(question.winner)
-    counts = Counter(question.tool for question in questions if question.reason != "repeated")
-    hidden: list[HiddenTool] = []
-    for at, found in winners.items():
-        if len(found) < 2 or 2 * len(found) <= counts[at]:
-            continue
-        competitor, times = min(Counter(found).items(), key=lambda item: (-item[1], item[0]))
-        cosine = float(vectors[texts.starts[at]] @ vectors[texts.starts[competitor]])
-        tool, other = texts.tools[at].id, texts.tools[competitor].id
-        hidden.append(HiddenTool(tool, len(found), counts[at], other, times, cosine >= collision))
-    return tuple(
-        sorted(hidden, key=lambda one: (-one.dropped / one.questions, -one.dropped, one.tool))
-    )
 
 
 def _frame(texts: _Texts, questions: Sequence[_Question], k: int) -> "pl.DataFrame":

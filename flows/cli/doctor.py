@@ -63,31 +63,23 @@ def _prefect() -> str:
 
 
 def _llm(configuration: "Configuration") -> str:
-    """The models of `[enrich]`, with their prices; no request is sent to them."""
-    from tasks.enrichment.models import hosted_completers, hosted_models
+    """The model of `[enrich]`, with its price; no request is sent to it."""
+    from tasks.enrichment.models import configured_completer
     from tasks.enrichment.prompts import load_enrichment_prompts
     from tasks.settings.enrichment import PRODUCTS
 
     assert configuration.enrich is not None
-    hosted_models(configuration)
+    completer = configured_completer(configuration)
     load_enrichment_prompts(configuration.base / "prompts", PRODUCTS)
-    completers = hosted_completers(configuration.enrich)
-    if missing := [
-        f"{completer.name}: set the environment variable {key} to its key."
-        for completer in completers
-        if (key := completer.missing_key())
-    ]:
-        raise PegboardError(" ".join(missing))
-    models: list[str] = []
-    for completer in completers:
-        price = completer.price_per_token()
-        cost = (
-            f"{price[0] * 1e6:g} and {price[1] * 1e6:g} USD for a million tokens in and out"
-            if price
-            else "its price is unknown"
-        )
-        models.append(f"{completer.name}; {cost}")
-    return ". ".join(models)
+    if key := completer.missing_key():
+        raise PegboardError(f"{completer.name}: set the environment variable {key} to its key.")
+    price = completer.price_per_token()
+    cost = (
+        f"{price[0] * 1e6:g} and {price[1] * 1e6:g} USD for a million tokens in and out"
+        if price
+        else "its price is unknown"
+    )
+    return f"{completer.name}; {cost}"
 
 
 def _writable(board: Path) -> str:

@@ -320,7 +320,7 @@ def _generate(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import write_queries
     from pegboard.evaluation.searcher import Searcher
     from pegboard.llm.prompts import read_prompt
-    from tasks.enrichment.models import models_of
+    from tasks.enrichment.models import hosted_completer
     from tasks.golden.generating import PROMPT_FORMAT, generate_queries, ledger_beside
     from tasks.golden.reading import queries_to_extend
 
@@ -338,7 +338,7 @@ def _generate(options: argparse.Namespace) -> int:
     generated = generate_queries(
         searcher.loaded,
         settings,
-        models_of(settings, place="--budget-usd", price_option="in [enrich.price]"),
+        hosted_completer(settings, place="--budget-usd", price_option="in [enrich.price]"),
         ledger_beside(out),
         count=options.queries,
         sizes=sizes,

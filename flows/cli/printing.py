@@ -165,9 +165,7 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
         f"  used: {actual['replies']} replies, {used} tokens, {_usd(actual['cost_usd'])}; "
         f"estimated: {about}"
     )
-    for model, calls in actual["calls"].items():
-        lines.append(f"  calls to {model}: {_counts(calls)}")
-    return lines
+    return [*lines, f"  calls: {_counts(actual['calls'])}"] if actual["calls"] else lines
 
 
 def _counts(counts: dict[str, int]) -> str:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from pegboard.errors import ConfigurationError, PegboardError
-from pegboard.llm.client import Client, Price
+from pegboard.llm import Completer
+from pegboard.llm.client import Client, Price, price_of
+from pegboard.tokens import token_bound
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
-from tasks.enrichment.models import Models
 from tasks.enrichment.products import typical_output_tokens
 from tasks.enrichment.requests import ProductRequest, RequestSet
 from tasks.settings.enrichment import EnrichSettings, Product
@@ -24,22 +25,22 @@ MIN_JUDGED = 10
 
 
 def estimate(
-    requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, models: Models
+    requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, completer: Completer
 ) -> dict[str, Any]:
     """Return what these requests would cost, without any network, as JSON values.
 
     `products` has for each product how many `requests` there are, how many of these the ledger
     holds (`accepted`, `rejected`), how many are `pending` (tools with the same content share one
-    reply), and for these `calls` (with `think` two for a request; repairs and retries come on top),
-    `prompt_tokens`, `completion_tokens` and `cost_usd`, which is None if the price is unknown. The
-    sums of the latter five stand beside it.
+    reply), and for these `calls` (repairs and retries come on top), `prompt_tokens`,
+    `completion_tokens` and `cost_usd`, which is None if the price is unknown. The sums of the
+    latter five stand beside it.
     """
     lengths = _reply_lengths(ledger, settings.model)
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
         by_product[request.product].append(request)
     products = {
-        product: _estimate_product(part, ledger, settings, models, lengths.get(product))
+        product: _estimate_product(part, ledger, settings, completer, lengths.get(product))
         for product, part in by_product.items()
     }
     parts = list(products.values())
@@ -57,24 +58,23 @@ def _estimate_product(
     requests: Sequence[ProductRequest],
     ledger: LakeLedger,
     settings: EnrichSettings,
-    models: Models,
+    completer: Completer,
     reply_tokens: float | None,
 ) -> dict[str, Any]:
     replies = [(request, request.final_reply(ledger)) for request in requests]
     pending = list({request.key: request for request, reply in replies if reply is None}.values())
-    calls = len(pending) * (2 if settings.think else 1)
-    prompt = round(_mean_prompt_tokens(pending, ledger, models.count) * calls)
-    completion = 0
+    prompt = round(_mean_prompt_tokens(pending, ledger, completer) * len(pending))
+    completion, price = 0, price_of(completer)
     if pending:
         typical = reply_tokens or typical_output_tokens(pending[0].product, settings)
-        completion = round(typical * calls)
-    cost = _cost(models.price, prompt, completion) if pending or models.price else 0.0
+        completion = round(typical * len(pending))
+    cost = _cost(price, prompt, completion) if pending or price else 0.0
     return {
         "requests": len(requests),
         "accepted": sum(reply is not None and reply.value is not None for _, reply in replies),
         "rejected": sum(reply is not None and reply.value is None for _, reply in replies),
         "pending": len(pending),
-        "calls": calls,
+        "calls": len(pending),
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "cost_usd": cost,
@@ -86,12 +86,13 @@ def _cost(price: Price | None, prompt: int, completion: int) -> float | None:
 
 
 def _mean_prompt_tokens(
-    pending: Sequence[ProductRequest], ledger: LakeLedger, count: Callable[[str], int]
+    pending: Sequence[ProductRequest], ledger: LakeLedger, completer: Completer
 ) -> float:
     """Tokens of prompts, extrapolated from an evenly spread sample of the requests."""
     sample = pending[:: max(1, len(pending) // SAMPLED_PROMPTS)][:SAMPLED_PROMPTS]
     if not sample:
         return 0.0
+    count: Callable[[str], int] = getattr(completer, "count_tokens", token_bound)
     calls = [request.next_call(ledger, {}).request for request in sample]
     texts = [
         "\n".join(message.content for message in call.messages) + str(call.schema or "")
@@ -122,9 +123,6 @@ def actual_figures(
         for request in requests
         if (reply := request.final_reply(ledger)) is not None
     ]
-    calls: dict[str, dict[str, int]] = {}
-    for (model, outcome), count in sorted(client.outcomes.items()):
-        calls.setdefault(model, {})[outcome] = count
     budget = client.budget
     return {
         "completed": dict(run.completed),
@@ -140,7 +138,7 @@ def actual_figures(
         ),
         "failed": len(run.failures),
         "replies": budget.replies,
-        "calls": calls,
+        "calls": dict(sorted(client.outcomes.items())),
         "prompt_tokens": budget.prompt_tokens,
         "completion_tokens": budget.completion_tokens,
         "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),

@@ -18,7 +18,7 @@ from tasks.lake.files import Lake
 if TYPE_CHECKING:
     import polars as pl
 
-Step = Literal["think", "reply", "repair"]
+Step = Literal["reply", "repair"]
 
 ABANDONED_SECONDS = 86_400
 """A journal without a write for a day belongs to a dead run; the next run closes it."""

@@ -9,15 +9,16 @@
     agents        what an agent is for
 
 The schemas are strict: every field is required and no other is allowed, as servers with structured
-output require."""
+output require. The docstrings of the classes are part of them."""
 
-from copy import deepcopy
-from functools import lru_cache
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
+from tasks.safety.untrusted import visible
 from tasks.settings.enrichment import EnrichSettings, Product
+
+Text = Annotated[str, AfterValidator(visible)]
 
 
 class _Reply(BaseModel):
@@ -27,66 +28,66 @@ class _Reply(BaseModel):
 class Avoid(_Reply):
     """A case for which another tool is right."""
 
-    when: str = Field(description="the case, in a short clause")
-    instead: str = Field(
+    when: Text = Field(description="the case, in a short clause")
+    instead: Text = Field(
         description="the exact name of the sibling to use there; empty if none covers it"
     )
 
 
 class DescriptionReply(_Reply):
-    """The reply to `description.md`."""
+    """What a tool is for."""
 
-    does: str = Field(description="what the tool does, to what, and what comes back")
-    use_when: str = Field(description="when it is the right choice")
+    does: Text = Field(description="what the tool does, to what, and what comes back")
+    use_when: Text = Field(description="when it is the right choice")
     avoid: list[Avoid] = Field(description="when it is the wrong one; may be empty")
 
 
 class ArgumentNote(_Reply):
-    """The note on one argument."""
+    """A note on one argument."""
 
-    name: str = Field(description="the argument's exact name")
-    note: str = Field(description="what it is and what it is for")
+    name: Text = Field(description="the argument's exact name")
+    note: Text = Field(description="what it is and what it is for")
 
 
 class ArgumentsReply(_Reply):
-    """The reply to `arguments.md`."""
+    """Notes on the arguments."""
 
     arguments: list[ArgumentNote] = Field(description="one note for each argument")
 
 
 class QuestionsReply(_Reply):
-    """The reply to `questions.md`."""
+    """Requests of users."""
 
-    questions: list[str] = Field(description="requests that the tool answers")
+    questions: list[Text] = Field(description="requests that the tool answers")
 
 
 class TopicsReply(_Reply):
-    """The reply to `topics.md`."""
+    """Topics of a tool."""
 
-    topics: list[str] = Field(description="topics of one to five words")
+    topics: list[Text] = Field(description="topics of one to five words")
 
 
 class CandidateVerdict(_Reply):
-    """The verdict on one candidate."""
+    """A verdict on one candidate."""
 
     number: int = Field(description="the candidate's number")
     needed: bool = Field(description="whether the tool depends on the candidate")
     direct: bool = Field(
         description="whether it cannot do without; false if only some requests need it"
     )
-    reason: str = Field(description="why or why not, in one short sentence")
+    reason: Text = Field(description="why or why not, in one short sentence")
 
 
 class DependenciesReply(_Reply):
-    """The reply to `dependencies.md`."""
+    """Verdicts on the candidates."""
 
     candidates: list[CandidateVerdict] = Field(description="one verdict for each candidate")
 
 
 class AgentDescriptionReply(_Reply):
-    """The reply to `agents.md`."""
+    """What an agent is for."""
 
-    description: str = Field(description="what the agent is for")
+    description: Text = Field(description="what the agent is for")
 
 
 REPLIES: dict[Product, type[_Reply]] = {
@@ -98,12 +99,9 @@ REPLIES: dict[Product, type[_Reply]] = {
     "agents": AgentDescriptionReply,
 }
 
-THINKING_TOKENS = 260
-"""Tokens of the prose of a first step; its prompt allows 200 words."""
-
 
 def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
-    """Return about how many tokens a reply has; with `think`, the mean of the two replies.
+    """Return about how many tokens a reply has.
 
     Counted as JSON with the tokenizer of gpt-4o-mini: good for an estimate until real replies are
     known.
@@ -118,15 +116,13 @@ def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
         "dependencies": 70,
         "agents": 90,
     }
-    tokens = min(typical[product], settings.max_reply_tokens)
-    if not settings.think:
-        return tokens
-    return (tokens + min(THINKING_TOKENS, settings.max_reply_tokens)) // 2
+    return min(typical[product], settings.max_reply_tokens)
 
 
 def schema_of(product: Product) -> dict[str, Any]:
-    """Return the JSON Schema of a reply, without references; the caller may change it."""
-    return deepcopy(_schema(product))
+    """Return the JSON Schema of a reply, without references."""
+    schema = REPLIES[product].model_json_schema()
+    return _inlined(schema, schema.pop("$defs", {}))
 
 
 def avoid_text(cases: list[Avoid]) -> str:
@@ -152,28 +148,11 @@ def sentence(text: str) -> str:
     return text if not text or text.endswith((".", "!", "?", "。", "！", "？", "।")) else f"{text}."
 
 
-@lru_cache
-def _schema(product: Product) -> dict[str, Any]:
-    schema = REPLIES[product].model_json_schema()
-    return _inlined(schema, schema.pop("$defs", {}))
-
-
 def _inlined(value: Any, definitions: dict[str, Any]) -> Any:
-    """A schema without references, titles and the classes' docstrings."""
     if isinstance(value, list):
         return [_inlined(item, definitions) for item in value]
     if not isinstance(value, dict):
         return value
     if "$ref" in value:
         return _inlined(definitions[value["$ref"].rpartition("/")[2]], definitions)
-    is_object = value.get("type") == "object" and "properties" in value
-    dropped = ("title", "description") if is_object else ("title",)
-    inlined = {
-        key: _inlined(item, definitions)
-        for key, item in value.items()
-        if key not in dropped and key != "properties"
-    }
-    if "properties" in value:
-        properties = value["properties"].items()
-        inlined["properties"] = {name: _inlined(item, definitions) for name, item in properties}
-    return {key: inlined[key] for key in value if key in inlined}
+    return {key: _inlined(item, definitions) for key, item in value.items() if key != "title"}

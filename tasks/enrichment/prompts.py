@@ -1,10 +1,8 @@
 """The prompt files of the enrichment; `pegboard.llm.prompts` describes their format.
 
 `description`, `arguments`, `questions`, `topics`, `dependencies` and `agents` have the sections
-`# system` and `# user`; `repair` has `# user`; `think` has `# first` (added to the request, asks
-for free prose) and `# second` (asks for the JSON then). A file of that name in the folder
-`prompts/` beside the configuration replaces the built-in one. Another version asks for its replies
-anew.
+`# system` and `# user`, `repair` has `# user`. A file of that name in the folder `prompts/` beside
+the configuration replaces the built-in one. Another version asks for its replies anew.
 
 Values, the same in every file; what a request has nothing of is empty, so `{% if neighbours %}`
 works:
@@ -52,7 +50,6 @@ _REQUIRED: dict[Product, tuple[str, ...]] = {
 }
 FORMATS: dict[str, PromptFormat] = {
     **{name: PromptFormat(_VALUES, required=_REQUIRED.get(name, ("tool",))) for name in PRODUCTS},
-    "think": PromptFormat(_VALUES, ("first", "second")),
     "repair": PromptFormat((*_VALUES, "problem"), ("user",), ("problem",)),
 }
 
@@ -60,7 +57,7 @@ FORMATS: dict[str, PromptFormat] = {
 def load_enrichment_prompts(
     folder: Path | None, products: Iterable[Product]
 ) -> Mapping[str, Prompt]:
-    """Read and check the prompts of these products, `think` and `repair`; returns them by name.
+    """Read and check the prompts of these products and `repair`; returns them by name.
 
     Files in `folder` replace built-in ones.
 
@@ -68,7 +65,7 @@ def load_enrichment_prompts(
         ConfigurationError: lists every problem with its file and, where known, its line.
     """
     formats = {**REQUEST_FORMATS, **FORMATS}  # the folder has prompts of strategies, too
-    names = (*products, "think", "repair")
+    names = (*products, "repair")
     return prompt_files.load_prompts(BUILTIN_PROMPTS, formats, folder, names)
 
 

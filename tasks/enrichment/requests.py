@@ -99,18 +99,13 @@ class ProductRequest:
     def next_call(self, ledger: LakeLedger, accepted: Accepted) -> Call:
         """Return the next call, given the replies in the ledger."""
         steps = {reply.step: reply for reply in self._unfinished(ledger)}
-        schema = self._schema_text() if self.settings.structured == "text" else ""
-        messages = self.prompt.messages(**self.values(accepted), schema=schema)
-        if self.settings.think:
-            first, second = self._thinking(messages)
-            if "think" not in steps:
-                return Call("think", self._chat_request(first, structured=False))
-            messages = (*first, Message("assistant", steps["think"].raw), second)
+        schema = json.dumps(schema_of(self.product))
+        shown = schema if self.settings.structured == "text" else ""
+        messages = self.prompt.messages(**self.values(accepted), schema=shown)
         if "reply" not in steps:
             return Call("reply", self._chat_request(messages))
-        problem = self.prompts["repair"].messages(
-            problem=steps["reply"].detail, schema=self._schema_text()
-        )[-1]
+        repair = self.prompts["repair"]
+        problem = repair.messages(problem=steps["reply"].detail, schema=schema)[-1]
         reply = Message("assistant", steps["reply"].raw[:REPAIR_CHARACTERS])
         return Call("repair", self._chat_request((*messages, reply, problem)))
 
@@ -128,8 +123,6 @@ class ProductRequest:
             content=self.content,
             run=run,
         )
-        if step == "think":
-            return stored
         verdict = judge(self.product, reply.text, reply.finish_reason, self.about)
         return replace(
             stored,
@@ -147,26 +140,14 @@ class ProductRequest:
             unfinished = [] if reply.final else [*unfinished, reply]
         return [reply for reply in unfinished if reply.shown == self.shown]
 
-    def _thinking(self, messages: Sequence[Message]) -> tuple[tuple[Message, ...], Message]:
-        """The messages of the first step, and the one that asks for the structure in the second."""
-        think = self.prompts["think"].messages(schema=self._schema_text())
-        first, second = think[0], think[-1]
-        user = Message("user", f"{messages[-1].content}\n\n{first.content}")
-        return (*messages[:-1], user), Message("user", second.content)
-
-    def _chat_request(self, messages: Sequence[Message], *, structured: bool = True) -> ChatRequest:
-        by_schema = structured and self.settings.structured == "schema"
-        schema = schema_of(self.product) if by_schema else None
+    def _chat_request(self, messages: Sequence[Message]) -> ChatRequest:
         return ChatRequest(
             messages=tuple(messages),
             max_tokens=self.settings.max_reply_tokens,
             temperature=self.settings.temperature,
-            schema=schema,
+            schema=schema_of(self.product) if self.settings.structured == "schema" else None,
             schema_name=self.product,
         )
-
-    def _schema_text(self) -> str:
-        return json.dumps(schema_of(self.product))
 
 
 Chain = tuple[ProductRequest, ...]
@@ -407,9 +388,9 @@ class _Builder:
     ) -> ProductRequest:
         prompts, settings = self.prompts, self.settings
         count = self.counts.get(product, 0)
-        thinking = prompts["think"].version if settings.think else None
         parameters = [settings.temperature, settings.max_reply_tokens, settings.structured, count]
-        wording = [prompts[product].version, thinking, settings.context, settings.language]
+        # None stands where the version of a prompt that is gone was; stored keys have it.
+        wording = [prompts[product].version, None, settings.context, settings.language]
         return ProductRequest(
             product=product,
             subject=subject,

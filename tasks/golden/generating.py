@@ -27,14 +27,14 @@ from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
 from pegboard.evaluation.distractors import Distractors, Noise
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.llm import ChatRequest
+from pegboard.llm import ChatRequest, Completer
 from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.text import identifier_words, singular_words
 from tasks.enrichment.ledger import LakeLedger, StoredReply
-from tasks.enrichment.models import Models, client_for
+from tasks.enrichment.models import client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
@@ -187,7 +187,7 @@ class Generated:
 def generate_queries(
     loaded: LoadedRelease,
     settings: EnrichSettings,
-    models: Models,
+    completer: Completer,
     ledger: LakeLedger,
     *,
     count: int,
@@ -214,7 +214,7 @@ def generate_queries(
         settings=settings,
         prompt=prompt or read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
         ledger=ledger,
-        client=client_for(settings, models),
+        client=client_for(settings, completer),
         names=ToolNameMatcher(name for _, name, _ in loaded.tool_names()),
     )
     for query in existing:

@@ -29,7 +29,6 @@ class EnrichSettings(Settings):
     """`[enrich]`: without this table no LLM is called."""
 
     model: str
-    fallbacks: tuple[str, ...] = ()
     api_base: str | None = None
     api_key_env: str | None = None
     price: PriceSettings | None = None
@@ -41,7 +40,6 @@ class EnrichSettings(Settings):
     collision: Annotated[float, Field(gt=0, le=1)] = 0.8
     context: str = ""
     language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
-    think: bool = False
     structured: Literal["schema", "text"] = "schema"
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     max_reply_tokens: Count = 1_000

@@ -15,7 +15,7 @@ from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
 from tasks.enrichment.neighbours import head_text
 from tasks.enrichment.vectors import vectors_of
-from tasks.filter import HiddenTool, filter_enrichments
+from tasks.filter import filter_enrichments
 from tasks.lake.snapshot_rows import load_snapshot
 from tasks.snapshot import take_snapshot
 
@@ -144,24 +144,6 @@ def test_questions_that_find_their_tool_stay_and_another_tools_are_dropped_with_
     assert not any(row["winner"] for row in judged if row["kept"])
 
 
-def test_a_tool_whose_questions_mostly_fail_is_reported_with_what_they_find(shop):
-    wrong = (
-        "snow in Oslo: get forecast",
-        "a song by an artist",
-        "weather of a city",
-        "reserve meeting room",
-    )
-
-    (hidden,) = shop.filter({"book_room": wrong, "call_taxi": GOOD["call_taxi"]}).hidden
-
-    assert hidden == HiddenTool("shop/desk/book_room", 3, 4, "shop/desk/get_forecast", 2, False)
-    assert str(hidden).startswith(
-        "shop/desk/book_room: 3 of 4 questions do not find it, and 2 of those find "
-        "shop/desk/get_forecast"
-    )
-    assert "say at its source or in an override what this one is for" in str(hidden)
-
-
 def test_with_the_embedded_model_questions_in_other_words_are_kept_and_strays_are_dropped(workshop):
     shop = Shop(workshop, LOCAL)
     strays = ("will there be snow in Oslo?", "order a cab", "commits of last week")
@@ -187,7 +169,6 @@ def test_a_question_cannot_find_its_tool_by_itself(shop):
         ("call_taxi", ""),
     ]
     assert shop.questions(filtered) == {"call_taxi": ("call me a taxi",)}
-    assert filtered.reports == ()
 
 
 def test_the_catalogs_own_requests_are_never_judged(shop):
@@ -248,21 +229,6 @@ def test_a_release_is_not_made_of_questions_most_of_which_do_not_find_their_tool
     assert filtered.kept < 6
 
 
-def test_a_collision_is_reported_as_such(shop):
-    words = (
-        "Orders a ride, for people with luggage, between any two of: hotel, airport, station, "
-        "office, home."
-    )
-    taxis = {f"taxi{'_' * n}": (words, ["order a taxi", "call a cab"]) for n in range(4)}
-    tools = {**taxis, "cab": (words, []), **TOOLS}
-
-    (hidden,) = shop.filter({"cab": ("order a taxi ride", "call a taxi")}, tools).hidden
-
-    assert hidden.collides
-    assert hidden.competitor.startswith("shop/desk/taxi")
-    assert "does not say what sets it apart" in str(hidden)
-
-
 def test_a_description_by_which_requests_find_their_tool_less_well_is_reverted(shop):
     away = Enrichment(
         "Lists commits, issues and branches of a repository.",
@@ -288,7 +254,7 @@ def test_a_description_by_which_requests_find_their_tool_less_well_is_reverted(s
 def test_a_wider_limit_keeps_more_questions(shop):
     one = shop.filter({"book_room": (SNOW,)})
 
-    assert (one.kept, one.reports) == (0, ())  # one failing question is not worth a report
+    assert one.kept == 0
     assert shop.filter({"book_room": (SNOW,)}, enrich="keep_within = 1").kept == 1
 
 

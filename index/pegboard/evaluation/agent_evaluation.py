@@ -419,7 +419,7 @@ class AgentRun:
             await self._ask(client, trial)
             advance(1)
 
-        client = Client([self._completer], budget=self._budget, pacing=self._pacing)
+        client = Client(self._completer, budget=self._budget, pacing=self._pacing)
         async with client:
             try:
                 await client.for_each(trials, ask)

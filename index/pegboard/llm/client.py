@@ -1,9 +1,9 @@
-"""The LLM client: budget, pacing, retries, fallbacks and outcome counts.
+"""The LLM client: budget, pacing, retries and outcome counts.
 
 Together with a ledger no reply is paid for twice: look a question up there first, call
 `client.ask`, and store the reply before it is used.
 
-    async with Client([HostedCompleter("openai/gpt-4o-mini")], budget=Budget(usd=1)) as client:
+    async with Client(HostedCompleter("openai/gpt-4o-mini"), budget=Budget(usd=1)) as client:
         await client.for_each(questions, ask)
 """
 
@@ -11,7 +11,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
@@ -24,15 +24,11 @@ from pegboard.tokens import token_bound
 logger = logging.getLogger(__name__)
 
 PERMANENT_FAILURES = frozenset({"key", "model", "quota"})
-"""Failures that every later call to the same model would repeat."""
+"""Failures that every later call would repeat."""
 MAX_RETRY_SECONDS = 180.0
 """Total seconds of retries per request. Beyond that, the next run tries again."""
-MAX_FAILURES = 20
-"""Consecutive requests that failed after all attempts, after which a model is unavailable."""
-MAX_FAILURES_BEFORE_REPLY = 5
-"""The same for a model without any reply so far."""
-BURST_SECONDS = 3.0
-"""Seconds of its rate that a full bucket holds: providers measure by seconds, not minutes."""
+MAX_FAILURES = 10
+"""Consecutive requests that failed after all attempts, after which no more are made."""
 _PROMPT_OVERHEAD_TOKENS = 16
 
 Price = tuple[float, float]
@@ -146,10 +142,8 @@ class Budget:
         )
 
 
-class TokenBucket:
-    """A token bucket: limits units per minute, for one event loop.
-
-    One request may take more than the bucket holds: it waits longer.
+class Pace:
+    """Spaces units evenly at a rate per minute, for one event loop.
 
     Args:
         per_minute: units; None lets everything through.
@@ -162,97 +156,93 @@ class TokenBucket:
         clock: Callable[[], float] = time.monotonic,
         sleep: _Sleep = asyncio.sleep,
     ) -> None:
-        self._rate = per_minute / 60 if per_minute else None
+        self._seconds = 60 / per_minute if per_minute else 0.0
         self._clock, self._sleep = clock, sleep
-        self._level = self._full = max(1.0, (self._rate or 0) * BURST_SECONDS)
-        self._last = clock()
+        self._next = clock()
 
     async def take(self, units: float) -> None:
-        """Wait until these units are available, first come, first served."""
-        if self._rate is None:
-            return
+        """Wait until the units taken before are through."""
         now = self._clock()
-        self._level = min(self._full, self._level + (now - self._last) * self._rate)
-        self._last = now
-        self._level -= units  # a debt is paid by waiting; later callers wait behind it
-        if self._level < 0:
-            await self._sleep(-self._level / self._rate)
+        start = max(self._next, now)
+        self._next = start + units * self._seconds
+        if start > now:
+            await self._sleep(start - now)
 
     def correct(self, estimated: float, used: float) -> None:
         """Correct the units of `take` by the usage that the reply reports."""
-        if self._rate is not None:
-            self._level = min(self._full, self._level + estimated - used)
+        self._next -= (estimated - used) * self._seconds
 
 
 class Client:
-    """Gets a reply from the first model that answers. For one event loop.
+    """Calls a model within a budget and at a pace. For one event loop.
 
     Args:
-        completers: the model and its fallbacks, in the order in which they are called.
         budget: what may be spent; by default unlimited.
         pacing: concurrency, rate limits and attempts.
-        prices: USD for a token of prompt and of reply, by completer; by default as the completers
-            know them.
         sleep: waits between attempts and for rate limits.
 
     Attributes:
-        outcomes: calls by (model, outcome), attempts that were retried among them.
+        outcomes: the number of calls by outcome, attempts that were retried among them.
         stopped: why no more calls are made (budget exhausted, no key, model away), if that is so.
     """
 
     def __init__(
         self,
-        completers: Sequence[Completer],
+        completer: Completer,
         *,
         budget: Budget | None = None,
         pacing: Pacing | None = None,
-        prices: Sequence[Price | None] | None = None,
         sleep: _Sleep = asyncio.sleep,
     ) -> None:
         self.budget = budget or Budget()
         self.pacing = pacing = pacing or Pacing()
-        self.outcomes: Counter[tuple[str, str]] = Counter()
+        self.outcomes: Counter[str] = Counter()
         self.stopped: CompletionError | None = None
-        if prices is None:
-            prices = [price_of(completer) for completer in completers]
-        self._models = [
-            _Model(completer, pacing, price, self.outcomes, sleep)
-            for completer, price in zip(completers, prices, strict=True)
-        ]
+        self._completer, self._price, self._sleep = completer, price_of(completer), sleep
+        self._slots = asyncio.Semaphore(pacing.concurrency)
+        self._requests = Pace(pacing.requests_per_minute, sleep=sleep)
+        self._tokens = Pace(pacing.tokens_per_minute, sleep=sleep)
+        self._resume_at = 0.0
+        self._failures = 0
 
     async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close the completers' connections of the running event loop."""
-        for model in self._models:
-            close: Callable[[], Awaitable[None]] | None = getattr(model.completer, "aclose", None)
-            if close is not None:
-                await close()
+        """Close the completer's connections of the running event loop."""
+        close: Callable[[], Awaitable[None]] | None = getattr(self._completer, "aclose", None)
+        if close is not None:
+            await close()
 
     async def ask(self, request: ChatRequest) -> ChatReply:
         """Return the reply to a request.
 
         Raises:
-            CompletionError: no model answered; `stopped` says if no later request would succeed.
+            CompletionError: the model did not answer; `stopped` says if no later request would
+                succeed.
             BudgetExhausted: the call does not fit into the budget.
         """
-        error: CompletionError | None = None
-        for model in self._models:
-            if model.unusable is not None:
-                error = model.unusable
-                continue
-            try:
-                return await self._ask(model, request)
-            except BudgetExhausted as exhausted:
-                self.stopped = self.stopped or exhausted
-                raise
-            except CompletionError as failure:
-                error = failure
-        assert error is not None, "a client needs a completer"
-        if all(model.unusable is not None for model in self._models):
-            self.stopped = self.stopped or self._models[-1].unusable
-        raise error
+        self._raise_if_stopped()
+        reservation = reservation_for(request, self._price)
+        try:
+            await self.budget.reserve(reservation)
+        except BudgetExhausted as error:
+            self.stopped = self.stopped or error
+            raise
+        calls = retrying(
+            "AsyncRetrying", self.pacing.attempts, MAX_RETRY_SECONDS, sleep=self._sleep
+        )
+        reply: ChatReply | None = None
+        try:
+            reply = await calls(self._attempt, request, reservation.tokens)
+        except CompletionError as error:
+            self._count_failure(error)
+            raise
+        finally:
+            await self.budget.settle(reservation, reply)
+        assert reply is not None
+        self._failures = 0
+        return reply
 
     async def for_each(
         self, items: Iterable[_Item], work: Callable[[_Item], Awaitable[None]], width: int = 0
@@ -275,89 +265,44 @@ class Client:
             for _ in range(width or self.pacing.concurrency):
                 group.create_task(worker())
 
-    async def _ask(self, model: "_Model", request: ChatRequest) -> ChatReply:
-        reservation = reservation_for(request, model.price)
-        await self.budget.reserve(reservation)
-        reply: ChatReply | None = None
-        try:
-            reply = await model.ask(request)
-            return reply
-        finally:
-            await self.budget.settle(reservation, reply)
+    async def _attempt(self, request: ChatRequest, expected_tokens: int) -> ChatReply:
+        self._raise_if_stopped()
+        await self._requests.take(1)
+        await self._tokens.take(expected_tokens)
+        async with self._slots:
+            if (wait := self._resume_at - time.monotonic()) > 0:  # for which the server asked
+                await self._sleep(wait)
+            self._raise_if_stopped()
+            try:
+                reply = await self._completer.complete(request)
+            except CompletionError as error:
+                self._count_refusal(error)
+                raise
+        self.outcomes["answered"] += 1
+        self._tokens.correct(expected_tokens, reply.prompt_tokens + reply.completion_tokens)
+        return reply
+
+    def _raise_if_stopped(self) -> None:
+        if self.stopped is not None:
+            raise self.stopped
+
+    def _count_refusal(self, error: CompletionError) -> None:
+        self.outcomes[f"{error.status} {error.kind}" if error.status else error.kind] += 1
+        if error.retry_after:
+            self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after)
+        logger.info("%s: %s", self._completer.name, error)
+
+    def _count_failure(self, error: CompletionError) -> None:
+        self._failures += error.may_pass
+        if error.kind in PERMANENT_FAILURES:
+            self.stopped = self.stopped or error
+        elif self._failures >= MAX_FAILURES:
+            self.stopped = self.stopped or CompletionError(
+                f"{self._failures} requests in a row failed. Last error: {error}", kind="away"
+            )
 
 
 def price_of(completer: Completer) -> Price | None:
     """Return USD for a token of prompt and of reply; None if the completer does not know."""
     price: Callable[[], Price | None] = getattr(completer, "price_per_token", lambda: None)
     return price()
-
-
-class _Model:
-    """One model: its rate limits, its concurrency, and why it is unusable, if it is."""
-
-    def __init__(
-        self,
-        completer: Completer,
-        pacing: Pacing,
-        price: Price | None,
-        outcomes: Counter[tuple[str, str]],
-        sleep: _Sleep,
-    ) -> None:
-        self.completer, self.price = completer, price
-        self.unusable: CompletionError | None = None
-        self._slots = asyncio.Semaphore(pacing.concurrency)
-        self._resume_at = 0.0
-        self._attempts, self._sleep = pacing.attempts, sleep
-        self._requests = TokenBucket(pacing.requests_per_minute, sleep=sleep)
-        self._tokens = TokenBucket(pacing.tokens_per_minute, sleep=sleep)
-        self._outcomes = outcomes
-        self._failures = 0
-        self._max_failures = MAX_FAILURES_BEFORE_REPLY
-
-    async def ask(self, request: ChatRequest) -> ChatReply:
-        calls = retrying("AsyncRetrying", self._attempts, MAX_RETRY_SECONDS, sleep=self._sleep)
-        try:
-            reply: ChatReply = await calls(self._attempt, request)
-        except CompletionError as error:
-            self._count_failure(error)
-            raise
-        self._failures, self._max_failures = 0, MAX_FAILURES
-        return reply
-
-    async def _attempt(self, request: ChatRequest) -> ChatReply:
-        self._raise_if_unusable()
-        expected = reservation_for(request, None).tokens
-        await self._requests.take(1)
-        await self._tokens.take(expected)
-        async with self._slots:
-            if (wait := self._resume_at - time.monotonic()) > 0:  # for which the server asked
-                await self._sleep(wait)
-            self._raise_if_unusable()
-            try:
-                reply = await self.completer.complete(request)
-            except CompletionError as error:
-                self._count_refusal(error)
-                raise
-        self._outcomes[self.completer.name, "answered"] += 1
-        self._tokens.correct(expected, reply.prompt_tokens + reply.completion_tokens)
-        return reply
-
-    def _raise_if_unusable(self) -> None:
-        if self.unusable is not None:
-            raise self.unusable
-
-    def _count_refusal(self, error: CompletionError) -> None:
-        outcome = f"{error.status} {error.kind}" if error.status else error.kind
-        self._outcomes[self.completer.name, outcome] += 1
-        if error.retry_after:
-            self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after)
-        logger.info("%s: %s", self.completer.name, error)
-
-    def _count_failure(self, error: CompletionError) -> None:
-        self._failures += error.may_pass
-        if error.kind in PERMANENT_FAILURES:
-            self.unusable = error
-        elif self._failures >= self._max_failures:
-            self.unusable = CompletionError(
-                f"{self._failures} requests in a row failed. Last error: {error}", kind="away"
-            )

@@ -10,7 +10,6 @@ from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.llm import ChatReply
 from tasks.enrich import enrich_tools, estimate_tools
 from tasks.enrichment.enrichment_sets import read_enrichments
-from tasks.enrichment.models import Models
 from tasks.enrichment.prompts import BUILTIN_PROMPTS
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
@@ -91,8 +90,8 @@ def enrich(workshop):
     """A function that enriches what a configuration lists."""
 
     def run(configuration, writer, retry_rejected=False):
-        models = Models([writer], [None], len)
-        return enrich_tools(configuration, digests(workshop, configuration), retry_rejected, models)
+        snapshots = digests(workshop, configuration)
+        return enrich_tools(configuration, snapshots, retry_rejected, writer)
 
     return run
 
@@ -219,30 +218,27 @@ def test_tools_with_the_same_content_share_one_reply(workshop, enrich):
 
 
 @pytest.mark.parametrize(
-    ("replies", "extra", "steps", "rejected"),
+    ("replies", "rejected"),
     [
-        (["no JSON here"], "", ["reply", "repair"], {}),
-        (["I'm sorry, I can't help with that."] * 2, "", ["reply", "repair"], {"refusal": 1}),
+        (["no JSON here"], {}),
+        (["I'm sorry, I can't help with that."] * 2, {"refusal": 1}),
         (
             ['{"questions": ["Use sk-proj-abcdefghijklmnop1234567890 to water it"]}'] * 2,
-            "",
-            ["reply", "repair"],
             {"credential": 1},
         ),
-        (["An oak is a large tree."], "think = true\n", ["think", "reply"], {}),
     ],
 )
 def test_a_reply_is_repaired_once_and_every_step_is_in_the_ledger(
-    workshop, garden, enrich, replies, extra, steps, rejected
+    workshop, garden, enrich, replies, rejected
 ):
-    configuration = garden(["oak"], QUESTIONS + extra)
+    configuration = garden(["oak"], QUESTIONS)
     result = enrich(configuration, Writer(oak_planter=replies))
     again = Writer()
     enrich(configuration, again)
 
     (ledger,) = workshop.lake.files("ledger")
     rows = workshop.lake.read(ledger)
-    assert rows.get_column("step").to_list() == steps
+    assert rows.get_column("step").to_list() == ["reply", "repair"]
     assert again.calls == []  # a rejected request is not bought again, unless that is requested
     assert result.actual["accepted"] == ({} if rejected else {"questions": 1})
     assert result.actual["completed"] == {"questions": int(not rejected)}

@@ -20,7 +20,7 @@ def objects(schema: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("product", PRODUCTS)
-def test_schemas_are_strict_and_the_callers_own(product: Any) -> None:
+def test_schemas_are_strict(product: Any) -> None:
     schema = schema_of(product)
     assert "$" not in json.dumps(schema)
     for item in objects(schema):
@@ -28,14 +28,11 @@ def test_schemas_are_strict_and_the_callers_own(product: Any) -> None:
         assert item["required"] == list(item["properties"])
     with pytest.raises(ValidationError):
         REPLIES[product].model_validate({"another": "x"})
-    schema["properties"].clear()
-    assert schema_of(product)["properties"]
 
 
-def test_output_tokens_grow_with_questions_and_thinking_up_to_the_limit() -> None:
+def test_output_tokens_grow_with_questions_up_to_the_limit() -> None:
     def tokens(product: Any, **options: Any) -> int:
         return typical_output_tokens(product, EnrichSettings(model="x/y", **options))
 
     assert tokens("questions", questions=5) < tokens("questions", questions=30)
     assert tokens("questions", questions=30, max_reply_tokens=100) == 100
-    assert tokens("topics", think=True) > tokens("topics")

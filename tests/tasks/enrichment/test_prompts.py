@@ -57,11 +57,8 @@ def test_values_reach_their_places_and_missing_ones_leave_no_trace() -> None:
         assert phrase not in text
 
 
-def test_thinking_asks_for_prose_then_the_schema_and_a_repair_says_what_was_wrong() -> None:
+def test_a_repair_says_what_was_wrong() -> None:
     assert {file.stem for file in BUILTIN_PROMPTS.iterdir()} == set(FORMATS)
-    first, second = BUILTIN["think"].messages(schema="THE-SCHEMA")
-    assert "plain prose" in first.content
-    assert "THE-SCHEMA" in second.content
     (repair,) = BUILTIN["repair"].messages(problem="`avoid` is missing.", schema="THE-SCHEMA")
     assert repair.role == "user"
     assert "`avoid` is missing." in repair.content
@@ -81,7 +78,7 @@ def test_a_file_of_the_user_replaces_a_builtin_prompt_and_the_others_stay(tmp_pa
     ("name", "text", "problem"),
     [
         ("description", MINE.replace("{{ tool }}", "the tool"), "show `{{ tool }}`"),
-        ("think", MINE.replace("system", "first").replace("user", "second"), "value `problem`"),
+        ("description", MINE.replace("{{ tool }}", "{{ problem }}"), "value `problem`"),
         ("repair", '+++\nversion = "1"\n+++\n# user\nAgain.\n', "show `{{ problem }}`"),
         ("descripton", MINE, "did you mean 'description.md'?"),
     ],
@@ -89,7 +86,6 @@ def test_a_file_of_the_user_replaces_a_builtin_prompt_and_the_others_stay(tmp_pa
 def test_a_prompt_that_cannot_work_is_refused(
     tmp_path: Path, name: str, text: str, problem: str
 ) -> None:
-    text = text.replace("{{ tool }}", "{{ problem }}") if name == "think" else text
     (tmp_path / f"{name}.md").write_text(text, "utf-8")
     with pytest.raises(ConfigurationError, match=re.escape(problem)):
         load_enrichment_prompts(tmp_path, PRODUCTS)

@@ -76,7 +76,7 @@ def assert_paid_once(result, llm, tools, outcomes):
     assert result.actual["accepted"] == {"questions": len(good)}
     assert sum(result.actual["rejected"]["questions"].values()) == len(twice_bad)
     assert result.actual["replies"] == sum(good.values()) + sum(bad.values())
-    calls = result.actual["calls"]["openai/scripted"]
+    calls = result.actual["calls"]
     assert calls["500 server"] == outcomes["500"] + outcomes["cut"]
     codes = {"429 rate": "429", "503 server": "503", "529 server": "529", "408 timeout": "hang"}
     assert {name: calls.get(name, 0) for name in codes} == {

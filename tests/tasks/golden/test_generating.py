@@ -17,7 +17,6 @@ from pegboard.llm.prompts import read_prompt
 from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.enrichment.models import Models
 from tasks.enrichment.replies import ToolNameMatcher
 from tasks.golden.generating import (
     BUILTIN_PROMPT,
@@ -148,6 +147,9 @@ class Author:
 
     name = "stub/author"
 
+    def price_per_token(self):
+        return 1e-6, 1e-6
+
     def __init__(self, fails=lambda number: False, reply=None):
         self.prompts, self.fails, self.reply = [], fails, reply
 
@@ -171,7 +173,7 @@ def generate(loaded, tmp_path):
     def run(author, count=10, *, release=loaded, sizes=(1, 2), existing=(), prompt=None, **options):
         settings = model_settings("stub/author", concurrency=4, attempts=1, **options)
         return generate_queries(
-            release, settings, Models([author], [(1e-6, 1e-6)], len),
+            release, settings, author,
             ledger_beside(tmp_path / "golden.jsonl"),
             count=count, sizes=sizes, existing=existing, prompt=prompt,
         )  # fmt: skip
