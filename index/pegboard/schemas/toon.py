@@ -14,6 +14,7 @@ examples are left out. Every text is quoted where the format wants it, so that n
 pass for another tool.
 """
 
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
@@ -101,3 +102,35 @@ def _text(text: str) -> str:
     if not _QUOTED.search(text):
         return text
     return f'"{_ESCAPED.sub(lambda match: _ESCAPES.get(match[0], " "), text)}"'
+
+
+def typescript_signature(name: str, schema: Schema) -> str:
+    """Return how a tool is called, as a function of TypeScript: `add(list: string, note?: string)`.
+
+    Descriptions are left out; objects are written to two levels.
+    """
+    whole = object_schema(schema)
+    return f"{name}({_members(whole, whole, ', ', 2)})"
+
+
+def _members(schema: Schema, root: Schema, separator: str, depth: int) -> str:
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, Mapping):
+        return ""
+    needed: set[Any] = set(required) if isinstance(required, list | tuple) else set()
+    return separator.join(
+        f"{key}{'' if key in needed else '?'}: {_typescript(_resolved(part, root), root, depth)}"
+        for key, part in islice(properties.items(), MAX_ARGUMENTS)
+    )
+
+
+def _typescript(schema: Schema, root: Schema, depth: int) -> str:
+    if isinstance(values := schema.get("enum"), list | tuple):
+        return " | ".join(json.dumps(value, ensure_ascii=False) for value in values)
+    if schema.get("type") == "array":
+        items = _resolved(schema.get("items"), root)
+        inner = _typescript(items, root, depth) if depth else "any"
+        return f"({inner})[]" if " | " in inner else f"{inner}[]"
+    if depth and isinstance(schema.get("properties"), Mapping):
+        return f"{{ {_members(schema, root, '; ', depth - 1)} }}"
+    return _type(schema, root).replace("integer", "number").replace("|", " | ")

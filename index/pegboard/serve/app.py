@@ -12,7 +12,6 @@ from typing import Any
 from fastapi import FastAPI
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -22,7 +21,6 @@ from starlette.routing import Route
 from pegboard import __version__
 from pegboard.errors import ConfigurationError
 from pegboard.serve.changes import telling_of_changes
-from pegboard.serve.connections import RequestShare
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import (
@@ -32,8 +30,8 @@ from pegboard.serve.http_errors import (
     unknown_client,
     wrong_method,
 )
-from pegboard.serve.mcp_server import McpServer
-from pegboard.serve.session_limit import SessionLimit
+from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
+from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.static_page import page_routes
 
 END_SECONDS = 5.0
@@ -56,11 +54,11 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     """
     check_host(gateway, host)
     gateway.rules.closed = host not in LOOPBACK
-    sessions = StreamableHTTPSessionManager(app=McpServer(gateway), max_sessions=None)
+    mcp_app = mcp_server(gateway).http_app("/mcp")
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
-        async with sessions.run(), telling_of_changes(gateway):
+        async with mcp_app.lifespan(mcp_app), telling_of_changes(gateway):
             yield
         await gateway.close()
 
@@ -76,7 +74,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         )
 
     routes = [
-        Route("/mcp", endpoint=SessionLimit(StreamableHTTPASGIApp(sessions))),
+        Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
         Route("/healthz", healthz),
         *page_routes(),
     ]
@@ -117,6 +115,7 @@ class ClientMiddleware:
     def __init__(self, app: Any, gateway: Gateway, local: bool) -> None:
         self.app, self.gateway, self.local = app, gateway, local
         self._share = RequestShare()
+        self._rate = RateLimit(gateway.settings.serve.requests_per_minute)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -135,6 +134,7 @@ class ClientMiddleware:
                 AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
             )
             try:
+                self._rate.check(client)
                 with self._share.of(client) as add:
                     return await self.app(scope, _counted(receive, state, add), send)
             except ApiError as error:
@@ -202,16 +202,13 @@ def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
 
 async def serve_stdio(gateway: Gateway) -> None:
     """Serve a gateway over stdin and stdout until stdin ends, or until SIGTERM."""
-    from mcp.server.stdio import stdio_server
-
     gateway.rules.current().named(gateway.stdio_client)
     asyncio.get_running_loop().add_signal_handler(
         signal.SIGTERM, lambda: asyncio.ensure_future(_end(gateway))
     )
-    server = McpServer(gateway)
     try:
-        async with telling_of_changes(gateway), stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
+        async with telling_of_changes(gateway):
+            await mcp_server(gateway).run_stdio_async(show_banner=False)
     finally:
         await gateway.close()
 

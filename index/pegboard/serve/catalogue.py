@@ -6,7 +6,7 @@ counts, agents or dependencies tell of a tool that it may not see."""
 
 import asyncio
 import json
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ MAX_VIEWS = 64
 Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str]]
 """What a client may see: its rules, and what is hidden besides. Clients of equal rules share a
 view."""
-RESERVED = ("search_tools", "call_tool", "search_agents")
+RESERVED = ("search_tools", "call_tool", "search_agents", "get_tool")
 """The gateway's own tools, whose names no other takes."""
 
 
@@ -55,6 +55,7 @@ class View:
         board: has the visible tools and no others, and stays at this release.
         entries: the visible tools by id.
         hidden: the ids of the release's other tools.
+        agents: names of the agents that have visible tools, those with most tools first.
         names: by which the client calls them; what it may not see takes none of them.
         thresholds: probabilities of hits by name; see `Board.thresholds`.
         tokens: that the definitions of all visible tools take in a prompt, about.
@@ -64,6 +65,7 @@ class View:
     board: AsyncBoard
     entries: Mapping[str, Entry]
     hidden: frozenset[str]
+    agents: tuple[str, ...]
     names: CallNames
     thresholds: Mapping[str, float]
     tokens: float
@@ -186,11 +188,13 @@ def _view(whole: _Whole, client: Client, hidden: frozenset[str]) -> View:
     board = whole.board if everything else whole.board.restricted(entries)
     agents = {agent.id: agent.name for agent in board.list_agents()}
     named = [(entry.id, entry.name, agents[entry.agent]) for entry in entries.values()]
+    sizes = Counter(entry.agent for entry in entries.values())
     return View(
         whole.release,
         AsyncBoard(board),
         entries,
         frozenset(whole.entries.keys() - entries.keys()),
+        tuple(agents[one] for one, _ in sorted(sizes.items(), key=lambda own: (-own[1], own[0]))),
         CallNames(named, RESERVED),
         board.thresholds(),
         sum(entry.tokens for entry in entries.values()),

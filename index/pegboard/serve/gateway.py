@@ -11,6 +11,7 @@ from pegboard.serve.access import AccessRules, Client, LiveRules
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
+from pegboard.serve.limits import RequestIds
 from pegboard.serve.observer import Observers
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.reports import Reports
@@ -36,6 +37,7 @@ class Gateway:
     releases: ServedReleases
     reports: Reports
     sessions: Sessions = field(default_factory=Sessions)
+    request_ids: RequestIds = field(default_factory=RequestIds)
     stdio_client: str | None = None
 
     @classmethod

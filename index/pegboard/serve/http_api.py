@@ -37,9 +37,9 @@ from pegboard.serve.catalogue import Entry, View
 from pegboard.serve.finder import Finder
 from pegboard.serve.golden_file import OtherTools, add_golden_query
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
-from pegboard.serve.mcp_tools import HINTS
 from pegboard.serve.metrics import CONTENT_TYPE, Metrics
 from pegboard.serve.observer import Found
+from pegboard.serve.own_tools import HINTS
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.tool_texts import ToolTexts
 

@@ -8,7 +8,7 @@ from mcp_types import Tool as McpTool
 
 from pegboard.serve.catalogue import View
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.mcp_tools import mcp_tool, own_tools
+from pegboard.serve.own_tools import mcp_tool, own_tools
 from pegboard.serve.sessions import Session
 from pegboard.serve.settings import ContextSettings
 from pegboard.tokens import estimate_tokens
@@ -25,7 +25,7 @@ async def listed_tools(gateway: Gateway, session: Session, context: str = "") ->
     ids = listed_ids(gateway, view, session)
     session.listed = names_of(view, ids)
     ids = list(dict.fromkeys([*ids, *(one for one in fitting if one in view.entries)]))
-    tools = own_tools(gateway.settings.serve.max_k)
+    tools = own_tools(view, gateway.settings.serve.max_k)
     for identity in ids:
         tool = await view.board.tool(identity)
         if tool is not None:

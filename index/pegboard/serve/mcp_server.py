@@ -1,289 +1,354 @@
-"""The gateway's MCP server: `search_tools`, `call_tool`, and the tools that a session sees."""
+"""The gateway's MCP server, on FastMCP: each request is answered from its client's view of the
+release, and calls go to the real tools."""
 
 import json
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from mcp.server.lowlevel import NotificationOptions, Server
-from mcp.server.models import InitializationOptions
+from fastmcp import FastMCP
+from fastmcp.server.dependencies import get_context
+from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
+from fastmcp.server.providers import Provider
+from fastmcp.tools import Tool as FastMCPTool
+from fastmcp.tools import ToolResult
+from fastmcp.tools.base import InputRequiredToolResult
+from fastmcp.utilities.versions import VersionSpec
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     CallToolRequestParams,
-    CallToolResult,
-    InputRequiredResult,
-    ListToolsResult,
-    PaginatedRequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
     TextContent,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types import Tool as McpTool
 
 from pegboard import __version__
 from pegboard.errors import PegboardError, QueryError
 from pegboard.records import Tool
-from pegboard.serve.access import Client
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
-from pegboard.serve.calls.results import error_result
-from pegboard.serve.connections import RequestShare
+from pegboard.serve.catalogue import View
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, unexpected
+from pegboard.serve.limits import HEADER, RequestShare
 from pegboard.serve.listing import listed_tools
-from pegboard.serve.mcp_tools import CALL_TOOL, SEARCH_AGENTS, SEARCH_TOOLS, object_schema
-from pegboard.serve.observer import Found
-from pegboard.serve.sessions import Session
-from pegboard.servers.connection import Report
+from pegboard.serve.own_tools import (
+    CALL_TOOL,
+    GET_TOOL,
+    SEARCH_AGENTS,
+    SEARCH_TOOLS,
+    SHOWN_AGENTS,
+    definition_of,
+    first_sentence,
+    search_answer,
+)
+from pegboard.serve.sessions import Session, client_of, current_session, said
 from pegboard.tokens import estimate_tokens
 
 INSTRUCTIONS = (
-    "Many tools are available here, and only a few are listed. Ask search_tools for what you need "
-    "in plain words, then call what it found with call_tool."
+    f"Many tools are available here, and only a few are listed. Ask {SEARCH_TOOLS} for what you "
+    f"need in plain words, then call what it found with {CALL_TOOL}."
 )
-SESSION_HEADER, SESSION_META = "pegboard-session", "pegboard/session"
-"""By which a client of the protocol since 2026-07-28, which has no sessions, names one."""
 CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
 """By which a client tells `tools/list` what it is about."""
+CANDIDATES = 3
+"""Tools that are named in place of an unknown one."""
 
-Context = Any
-"""`ServerRequestContext`, whose type arguments are of no use here."""
-Handler = Callable[[Any, Any], Awaitable[Any]]
+Respond = Callable[[dict[str, Any]], Awaitable[ToolResult]]
 
 log = logging.getLogger("pegboard.serve")
 
 
-class McpServer(Server[Any]):
-    """An MCP server in front of a gateway, for any number of sessions in both protocol eras."""
+def mcp_server(gateway: Gateway) -> FastMCP:
+    """Return an MCP server in front of a gateway, for many sessions in both protocol eras."""
+    server = FastMCP(
+        "pegboard",
+        INSTRUCTIONS,
+        version=__version__,
+        providers=[BoardProvider(gateway)],
+        middleware=[Guard(gateway)],
+        dereference_schemas=False,
+        mask_error_details=True,
+    )
+    server.provider_error_strategy = "raise"
+
+    async def listen(
+        ctx: Any, params: SubscriptionsListenRequestParams
+    ) -> SubscriptionsListenResult:
+        return await gateway.sessions.of_request(client_of(gateway, ctx), ctx).listen(ctx, params)
+
+    low_level = server._mcp_server  # pyright: ignore[reportPrivateUsage]
+    low_level.add_request_handler("subscriptions/listen", SubscriptionsListenRequestParams, listen)
+    low_level.get_tool_input_schema = _unchecked_headers
+    return server
+
+
+class GatewayTool(FastMCPTool):
+    """A tool that is listed as `definition` says, and whose calls `respond` answers."""
+
+    definition: McpTool
+    respond: Respond
+
+    @classmethod
+    def of(cls, definition: McpTool, respond: Respond) -> "GatewayTool":
+        """Return the tool of a definition."""
+        schema = definition.input_schema
+        return cls(name=definition.name, parameters=schema, definition=definition, respond=respond)
+
+    def to_mcp_tool(self, **_: Any) -> McpTool:
+        """Return the definition, without what FastMCP adds."""
+        return self.definition
+
+    async def run(self, arguments: dict[str, Any]) -> ToolResult:
+        """Answer a call."""
+        return await self.respond(arguments)
+
+
+class BoardProvider(Provider):
+    """The tools of a board, and the gateway's own."""
 
     def __init__(self, gateway: Gateway) -> None:
-        super().__init__(
-            "pegboard",
-            version=__version__,
-            instructions=INSTRUCTIONS,
-            # Headers are checked against the schemas that this client was sent; there are none.
-            get_tool_input_schema=lambda _: None,
-            on_list_tools=self._guarded(self._list_tools),
-            on_call_tool=self._guarded(self._call_tool),
-            on_subscriptions_listen=self._listen,
-        )
-        self.gateway = gateway
-        self._share = RequestShare()
+        super().__init__()
+        self._gateway = gateway
+        self._own: dict[str, Callable[[Session, dict[str, Any]], Awaitable[ToolResult]]] = {
+            SEARCH_TOOLS: self._search,
+            CALL_TOOL: self._call_tool,
+            SEARCH_AGENTS: self._search_agents,
+            GET_TOOL: self._get_definition,
+        }
 
-    def create_initialization_options(
-        self, notification_options: NotificationOptions | None = None, *args: Any, **options: Any
-    ) -> InitializationOptions:
-        """Announce that `tools/list` may change."""
-        changes = notification_options or NotificationOptions(tools_changed=True)
-        return super().create_initialization_options(changes, *args, **options)
+    async def get_tasks(self) -> Sequence[FastMCPTool]:
+        """Return no background tasks: FastMCP asks before there is a request."""
+        return []
 
-    def _guarded(self, handler: Handler) -> Handler:
-        """Return a handler that takes so many requests of one client and no more, since those of
-        the older protocol go on when their connection has ended; and whose unforeseen errors are
-        logged and tell the client nothing, while the SDK sends the messages of some and logs few.
-        """
-
-        async def answer(ctx: Context, params: Any) -> Any:
-            size = 0 if ctx.request is None else ctx.request.state.size
-            try:
-                with self._share.of(self._client(ctx), size):
-                    return await handler(ctx, params)
-            except MCPError:
-                raise
-            except ApiError as error:
-                raise MCPError(INVALID_REQUEST, str(error)) from None
-            except Exception:
-                log.exception("A request failed.")
-                raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
-
-        return answer
-
-    async def _list_tools(
-        self, ctx: Context, params: PaginatedRequestParams | None
-    ) -> ListToolsResult:
-        session, context = self._session(ctx), _said(ctx, CONTEXT_HEADER, CONTEXT_META)
+    async def _list_tools(self) -> Sequence[FastMCPTool]:
+        session = current_session(self._gateway)
+        context = said(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
         try:
-            tools = await listed_tools(self.gateway, session, context)
+            tools = await listed_tools(self._gateway, session, context)
         except PegboardError as error:
             code = INVALID_PARAMS if isinstance(error, QueryError) else INTERNAL_ERROR
             raise MCPError(code, f"The tools cannot be listed: {error_of(error)}") from None
-        return ListToolsResult(tools=tools, ttl_ms=0, cache_scope="private")
+        return [GatewayTool.of(tool, self._respond(tool.name)) for tool in tools]
 
-    async def _call_tool(
-        self, ctx: Context, params: CallToolRequestParams
-    ) -> CallToolResult | InputRequiredResult:
-        session = self._session(ctx)
-        arguments: dict[str, Any] = params.arguments or {}
-        if params.name == SEARCH_TOOLS:
-            return await self._search(session, arguments)
-        if params.name == SEARCH_AGENTS:
-            return await self._search_agents(session, arguments)
-        name: Any = params.name
-        if params.name == CALL_TOOL:
-            name, arguments = _call_arguments(arguments)
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> FastMCPTool | None:
+        # Whether there is such a tool is decided by the call: its answer names others.
+        return GatewayTool.of(
+            McpTool(name=name or "-", input_schema={"type": "object"}), self._respond(name)
+        )
+
+    def _respond(self, name: str) -> Respond:
+        async def respond(arguments: dict[str, Any]) -> ToolResult:
+            session = current_session(self._gateway)
+            try:
+                if own := self._own.get(name):
+                    return await own(session, arguments)
+                return await self._call(session, name, arguments)
+            except PegboardError as error:
+                return _error(f"{name:.100} failed: {error_of(error)}")
+            except MCPError:
+                raise
+            except Exception:
+                log.exception("A call failed.")
+                return _error(str(unexpected()))
+
+        return respond
+
+    async def _search(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
+        serve = self._gateway.settings.serve
+        query, k, agent = (arguments.get(name) for name in ("query", "k", "agent"))
+        k = serve.k if k is None else k
+        valid = isinstance(k, int) and not isinstance(k, bool) and k >= 1
+        if (
+            arguments.keys() - {"query", "k", "agent"}
+            or not (isinstance(query, str) and valid)
+            or not isinstance(agent, str | None)
+        ):
+            return _error(
+                f"{SEARCH_TOOLS} takes query, a text, k, a number from 1 to {serve.max_k}, and "
+                f"agent, a text, and nothing else."
+            )
+        found = await self._gateway.finder.find(
+            session.client,
+            query,
+            min(k, serve.max_k),
+            session=session.id,
+            where={"agent": agent} if agent else None,
+        )
+        names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
+        answer = search_answer(found, serve.results, session.listed or ())
+        if session.remember(names) and serve.mode == "gateway":
+            await session.tell_of_changes()
+        tokens = estimate_tokens(answer.text)
+        self._gateway.observers.listed(
+            session.client, session.id, len(names), tokens, found.view.tokens
+        )
+        return _result(answer.text, answer.values)
+
+    async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
+        query = arguments.get("query")
+        if not isinstance(query, str) or len(arguments) > 1:
+            return _error(f"{SEARCH_AGENTS} takes query, a text, alone.")
+        agents = await self._gateway.finder.find_agents(session.client, query)
+        return _result(_json({"agents": agents}), {"agents": agents})
+
+    async def _get_definition(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
+        name = arguments.get("name")
+        if not isinstance(name, str) or len(arguments) > 1:
+            return _error(f"{GET_TOOL} takes name, a text, alone.")
+        view, tool = await self._tool(session, name)
+        if tool is None:
+            return await self._unknown(session, view, name)
+        values = definition_of(view, tool)
+        return _result(_json(values), values)
+
+    async def _call_tool(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
+        name, inner = arguments.get("name"), arguments.get("arguments")
+        if isinstance(inner, str):  # some models write JSON into the text
+            try:
+                inner = json.loads(inner)
+            except (ValueError, RecursionError):
+                inner = 0
+        inner = {} if inner is None else inner
+        if not isinstance(name, str) or not isinstance(inner, dict):
+            return _error(f"{CALL_TOOL} takes name, a text, and arguments, an object.")
+        return await self._call(session, name, inner)
+
+    async def _call(self, session: Session, name: str, arguments: dict[str, Any]) -> ToolResult:
+        view, tool = await self._tool(session, name)
+        if tool is None:
+            return await self._unknown(session, view, name)
+        context = get_context()
+        request = context.request_context
+        assert request is not None
+        params = CallToolRequestParams(
+            name=name,
+            arguments=arguments,
+            input_responses=context.input_responses,
+            request_state=context.request_state,
+        )
+        confirmation = Confirmation(request._srctx, params, session.client.name)  # pyright: ignore[reportPrivateUsage]
         try:
-            tool = await self._tool(session, name)
-        except PegboardError as error:
-            return error_result(f"The tool was not called: {error_of(error)}")
-        confirmation = Confirmation(ctx, params, session.client.name)
-        try:
-            return await self.gateway.caller.call(
+            result = await self._gateway.caller.call(
                 session.client,
                 tool,
                 arguments,
                 session=session.id,
                 confirm=confirmation.confirm,
-                report=_progress(ctx),
+                report=context.report_progress,
             )
         except AskFirst as question:
-            return question.result
+            return InputRequiredToolResult(question.result)
+        return ToolResult.from_mcp_result(result)
 
-    async def _tool(self, session: Session, name: str) -> Tool:
-        """Return the tool that a client calls by a name or id. Raises MCPError without one: in the
-        same words, whether there is none or the client may not see it.
+    async def _tool(self, session: Session, name: str) -> tuple[View, Tool | None]:
+        """Return the client's view, and the tool that it means by a name or id; None for a name
+        that has come to mean another tool than the session was given.
         """
-        view = await self.gateway.catalogue.view(session.client)
+        view = await self._gateway.catalogue.view(session.client)
         identity = view.id_of(name)
-        moved = session.given.get(name, identity) != identity
-        tool = None if moved else await view.tool(name)
+        if session.given.get(name, identity) != identity:
+            return view, None
+        tool = await view.tool(name)
         # Decided once more over what will be called: a promotion may have come in between.
-        if tool is None or not session.client.permits(tool):
-            self.gateway.observers.called(session.client, session.id, "", "unknown", 0.0, 0)
-            raise MCPError(
-                INVALID_PARAMS, f"Unknown tool: {name!r:.200}. Ask {SEARCH_TOOLS} for one."
-            )
-        return tool
+        return view, tool if tool is not None and session.client.permits(tool) else None
 
-    async def _search(self, session: Session, arguments: dict[str, Any]) -> CallToolResult:
-        serve = self.gateway.settings.serve
-        query, k, agent = (
-            arguments.get("query"),
-            arguments.get("k", serve.k),
-            arguments.get("agent"),
+    async def _unknown(self, session: Session, view: View, name: str) -> ToolResult:
+        """Return the answer to a name without a tool, which names others: in the same words,
+        whether there is no such tool or the client may not see it.
+        """
+        self._gateway.observers.called(session.client, session.id, "", "unknown", 0.0, 0)
+        candidates = view.names.named_in(name)[:CANDIDATES]
+        if not candidates and name.strip() and view.entries:
+            words = name.replace("_", " ").replace("/", " ")[:200]
+            words = words.encode("utf-8", "replace").decode()
+            result = await view.board.find(words, CANDIDATES, llm=False)
+            candidates = [hit.tool.id for hit in result]
+        names = ", ".join(view.call_name(one) for one in candidates)
+        close = f" Those closest to it: {names}." if names else ""
+        return _error(
+            f"Unknown tool: {name!r:.200}.{close} Ask {SEARCH_TOOLS} what you need, and call what "
+            f"it returns by its name."
         )
-        if unknown := [name for name in arguments if name not in ("query", "k", "agent")]:
-            return error_result(
-                f"{SEARCH_TOOLS} takes query, k and agent alone, and not {unknown[0]!r:.100}."
-            )
-        if (
-            not isinstance(query, str)
-            or not isinstance(k, int)
-            or isinstance(k, bool)
-            or k < 1
-            or not isinstance(agent, str | None)
-        ):
-            return error_result(
-                f"{SEARCH_TOOLS} takes query, a text, k, a number from 1 to {serve.max_k}, and "
-                "agent, a text."
-            )
-        where = {"agent": agent} if agent else None
-        try:
-            found = await self.gateway.finder.find(
-                session.client, query, min(k, serve.max_k), session=session.id, where=where
-            )
-        except PegboardError as error:
-            return error_result(f"The search failed: {error_of(error)}")
-        names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
-        if session.remember(names) and serve.mode == "gateway":
-            await session.tell_of_changes()
-        return self._search_result(session, found)
 
-    async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> CallToolResult:
-        query = arguments.get("query")
-        if not isinstance(query, str) or len(arguments) > 1:
-            return error_result(f"{SEARCH_AGENTS} takes query, a text, alone.")
-        try:
-            agents = await self.gateway.finder.find_agents(session.client, query)
-        except PegboardError as error:
-            return error_result(f"The search failed: {error_of(error)}")
-        values: dict[str, Any] = {"agents": agents}
-        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"))
-        return CallToolResult(content=[TextContent(text=text)], structured_content=values)
 
-    def _search_result(self, session: Session, found: Found) -> CallToolResult:
-        tools = [
-            {
-                "name": found.view.call_name(hit.tool.id),
-                "description": hit.tool.description,
-                "inputSchema": object_schema(hit.tool.input_schema),
-            }
-            for hit in found.hits
+class Guard(Middleware):
+    """Limits what each client has under way, says who stands behind the gateway, and keeps
+    unforeseen errors to the log."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+        self._share = RequestShare()
+
+    async def on_request(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Any:
+        """Answer a request, if its client does not have too many under way."""
+        request = get_context().request_context
+        assert request is not None
+        size = 0 if request.request is None else request.request.state.size
+        session = "" if request.request is None else request.request.headers.get(HEADER, "")
+        try:
+            with (
+                self._share.of(client_of(self._gateway, request), size),
+                self._gateway.request_ids.held(session, request.request_id),
+            ):
+                return await call_next(context)
+        except ApiError as error:
+            raise MCPError(INVALID_REQUEST, str(error)) from None
+        except MCPError:
+            raise
+        except Exception:
+            log.exception("A request failed.")
+            raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
+
+    async def on_initialize(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Any:
+        """Add to the instructions what the agents are that the client's tools belong to."""
+        return await self._instructed(await call_next(context))
+
+    async def on_discover(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Any:
+        """As `on_initialize`, for the protocol since 2026-07-28."""
+        return await self._instructed(await call_next(context))
+
+    async def _instructed(self, result: Any) -> Any:
+        request = get_context().request_context
+        if request is None or not hasattr(result, "instructions"):
+            return result
+        try:
+            view = await self._gateway.catalogue.view(client_of(self._gateway, request))
+            agents = await view.board.list_agents()
+        except PegboardError as error:  # the list of tools will say so
+            log.warning("The instructions name no agents: %s", error)
+            return result
+        lines = [
+            f"- {agent.name}: {first_sentence(agent.description)}"
+            for agent in sorted(agents, key=lambda one: view.agents.index(one.name))
+            if agent.description
         ]
-        values: dict[str, Any] = {"tools": tools}
-        if found.reason:
-            values["note"] = found.reason
-        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
-        tokens = estimate_tokens(text)
-        self.gateway.observers.listed(
-            session.client, session.id, len(tools), tokens, found.view.tokens
-        )
-        return CallToolResult(content=[TextContent(text=text)], structured_content=values)
-
-    async def _listen(
-        self, ctx: Context, params: SubscriptionsListenRequestParams
-    ) -> SubscriptionsListenResult:
-        return await self._session(ctx).listen(ctx, params)
-
-    def _session(self, ctx: Context) -> Session:
-        """Return the session of a request; the client is decided anew for each."""
-        session = self.gateway.sessions.get(self._client(ctx), _session_id(ctx))
-        if ctx.protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            session.peer = ctx.session
-        return session
-
-    def _client(self, ctx: Context) -> Client:
-        if ctx.request is None:
-            return self.gateway.rules.current().named(self.gateway.stdio_client)
-        client = self.gateway.client(ctx.request.headers)
-        if client is None:
-            raise MCPError(INVALID_REQUEST, "The credentials are not known here.")
-        return client
+        if lines:
+            behind = "\n".join(["", "", "The tools come from:", *lines[:SHOWN_AGENTS]])
+            return result.model_copy(update={"instructions": INSTRUCTIONS + behind})
+        return result
 
 
-def _progress(ctx: Context) -> Report | None:
-    """Return what passes a call's progress on to a client that asked for it."""
-    token = (ctx.meta or {}).get("progress_token")
-    if token is None:
-        return None
-
-    async def report(progress: float, total: float | None, message: str | None) -> None:
-        await ctx.session.send_progress_notification(
-            token, progress, total, message, ctx.request_id
-        )
-
-    return report
+def _unchecked_headers(name: str) -> None:
+    """Say that headers are not checked against schemas: what a client was sent is not kept."""
 
 
-def _call_arguments(arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """Return name and arguments of the tool that `call_tool` is to call."""
-    name, inner = arguments.get("name"), arguments.get("arguments")
-    if inner is None:
-        inner = {}
-    if isinstance(inner, str):  # some models write JSON into the text
-        try:
-            inner = json.loads(inner)
-        except (ValueError, RecursionError):
-            inner = None
-    if not isinstance(name, str) or not isinstance(inner, dict):
-        raise MCPError(INVALID_PARAMS, f"{CALL_TOOL} takes name, a text, and arguments, an object.")
-    return name, inner
+def _result(text: str, values: dict[str, Any]) -> ToolResult:
+    return ToolResult([TextContent(text=text)], values)
 
 
-def _session_id(ctx: Context) -> str:
-    """Return the id of a request's session, "" for none; ids of both eras cannot meet."""
-    if ctx.request is None:
-        return "stdio"
-    if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        named = _said(ctx, SESSION_HEADER, SESSION_META)
-        return f"named:{named[:200]}" if named else ""
-    return ctx.request.headers.get("mcp-session-id", "")
+def _error(message: str) -> ToolResult:
+    return ToolResult([TextContent(text=message)], is_error=True)
 
 
-def _said(ctx: Context, header: str, meta: str) -> str:
-    """Return what a request says in `_meta` or in a header."""
-    said = (ctx.meta or {}).get(meta)
-    if not said and ctx.request is not None:
-        said = ctx.request.headers.get(header)
-    return said if isinstance(said, str) else ""
+def _json(values: Any) -> str:
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)

@@ -4,11 +4,18 @@ import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from fastmcp.server.dependencies import get_context
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_REQUEST
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.serve.access import Client
+
+if TYPE_CHECKING:
+    from pegboard.serve.gateway import Gateway
 
 IDLE_SECONDS = 1_800.0
 """After which a session is forgotten, as by the SDK's transport."""
@@ -17,6 +24,10 @@ MAX_SESSIONS = 10_000
 MAX_FOUND = 200
 """Tools that a session remembers; the first ones go first."""
 MAX_GIVEN = 2_000
+SESSION_HEADER, SESSION_META = "pegboard-session", "pegboard/session"
+"""By which a client of the protocol since 2026-07-28, which has no sessions, names one."""
+Request = Any
+"""The context of an MCP request, FastMCP's or the SDK's."""
 
 
 @dataclass(slots=True, eq=False)
@@ -54,16 +65,14 @@ class Session:
         new = [tool for tool in tools.values() if tool not in self.found]
         self.found |= dict.fromkeys(new)
         self.give(tools)
-        for tool in list(self.found)[: max(0, len(self.found) - MAX_FOUND)]:
-            del self.found[tool]
+        _drop_first(self.found, MAX_FOUND)
         return bool(new)
 
     def give(self, tools: Mapping[str, str]) -> None:
         """Note what the names mean that the client is sent, ids by name."""
         if self.id:
             self.given |= tools
-            for name in list(self.given)[: max(0, len(self.given) - MAX_GIVEN)]:
-                del self.given[name]
+            _drop_first(self.given, MAX_GIVEN)
 
     async def tell_of_changes(self) -> None:
         """Tell the client that its `tools/list` changed. Never raises for a client that is gone."""
@@ -89,6 +98,13 @@ class Sessions:
         session.client, session.used = client, time.monotonic()
         return session
 
+    def of_request(self, client: Client, request: Request) -> Session:
+        """Return the session of an MCP request of a client."""
+        session = self.get(client, _session_id(request))
+        if request.protocol_version not in MODERN_PROTOCOL_VERSIONS:
+            session.peer = request.session
+        return session
+
     def all(self) -> list[Session]:
         """Return the sessions there are, without idle ones."""
         self._drop_old()
@@ -103,3 +119,43 @@ class Sessions:
                     break
                 session.listen.close()
                 del own[session.id]
+
+
+def current_session(gateway: "Gateway") -> Session:
+    """Return the session of the MCP request that is being answered."""
+    request = get_context().request_context
+    assert request is not None
+    return gateway.sessions.of_request(client_of(gateway, request), request)
+
+
+def client_of(gateway: "Gateway", request: Request) -> Client:
+    """Return the client of an MCP request, which is decided anew for each."""
+    if request.request is None:
+        return gateway.rules.current().named(gateway.stdio_client)
+    client = getattr(request.request.state, "client", None)
+    if client is None:
+        raise MCPError(INVALID_REQUEST, "The credentials are not known here.")
+    return client
+
+
+def said(request: Request, header: str, meta: str) -> str:
+    """Return what an MCP request says in `_meta` or in a header; "" for nothing."""
+    text = (request.meta or {}).get(meta)
+    if not text and request.request is not None:
+        text = request.request.headers.get(header)
+    return text if isinstance(text, str) else ""
+
+
+def _session_id(request: Request) -> str:
+    """Return the id of a request's session, "" for none; ids of both eras cannot meet."""
+    if request.request is None:
+        return "stdio"
+    if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        named = said(request, SESSION_HEADER, SESSION_META)
+        return f"named:{named[:200]}" if named else ""
+    return request.request.headers.get("mcp-session-id", "")
+
+
+def _drop_first(values: dict[str, Any], most: int) -> None:
+    for key in list(values)[: max(0, len(values) - most)]:
+        del values[key]

@@ -153,6 +153,9 @@ class ServeSettings(Settings):
     Attributes:
         mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
             `gateway` also those that the session found.
+        results: how `search_tools` writes what it found: a sentence and the signature of each
+            tool, whole definitions, a table of arguments (TOON), or declarations of TypeScript.
+        requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         pinned: ids of tools that are always listed, with `*` as in rules.
         python: catalogs whose Python functions may run in this process.
@@ -162,6 +165,7 @@ class ServeSettings(Settings):
     """
 
     mode: Literal["search", "gateway"] = "search"
+    results: Literal["compact", "full", "toon", "typescript"] = "compact"
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
     pinned: tuple[str, ...] = ()
@@ -169,6 +173,7 @@ class ServeSettings(Settings):
     calls: CallSettings = CallSettings()
     apis: dict[str, ApiSettings] = Field(default_factory=dict[str, ApiSettings])
     python: tuple[str, ...] = ()
+    requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     log: Path | None = None
     golden: Path | None = None
     trace_requests: bool = False

@@ -20,7 +20,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.opening import open_board
 from pegboard.serve.app import create_app
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.pegboard.serve.office import office as office
 
@@ -66,7 +66,7 @@ def connect(era: str) -> Callable[..., Any]:
     """A function: the SDK's client, connected to a gateway in each protocol era."""
 
     def connected(gateway: Gateway, **options: Any) -> mcp.Client:
-        return mcp.Client(McpServer(gateway), mode=era, **options)
+        return mcp.Client(mcp_server(gateway)._mcp_server, mode=era, **options)
 
     return connected
 

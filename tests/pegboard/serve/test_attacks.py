@@ -13,14 +13,14 @@ import httpx2
 import mcp
 import pytest
 from mcp.client.streamable_http import streamable_http_client
-from mcp.shared.exceptions import MCPError
 
 from pegboard.opening import open_board
 from pegboard.serve.access import AccessRules, LiveRules
 from pegboard.serve.app import create_app
+from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.changes import tell_all
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 
 HIDDEN = "kit/desk/burn_archive"
@@ -132,17 +132,20 @@ def test_a_hidden_tool_answers_like_one_that_is_not_there(settings, served, desk
                 for call in (
                     lambda name=name: client.call_tool(name, {"text": "x"}),
                     lambda name=name: client.call_tool("call_tool", {"name": name}),
+                    lambda name=name: client.call_tool("get_tool", {"name": name}),
                 ):
-                    with pytest.raises(MCPError) as raised:
-                        await call()
-                    text = raised.value.message.replace(repr(name), "NAME")
-                    answers.setdefault((raised.value.code, text), []).append(name)
+                    result = await call()
+                    assert result.is_error
+                    answers.setdefault(name, set()).add(result.content[0].text)
         return answers
 
     with served(desk_uri, settings) as (url, _):
         answers = asyncio.run(run(url))
 
-    assert len(answers) == 1
+    for name, texts in answers.items():
+        (text,) = texts
+        assert text.startswith(f"Unknown tool: {name!r}. Those closest to it: ")
+        assert "burn" not in text.replace(repr(name), "").lower()
     assert not Path(settings.base / "starts").exists()
 
 
@@ -186,8 +189,8 @@ def test_own_tools_cannot_be_nested(settings, served, desk_uri, over_http):
         async with over_http(url, ANA) as client:
             for name in ("call_tool", "search_tools"):
                 inner = {"name": "burn_archive", "arguments": {}}
-                with pytest.raises(MCPError, match="Unknown tool"):
-                    await client.call_tool("call_tool", {"name": name, "arguments": inner})
+                result = await client.call_tool("call_tool", {"name": name, "arguments": inner})
+                assert "Unknown tool" in result.content[0].text
 
     with served(desk_uri, settings) as (url, _):
         asyncio.run(run(url))
@@ -222,7 +225,7 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
 def test_a_client_with_many_or_large_sessions_ends_its_own_oldest(
     settings, served, desk_uri, monkeypatch, limit, most
 ):
-    monkeypatch.setattr(f"pegboard.serve.session_limit.{limit}", most)
+    monkeypatch.setattr(f"pegboard.serve.limits.{limit}", most)
 
     with served(desk_uri, settings) as (url, _):
         of_bob = opened_session(url, BOB)
@@ -234,17 +237,18 @@ def test_a_client_with_many_or_large_sessions_ends_its_own_oldest(
     assert statuses == [200, 200, 404, 200, 200]
 
 
-def call_message(name, arguments):
+def call_message(name, arguments, identity=3):
     params = {"name": "call_tool", "arguments": {"name": name, "arguments": arguments}}
-    return {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
+    return {"jsonrpc": "2.0", "id": identity, "method": "tools/call", "params": params}
 
 
 def test_large_calls_are_limited_also_when_their_connections_have_ended(
     settings, served, desk_uri, monkeypatch
 ):
     """A request of the older protocol goes on without its connection, and holds its memory."""
-    monkeypatch.setattr("pegboard.serve.connections.MAX_BYTES", 10_000)
+    monkeypatch.setattr("pegboard.serve.limits.MAX_BYTES", 10_000)
     large = call_message("echo", {"text": "x" * 6_000})
+    more = {**large, "id": 4}
     started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     with served(desk_uri, settings) as (url, gateway):
@@ -263,19 +267,22 @@ def test_large_calls_are_limited_also_when_their_connections_have_ended(
         monkeypatch.setattr(gateway.caller, "call", call)
         with httpx2.Client() as client, client.stream("POST", url, json=large, headers=ana):
             assert started.wait(60)
-        refused = httpx2.post(url, json=large, headers=ana)
+        refused = httpx2.post(url, json=more, headers=ana)
+        same_id = [httpx2.post(url, json={**large, "id": one}, headers=ana) for one in (3, "3")]
         of_bob = httpx2.post(url, json=large, headers=bob)
         go_on.set()
         assert ended.wait(60)
-        again = httpx2.post(url, json=large, headers=ana, timeout=60)
+        again = httpx2.post(url, json={**large, "id": 5}, headers=ana, timeout=60)
 
     assert "Requests of more than 10,000 bytes are under way." in refused.text
+    assert [response.status_code for response in same_id] == [400, 400]
+    assert all("is under way in this session" in response.text for response in same_id)
     assert "Unknown tool" in of_bob.text
     assert "xxx" in again.text
 
 
 def test_sessions_that_a_client_ended_count_no_more(settings, served, desk_uri, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.session_limit.MAX_OPEN", 3)
+    monkeypatch.setattr("pegboard.serve.limits.MAX_OPEN", 3)
 
     with served(desk_uri, settings) as (url, _):
         lasting = opened_session(url, ANA)
@@ -294,7 +301,7 @@ def test_sessions_of_the_same_name_share_nothing_between_clients(settings, serve
             async with mcp.Client(transport, mode="2026-07-28") as client:
                 if search:
                     await client.call_tool("search_tools", {"query": "echo", "k": 1})
-                return [tool.name for tool in (await client.list_tools()).tools][3:]
+                return [tool.name for tool in (await client.list_tools()).tools][len(RESERVED) :]
 
     with served(desk_uri, settings) as (url, _):
         ana = asyncio.run(found(url, ANA, search=True))
@@ -316,8 +323,8 @@ def test_a_new_rule_holds_for_open_sessions(settings, served, desk_uri, over_htt
             kept = await client.call_tool("echo", {"text": "the last good rules hold"})
             settings.file.write_text(changed)
             after = [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
-            with pytest.raises(MCPError, match="Unknown tool"):
-                await client.call_tool("echo", {"text": "x"})
+            gone = await client.call_tool("echo", {"text": "x"})
+            assert "Unknown tool" in gone.content[0].text
             search = await client.call_tool("search_tools", {"query": "echo"})
             return before, kept.content[0].text, after, search.structured_content
 
@@ -326,7 +333,7 @@ def test_a_new_rule_holds_for_open_sessions(settings, served, desk_uri, over_htt
 
     assert "echo" in before
     assert kept == "the last good rules hold"
-    assert after == ["search_tools", "call_tool", "search_agents"]
+    assert after == list(RESERVED)
     assert search == {"tools": [], "note": "There are no tools that you may use."}
 
 
@@ -401,11 +408,11 @@ def test_a_name_that_comes_to_mean_another_tool_is_not_obeyed(workshop):
 
     async def run():
         gateway = Gateway.open(GatewaySettings(), open_board(workshop.uri, refresh=0))
-        async with mcp.Client(McpServer(gateway), mode="legacy") as client:
+        async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
             await client.call_tool("search_tools", {"query": "pay"})
             workshop.store.promote(second.id)
-            with pytest.raises(MCPError, match="Unknown tool: 'pay'"):
-                await client.call_tool("call_tool", {"name": "pay"})
+            moved = await client.call_tool("call_tool", {"name": "pay"})
+            assert "Unknown tool: 'pay'" in moved.content[0].text
             await client.call_tool("search_tools", {"query": "pay"})
             result = await client.call_tool("call_tool", {"name": "pay"})
         await gateway.close()
@@ -429,7 +436,7 @@ def test_lists_during_changes_of_the_rules_hold_only_what_one_of_them_allows(
                 settings.file.write_text(other if turn % 2 else text)
                 os.utime(settings.file, ns=(turn, turn))
                 result = await client.list_tools(cache_mode="bypass")
-                seen |= {(turn % 2, tool.name) for tool in result.tools[3:]}
+                seen |= {(turn % 2, tool.name) for tool in result.tools[len(RESERVED) :]}
                 await tell_all(gateway)
         return seen
 

@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from pegboard.serve.access import ANYONE, Client
-from pegboard.serve.connections import MAX_BYTES, RequestShare
 from pegboard.serve.http_errors import ApiError
+from pegboard.serve.limits import MAX_BYTES, RequestShare
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 
 ANA, BOB = b"X-User: ana\r\n", b"X-User: bob\r\n"
@@ -53,7 +53,7 @@ def status_of(connection):
 def test_a_client_with_many_requests_leaves_half_of_the_connections_to_others(
     desk_uri, served, connect, monkeypatch
 ):
-    monkeypatch.setattr("pegboard.serve.connections._max_files", lambda: 4)
+    monkeypatch.setattr("pegboard.serve.limits._max_files", lambda: 4)
 
     with served(desk_uri, SETTINGS) as (url, _):
         slow = [connect(url, find(ANA), BODY[:1]) for _ in range(2)]
@@ -85,7 +85,7 @@ def test_a_client_has_so_many_bytes_under_way_and_no_more():
 
 
 def test_a_body_counts_as_it_comes(desk_uri, served, connect, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.connections.MAX_BYTES", len(BODY) - 1)
+    monkeypatch.setattr("pegboard.serve.limits.MAX_BYTES", len(BODY) - 1)
 
     with served(desk_uri, SETTINGS) as (url, _):
         statuses = [status_of(connect(url, find(ANA), BODY)) for _ in range(2)]

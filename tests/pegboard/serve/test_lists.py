@@ -5,10 +5,11 @@ import asyncio
 import mcp
 import pytest
 
+from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.changes import tell_all
-from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.mcp_server import mcp_server
 
-OWN = ["search_tools", "call_tool", "search_agents"]
+OWN = list(RESERVED)
 
 
 async def listed(client, meta=None):
@@ -33,7 +34,7 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway
     async def run():
         async with (
             gateway_of(board_uri, mode="gateway") as gateway,
-            mcp.Client(McpServer(gateway), mode="legacy") as client,
+            mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client,
         ):
             lists = []
             for name in ("close_ledger", "call_taxi", "close_ledger"):
@@ -88,7 +89,9 @@ def test_a_promotion_changes_lists_without_a_restart(two_releases, gateway_of, m
 
     async def run():
         async with gateway_of(workshop.uri, mode=mode, pinned=["kit/*/*_1"]) as gateway:
-            client = mcp.Client(McpServer(gateway), mode="legacy", message_handler=on_message)
+            client = mcp.Client(
+                mcp_server(gateway)._mcp_server, mode="legacy", message_handler=on_message
+            )
             async with client:
                 before = await listed(client)
                 assert await tell_all(gateway) == 0

@@ -9,7 +9,7 @@ from contextlib import AsyncExitStack
 import mcp
 import pytest
 
-from pegboard.serve.mcp_server import McpServer
+from pegboard.serve.mcp_server import mcp_server
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import text_of
 
@@ -167,7 +167,7 @@ def test_progress_is_passed_on(desk_uri, desk, gateway_of):
     async def run():
         async with (
             gateway_of(desk_uri, desk) as gateway,
-            mcp.Client(McpServer(gateway), mode="legacy") as client,
+            mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client,
         ):
             return await client.call_tool("report_progress", {}, progress_callback=note)
 

@@ -1,6 +1,7 @@
 """`search_tools` over MCP, in both protocol eras."""
 
 import asyncio
+import json
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -21,8 +22,56 @@ def test_search_finds_a_tool_by_what_it_does(board_uri, gateway_of, connect):
 
     result = asyncio.run(run())
 
-    assert names_of(result)[0] == "list_rates"
-    assert result.structured_content["tools"][0]["inputSchema"]["type"] == "object"
+    first = result.structured_content["tools"][0]
+    assert names_of(result)[0] == first["name"] == "list_rates"
+    assert first["signature"].startswith("list_rates(")
+    assert 0 < first["probability"] <= 1
+    assert json.loads(result.content[0].text) == result.structured_content
+
+
+@pytest.mark.parametrize(
+    ("results", "beginning"),
+    [("full", '{"tools":[{"name":"list_rates"'), ("toon", "tools[1]:"), ("typescript", "/** ")],
+)
+def test_results_come_in_the_form_that_the_configuration_names(
+    board_uri, gateway_of, connect, results, beginning
+):
+    async def run():
+        async with gateway_of(board_uri, results=results) as gateway, connect(gateway) as client:
+            query = {"query": "exchange rates of today", "k": 1}
+            return await client.call_tool("search_tools", query)
+
+    result = asyncio.run(run())
+
+    assert result.content[0].text.startswith(beginning)
+    assert "list_rates" in result.content[0].text
+    assert ("inputSchema" in result.structured_content["tools"][0]) == (results == "full")
+
+
+def test_a_whole_definition_is_read_by_name(board_uri, gateway_of, connect):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            definition = await client.call_tool("get_tool", {"name": "convert_currency"})
+            return definition, await client.call_tool("get_tool", {"name": "convert"})
+
+    definition, unknown = asyncio.run(run())
+
+    assert definition.structured_content["inputSchema"]["properties"]
+    assert unknown.is_error
+    assert "convert_currency" in unknown.content[0].text
+
+
+def test_search_tools_and_the_instructions_say_which_agents_are_behind_them(
+    board_uri, gateway_of, connect
+):
+    async def run():
+        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+            return (await client.list_tools()).tools[0].description, client.instructions
+
+    description, instructions = asyncio.run(run())
+
+    assert "They come from: " in description
+    assert instructions is None or "Ask search_tools" in instructions  # not without a handshake
 
 
 def test_agents_are_found_with_their_tools_which_can_be_searched_alone(
@@ -82,7 +131,7 @@ def test_a_board_that_cannot_be_read_is_an_error_without_its_address(
 
     assert result.is_error
     assert result.content[0].text == (
-        "The search failed: The board cannot be read at the moment. Try again; the gateway's log "
+        "search_tools failed: The board cannot be read at the moment. Try again; the gateway's log "
         "has the error."
     )
     assert board_uri in caplog.text
@@ -125,18 +174,20 @@ def test_requests_and_contexts_are_limited_in_length(board_uri, gateway_of, conn
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "1" * 5_000 + "}", "{", "[]", "null", "5"],
-    ids=["deep list", "deep object", "long number", "cut off", "list", "null", "number"],
+    ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "1" * 5_000 + "}", "{", "[]", "5"],
+    ids=["deep list", "deep object", "long number", "cut off", "list", "number"],
 )
-def test_arguments_as_text_that_are_no_object_are_a_protocol_error(
+def test_arguments_as_text_that_are_no_object_are_an_error_for_the_model(
     board_uri, gateway_of, connect, text
 ):
     async def run():
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            with pytest.raises(MCPError, match="call_tool takes name, a text, and arguments"):
-                await client.call_tool("call_tool", {"name": "x", "arguments": text})
+            return await client.call_tool("call_tool", {"name": "x", "arguments": text})
 
-    asyncio.run(run())
+    result = asyncio.run(run())
+
+    assert result.is_error
+    assert "call_tool takes name, a text, and arguments" in result.content[0].text
 
 
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
@@ -149,13 +200,23 @@ def test_numbers_that_json_does_not_have_reach_no_tool(board_uri, gateway_of, co
     assert "are not JSON" in asyncio.run(run()).content[0].text
 
 
-def test_an_unknown_tool_is_a_protocol_error(board_uri, gateway_of, connect):
+@pytest.mark.parametrize("direct", [True, False])
+def test_an_unknown_tool_is_an_error_that_names_those_closest(
+    board_uri, gateway_of, connect, direct
+):
     async def run():
+        name = "currency_converter"
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            with pytest.raises(MCPError, match="Unknown tool: 'no_such_tool'"):
-                await client.call_tool("call_tool", {"name": "no_such_tool"})
+            if direct:
+                return await client.call_tool(name, {})
+            return await client.call_tool("call_tool", {"name": name})
 
-    asyncio.run(run())
+    result = asyncio.run(run())
+
+    assert result.is_error
+    assert "Unknown tool: 'currency_converter'" in result.content[0].text
+    assert "convert_currency" in result.content[0].text
+    assert "Ask search_tools" in result.content[0].text
 
 
 def test_half_of_a_character_in_a_query_is_the_fault_of_the_request(board_uri, gateway_of):
@@ -173,12 +234,10 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
     async def run():
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:
             monkeypatch.setattr(gateway.catalogue, "view", broken)
-            errors = []
-            for request in (client.list_tools(), client.call_tool("search_tools", {"query": "x"})):
-                with pytest.raises(MCPError) as raised:
-                    await request
-                errors.append(raised.value.message)
-            return errors
+            with pytest.raises(MCPError) as raised:
+                await client.list_tools()
+            result = await client.call_tool("search_tools", {"query": "x"})
+            return [raised.value.message, result.content[0].text]
 
     async def broken(client):
         raise OSError("/srv/board is gone")

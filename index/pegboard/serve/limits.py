@@ -1,0 +1,223 @@
+"""What one client may have under way: requests and their bytes, a minute's requests, and sessions.
+Without clients that are told apart, all there is."""
+
+import time
+from collections import Counter, OrderedDict, defaultdict
+from collections.abc import Callable, Generator, MutableMapping
+from contextlib import contextmanager
+from typing import Any
+
+from mcp_types import INVALID_REQUEST
+from pydantic_core import from_json
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pegboard.serve.access import ANYONE, Client
+from pegboard.serve.http_errors import ApiError
+
+MAX_BYTES = 33_554_432
+"""Of the requests of one client that are under way, and of those that opened its sessions: eight of
+the largest that MCP takes."""
+MAX_BODY = 4_194_304
+"""Of one message, as for the SDK."""
+MAX_OPEN = 1_000
+"""Sessions of one client before the protocol of 2026-07-28; the longest idle ends, as if the client
+ended it. The SDK counts those of all clients together, and answers 503 to everyone."""
+HEADER = "mcp-session-id"
+
+
+class RequestShare:
+    """What the requests of one client may take while they are under way: half of the connections
+    that the process may have, and some memory.
+    """
+
+    def __init__(self) -> None:
+        self._share = max(1, _max_files() // 2)
+        self._under_way, self._bytes = Counter[str](), Counter[str]()
+
+    @contextmanager
+    def of(self, client: Client, size: int = 0) -> Generator[Callable[[int], None]]:
+        """Count a request of a client in the block, with so many bytes.
+
+        Yields:
+            A function that adds bytes, and raises ApiError as this does.
+
+        Raises:
+            ApiError: the client has too much under way.
+        """
+        own = 0
+
+        def add(more: int) -> None:
+            nonlocal own
+            if client != ANYONE and self._bytes[client.name] + more > MAX_BYTES:
+                raise _too_much(f"Requests of more than {MAX_BYTES:,} bytes are under way.")
+            self._bytes[client.name] += more
+            own += more
+
+        if client != ANYONE and self._under_way[client.name] >= self._share:
+            raise _too_much(f"More than {self._share:,} requests are under way.")
+        self._under_way[client.name] += 1
+        try:
+            add(size)
+            yield add
+        finally:
+            self._under_way[client.name] -= 1
+            self._bytes[client.name] -= own
+
+
+class RateLimit:
+    """A token bucket for each client: `per_minute` requests, all of which may come at once.
+
+    Args:
+        per_minute: None for no limit.
+    """
+
+    def __init__(self, per_minute: int | None) -> None:
+        self._per_minute = per_minute
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def check(self, client: Client) -> None:
+        """Count a request. Raises ApiError, with the seconds to wait, if there were too many."""
+        if self._per_minute is None or client == ANYONE:
+            return
+        now = time.monotonic()
+        left, since = self._buckets.get(client.name, (float(self._per_minute), now))
+        left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
+        if left < 1:
+            wait = (1 - left) * 60 / self._per_minute
+            raise ApiError(
+                429, "too_many_requests", f"More than {self._per_minute:,} requests in a minute.",
+                "client", f"Wait for {wait:.0f} seconds.",
+            )  # fmt: skip
+        self._buckets[client.name] = left - 1, now
+
+
+class RequestIds:
+    """The ids of requests under way, by session: of two with one id, the SDK would swap the
+    answers. An id counts as long as its HTTP request or its handler goes on.
+    """
+
+    def __init__(self) -> None:
+        self._held = Counter[tuple[str, str]]()
+
+    def is_held(self, session: str, identity: Any) -> bool:
+        """Whether a request with that id is under way; 7 and "7" are one for the SDK."""
+        return self._held[session, str(identity)] > 0
+
+    @contextmanager
+    def held(self, session: str, identity: Any) -> Generator[None]:
+        """Hold an id in the block."""
+        key = session, str(identity)
+        self._held[key] += 1
+        try:
+            yield
+        finally:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+
+class McpEndpoint:
+    """The SDK's endpoint for one session's requests at a time with one id, and for so many sessions
+    of a client.
+
+    Args:
+        app: the SDK's, behind `ClientMiddleware`.
+    """
+
+    def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
+        self._app, self._ids = app, ids
+        self._open: defaultdict[str, OrderedDict[str, int]] = defaultdict(OrderedDict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = MutableHeaders(scope=scope)
+        del headers["last-event-id"]  # nothing is stored, and the SDK would fail
+        used = headers.get(HEADER, "")
+        own = self._open[scope["state"]["client"].name]
+        if used in own:
+            own.move_to_end(used)
+
+        async def noting(message: Message) -> None:
+            if message["type"] == "http.response.start" and message["status"] < 400:
+                await self._note(scope, used, Headers(raw=message["headers"]).get(HEADER, ""))
+            await send(message)
+
+        identity = None
+        if used and scope["method"] == "POST":
+            body, receive = await _read(receive)
+            identity = _request_id(body)
+        if identity is None:
+            await self._app(scope, receive, noting)
+        elif self._ids.is_held(used, identity):
+            why = f"A request with the id {identity!r:.50} is under way in this session."
+            error = {"code": INVALID_REQUEST, "message": f"{why} Give each one its own."}
+            values = {"jsonrpc": "2.0", "id": identity, "error": error}
+            await JSONResponse(values, 400)(scope, receive, send)
+        else:
+            with self._ids.held(used, identity):
+                await self._app(scope, receive, noting)
+
+    async def _note(self, scope: Scope, used: str, answered: str) -> None:
+        own = self._open[scope["state"]["client"].name]
+        if scope["method"] == "DELETE":
+            own.pop(used, None)
+        elif answered and answered != used:
+            own[answered] = scope["state"]["size"]
+            while len(own) > MAX_OPEN or sum(own.values()) > MAX_BYTES:
+                await self._end(scope, own.popitem(last=False)[0])
+
+    async def _end(self, scope: Scope, session: str) -> None:
+        """End a session. One that ended already is not found, which changes nothing."""
+        own: MutableMapping[str, Any] = {**scope, "method": "DELETE", "headers": []}
+        MutableHeaders(scope=own)[HEADER] = session
+
+        async def empty() -> Message:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def unread(message: Message) -> None:
+            pass
+
+        await self._app(own, empty, unread)
+
+
+async def _read(receive: Receive) -> tuple[bytes, Receive]:
+    """Read a body up to the limit; return it, and what receives it again with what follows."""
+    messages: list[Message] = []
+    body = bytearray()
+    while len(body) <= MAX_BODY:
+        message = await receive()
+        messages.append(message)
+        body += message.get("body", b"")
+        if not message.get("more_body"):
+            break
+
+    async def again() -> Message:
+        return messages.pop(0) if messages else await receive()
+
+    return bytes(body), again
+
+
+def _request_id(body: bytes) -> str | int | None:
+    """Return the id of a JSON-RPC request; None for what is none, which the SDK answers."""
+    try:
+        message = from_json(body)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or "method" not in message:
+        return None
+    identity = message.get("id")
+    return identity if isinstance(identity, str | int) else None
+
+
+def _too_much(what: str) -> ApiError:
+    return ApiError(429, "too_many_requests", what, "client", "Wait for some of them to end.")
+
+
+def _max_files() -> int:
+    try:
+        import resource
+    except ImportError:  # Windows, which has no such limit
+        return 100_000
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 100_000 if soft == resource.RLIM_INFINITY else soft

@@ -1,0 +1,208 @@
+"""The gateway's own tools, by which a model searches the board's tools, reads and calls them."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import Tool as McpTool
+from mcp_types import ToolAnnotations
+
+from pegboard.plain_text import sentences, shortened
+from pegboard.records import Tool
+from pegboard.schemas.toon import toon_definitions, typescript_signature
+from pegboard.serve.catalogue import RESERVED, View
+from pegboard.serve.observer import Found
+
+SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
+SHOWN_AGENTS = 20
+"""Agents that the description of `search_tools` names."""
+HINTS = {
+    "title": "title",
+    "readOnlyHint": "read_only_hint",
+    "destructiveHint": "destructive_hint",
+    "idempotentHint": "idempotent_hint",
+    "openWorldHint": "open_world_hint",
+}
+"""What is shown of a tool's annotations. Others say how it is called, which is the gateway's."""
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+def own_tools(view: View, max_k: int) -> list[McpTool]:
+    """Return the definitions of the gateway's own tools, for a client's view."""
+    query = _text("What a tool should do, in plain words, or its exact name.")
+    name = _text("As search_tools returned it.")
+    return [
+        McpTool(
+            name=SEARCH_TOOLS,
+            description="Find tools by what they should do, best first. Call one with call_tool, "
+            f"or directly where it is listed.{_behind(view)}",
+            input_schema=_schema(
+                ["query"],
+                query=query,
+                k={
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": max_k,
+                    "description": "How many tools to return at most.",
+                },
+                agent=_text("Only tools of this agent, named as search_agents returned it."),
+            ),
+            annotations=_READS,
+        ),
+        McpTool(
+            name=CALL_TOOL,
+            description="Call a tool that search_tools found.",
+            input_schema=_schema(
+                ["name"],
+                name=name,
+                arguments={"type": "object", "description": "As the tool's signature has them."},
+            ),
+        ),
+        McpTool(
+            name=SEARCH_AGENTS,
+            description="Find agents (servers and APIs) for a request that needs several tools "
+            "that belong together. Returns their names, descriptions and the names of the tools "
+            "that fit best.",
+            input_schema=_schema(["query"], query=_text("What is to be done, in plain words.")),
+            annotations=_READS,
+        ),
+        McpTool(
+            name=GET_TOOL,
+            description="Return the whole definition of a tool: its description and its schemas.",
+            input_schema=_schema(["name"], name=name),
+            annotations=_READS,
+        ),
+    ]
+
+
+def mcp_tool(name: str, tool: Tool) -> McpTool:
+    """Return a tool of the board as `tools/list` has it, under its call name."""
+    hints = shown_hints(tool)
+    fields: dict[str, Any] = {HINTS[key]: value for key, value in hints.items()}
+    return McpTool(
+        name=name,
+        description=tool.description,
+        input_schema=_object_schema(tool.input_schema),
+        annotations=ToolAnnotations(**fields) if hints else None,
+    )
+
+
+def shown_hints(tool: Tool) -> dict[str, Any]:
+    """Return the annotations that clients are shown, as far as they have MCP's types."""
+    hints = {
+        key: value
+        for key in HINTS
+        if isinstance(value := tool.annotations.get(key), str if key == "title" else bool)
+    }
+    if "destructiveHint" not in hints and str(tool.annotations.get("method")).upper() == "DELETE":
+        hints["destructiveHint"] = True
+    return hints
+
+
+def definition_of(view: View, tool: Tool) -> dict[str, Any]:
+    """Return all that a client is shown of a tool."""
+    values: dict[str, Any] = {
+        "name": view.call_name(tool.id),
+        "agent": tool.agent,
+        "description": tool.description,
+        "inputSchema": _object_schema(tool.input_schema),
+        "outputSchema": tool.output_schema,
+        "annotations": shown_hints(tool),
+    }
+    return {key: value for key, value in values.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchAnswer:
+    """What `search_tools` answers: the text that models read, and the same as JSON."""
+
+    text: str
+    values: dict[str, Any]
+
+
+def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> SearchAnswer:
+    """Return the answer to a search.
+
+    Args:
+        results: as in `ServeSettings`.
+        listed: names of tools that the session's `tools/list` has anyway.
+    """
+    view, hits = found.view, found.hits
+    tools: list[dict[str, Any]] = []
+    for hit in hits:
+        name = view.call_name(hit.tool.id)
+        own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
+        if results == "full":
+            own = definition_of(view, hit.tool)
+        else:
+            own["description"] = first_sentence(hit.tool.description)
+            own["signature"] = typescript_signature(name, hit.tool.input_schema)
+            if hints := shown_hints(hit.tool):
+                own["annotations"] = hints
+        if hit.probability is not None:
+            own["probability"] = round(hit.probability, 2)
+        if name in listed:
+            own["listed"] = True
+        tools.append(own)
+    values: dict[str, Any] = {"tools": tools}
+    if note := _note(found, tools):
+        values["note"] = note
+    if results in ("toon", "typescript"):
+        text = "\n\n".join(filter(None, (_text_of(found, results), note)))
+    else:
+        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+    return SearchAnswer(text, values)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a description, cut to a length that a line takes."""
+    return shortened(next(iter(sentences(text)), ""))
+
+
+def _note(found: Found, tools: Sequence[Mapping[str, Any]]) -> str:
+    already = [str(tool["name"]) for tool in tools if tool.get("listed")]
+    if not already:
+        return found.reason
+    return " ".join(filter(None, (found.reason, f"You already have {', '.join(already)}.")))
+
+
+def _text_of(found: Found, results: str) -> str:
+    named = [
+        (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
+        for hit in found.hits
+    ]
+    if results == "toon":
+        return toon_definitions(named)
+    return "\n".join(
+        f"/** {' '.join(description.replace('*/', '* /').split())} */\n"
+        f"declare function {typescript_signature(name, schema)}: unknown;"
+        for name, description, schema in named
+    )
+
+
+def _behind(view: View) -> str:
+    """Say which agents a client's tools belong to: a model that knows will search."""
+    names = view.agents[:SHOWN_AGENTS]
+    more = len(view.agents) - len(names)
+    if not names:
+        return ""
+    return f" They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input schema as MCP demands it, of type object."""
+    return {"type": "object", "properties": {}, **schema}
+
+
+def _text(description: str) -> dict[str, Any]:
+    return {"type": "string", "description": description}
+
+
+def _schema(required: list[str], **properties: Any) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": False,
+    }
