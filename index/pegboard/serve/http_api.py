@@ -295,7 +295,7 @@ class HttpApi:
         if not client.operator:
             raise operators_only("Metrics")
         assert self.metrics is not None
-        return Response(self.metrics.text(), media_type=CONTENT_TYPE)
+        return Response(self.metrics.text({}), media_type=CONTENT_TYPE)
 
     async def _finder(self, release: str | None, client: Client) -> Finder:
         """Return the finder of a release. Rules are made for the tools of the served one: in

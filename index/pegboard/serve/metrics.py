@@ -1,25 +1,32 @@
-"""Counts and times of requests for Prometheus, in a registry of their own (`/metrics`).
+"""Counts and times of requests: for Prometheus in a registry of their own (`/metrics`), and those of
+the last hour for the page.
 
 Labels have few values: clients, which the operator names, catalogs, and outcomes. Requests, tools
 and sessions are in the request log.
 """
 
+import time
+from collections import Counter as Counts
+from collections import deque
+from collections.abc import Mapping
 from typing import Any
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
 from pegboard.serve.access import Client
-from pegboard.serve.observer import Found, Outcome
+from pegboard.serve.observer import Found, Observer, Outcome
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 SIZES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+MINUTES = 60
+"""Minutes of which the page shows the traffic."""
 
 
-class Metrics:
-    """Counts what the gateway finds and calls."""
+class Metrics(Observer):
+    """Counts what the gateway finds, calls and refuses."""
 
     def __init__(self) -> None:
-        from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-
         self._registry = CollectorRegistry()
         common: Any = {"registry": self._registry}
         self._finds = Counter(
@@ -47,9 +54,14 @@ class Metrics:
             ["client"],
             **common,
         )
+        self._refusals = Counter("pegboard_refusals", "Requests refused.", ["reason"], **common)
         self._release = Gauge(
             "pegboard_release_info", "The release that answered last: 1.", ["release"], **common
         )
+        self._upstreams = Gauge(
+            "pegboard_upstream_state", "State of an MCP server: 1.", ["agent", "state"], **common
+        )
+        self._minutes: deque[tuple[int, Counts[tuple[str, str]]]] = deque(maxlen=MINUTES)
 
     def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """Count a request for tools."""
@@ -61,6 +73,7 @@ class Metrics:
             self._hits.labels(hit.tool.catalog).inc()
         self._release.clear()
         self._release.labels(result.release).set(1)
+        self._count("finds", outcome)
 
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
@@ -70,22 +83,41 @@ class Metrics:
         self._calls.labels(client.name, catalog, outcome).inc()
         self._call_seconds.labels(catalog).observe(ms / 1_000)
         self._call_bytes.labels(catalog).observe(size)
+        self._count("calls", outcome)
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
         """Count the tokens of definitions that were sent, and those that were saved."""
         self._tokens_sent.labels(client.name).inc(sent)
         self._tokens_saved.labels(client.name).inc(max(0.0, whole - sent))
 
-    def text(self) -> bytes:
-        """Return all values as Prometheus reads them."""
-        from prometheus_client import generate_latest
+    def refused(self, reason: str, detail: str, client: str = "", session: str = "") -> None:
+        """Count a refused request."""
+        self._refusals.labels(reason).inc()
+        self._count("refusals", reason)
 
+    def text(self, upstreams: Mapping[str, Mapping[str, str]]) -> bytes:
+        """Return all values as Prometheus reads them; `upstreams` as in `Upstreams.health`."""
+        self._upstreams.clear()
+        for agent, health in upstreams.items():
+            self._upstreams.labels(agent, health["state"]).set(1)
         return generate_latest(self._registry)
 
+    def last_hour(self) -> list[dict[str, dict[str, int]]]:
+        """Return the counts of the last 60 minutes, the current one last: numbers of `finds`,
+        `calls` and `refusals` by outcome or reason.
+        """
+        now = int(time.time() // 60)
+        counts = {now - minute: counts for minute, counts in self._minutes}
+        rows: list[dict[str, dict[str, int]]] = []
+        for age in reversed(range(MINUTES)):
+            row: dict[str, dict[str, int]] = {"finds": {}, "calls": {}, "refusals": {}}
+            for (kind, outcome), count in counts.get(age, {}).items():
+                row[kind][outcome] = count
+            rows.append(row)
+        return rows
 
-def open_metrics() -> Metrics | None:
-    """Return the metrics; None where prometheus-client is not installed."""
-    try:
-        return Metrics()
-    except ImportError:
-        return None
+    def _count(self, kind: str, outcome: str) -> None:
+        now = int(time.time() // 60)
+        if not self._minutes or self._minutes[-1][0] != now:
+            self._minutes.append((now, Counts()))
+        self._minutes[-1][1][kind, outcome] += 1

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from pegboard.hits import Hit
 from pegboard.retrieval.found import FindResult
@@ -50,12 +50,13 @@ class Found:
         return self.result.hits
 
 
-class Observer(Protocol):
-    """Is told of each search, call and list. Methods must not block: they run in the event loop."""
+class Observer:
+    """Is told of each search, call, list and refusal; does nothing of its own. Methods must not
+    block: they run in the event loop.
+    """
 
     def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """A client searched. `session` is "" outside a session."""
-        ...
 
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
@@ -66,7 +67,6 @@ class Observer(Protocol):
             tool: its id, "" for a name that means none.
             size: bytes of the answer.
         """
-        ...
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
         """A client was sent definitions of tools: by a list or by a search.
@@ -75,28 +75,36 @@ class Observer(Protocol):
             sent: their tokens, about.
             whole: those of all tools that the client may see.
         """
-        ...
+
+    def refused(self, reason: str, detail: str, client: str = "", session: str = "") -> None:
+        """A request was refused.
+
+        Args:
+            reason: one of few words, such as `credentials`, `origin`, `unknown_tool`.
+            detail: who asked for what, without the credentials; secrets are taken out of it.
+            client: its name, "" for one that is not known.
+        """
 
 
-class Observers:
+class Observers(Observer):
     """Tells several observers; one that fails costs neither the request nor the others."""
 
     def __init__(self, observers: Sequence[Observer] = ()) -> None:
         self.observers = list(observers)
 
     def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
-        """As `Observer.found`."""
         self._tell(lambda each: each.found(client, session, query, found, ms))
 
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
     ) -> None:
-        """As `Observer.called`."""
         self._tell(lambda each: each.called(client, session, tool, outcome, ms, size))
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
-        """As `Observer.listed`."""
         self._tell(lambda each: each.listed(client, session, tools, sent, whole))
+
+    def refused(self, reason: str, detail: str, client: str = "", session: str = "") -> None:
+        self._tell(lambda each: each.refused(reason, detail, client, session))
 
     def _tell(self, tell: Callable[[Observer], None]) -> None:
         for observer in self.observers:

@@ -1,14 +1,14 @@
-"""What a gateway reports of its requests, as far as it is configured and installed."""
+"""What a gateway reports of its requests, as far as it is configured."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from pegboard.serve.metrics import Metrics, open_metrics
+from pegboard.serve.metrics import Metrics
 from pegboard.serve.observer import Observer
 from pegboard.serve.request_log import RequestLog
 from pegboard.serve.settings import ServeSettings
-from pegboard.serve.tracing import open_tracing
+from pegboard.serve.tracing import Tracing
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +16,11 @@ class Reports:
     """The observers of a gateway.
 
     Attributes:
-        metrics: None where prometheus-client is not installed.
         log: None if none is configured.
         observers: all of them.
     """
 
-    metrics: Metrics | None
+    metrics: Metrics
     log: RequestLog | None
     observers: tuple[Observer, ...]
 
@@ -32,9 +31,9 @@ class Reports:
         Raises:
             ConfigurationError: the request log cannot be written.
         """
-        metrics = open_metrics()
+        metrics = Metrics()
         log = RequestLog(base / settings.log) if settings.log is not None else None
-        observers = (metrics, log, open_tracing(texts=settings.trace_requests))
+        observers = (metrics, log, Tracing(texts=settings.trace_requests))
         return cls(metrics, log, tuple(one for one in observers if one is not None))
 
     def close(self) -> None:

@@ -1,4 +1,5 @@
-"""OpenTelemetry spans: `pegboard.find` and `pegboard.call`, with what was found and why.
+"""OpenTelemetry spans: `pegboard.find`, with what was found and why. FastMCP records those of MCP
+requests and of calls to upstream servers; they are told which tool was called, and how it ended.
 
 Spans go to the tracer provider of the process, which the operator sets up as for any service
 (`opentelemetry-instrument pegboard serve`); without one they cost nothing and go nowhere.
@@ -9,23 +10,26 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
+from opentelemetry import trace
+
 from pegboard.redaction import redact
 from pegboard.serve.access import Client
-from pegboard.serve.observer import Found, Outcome
+from pegboard.serve.observer import Found, Observer, Outcome
 
 MAX_HITS = 10
 """Hits that a span has."""
 
 
-class Tracing:
-    """Records a span for each request.
+class Tracing(Observer):
+    """Records a span for each request for tools.
 
     Args:
         texts: whether spans hold the words of requests, redacted; else only their length.
+        tracer: that of the process by default.
     """
 
-    def __init__(self, tracer: Any, *, texts: bool = False) -> None:
-        self._tracer, self._texts = tracer, texts
+    def __init__(self, *, texts: bool = False, tracer: trace.Tracer | None = None) -> None:
+        self._tracer, self._texts = tracer or trace.get_tracer("pegboard.serve"), texts
 
     def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """Record a request for tools: each part as an event, each of the first hits as another."""
@@ -42,7 +46,9 @@ class Tracing:
             attributes["pegboard.probability"] = result.probability
         if self._texts:
             attributes["pegboard.query"] = redact(query)
-        span, end = self._span("pegboard.find", attributes, ms)
+        end = time.time_ns()
+        start = end - int(ms * 1e6)
+        span = self._tracer.start_span("pegboard.find", attributes=attributes, start_time=start)
         for part in result.trace.parts:
             span.add_event(f"{part.stage} {part.part}", _part_values(part.to_dict()), end)
         for rank, hit in enumerate(result[:MAX_HITS], start=1):
@@ -54,37 +60,11 @@ class Tracing:
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
     ) -> None:
-        """Record a call of a tool."""
-        attributes = {
-            "pegboard.client": client.name,
-            "pegboard.tool": tool,
-            "pegboard.outcome": outcome,
-            "pegboard.bytes": size,
-        }
-        span, end = self._span("pegboard.call", attributes, ms)
-        if outcome != "ok":
-            from opentelemetry.trace import Status, StatusCode
-
-            span.set_status(Status(StatusCode.ERROR, outcome))
-        span.end(end)
-
-    def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:
-        """Do nothing: lists are in the metrics and the log."""
-
-    def _span(self, name: str, attributes: Mapping[str, Any], ms: float) -> tuple[Any, int]:
-        """Return a span that began so long ago, and the time at which it ends, in nanoseconds."""
-        end = time.time_ns()
-        start = end - int(ms * 1e6)
-        return self._tracer.start_span(name, attributes=attributes, start_time=start), end
-
-
-def open_tracing(*, texts: bool = False) -> Tracing | None:
-    """Return the tracing; None where opentelemetry-api is not installed."""
-    try:
-        from opentelemetry import trace
-    except ImportError:
-        return None
-    return Tracing(trace.get_tracer("pegboard.serve"), texts=texts)
+        """Add a call's tool and outcome to the span of its request."""
+        values = {"client": client.name, "tool": tool, "outcome": outcome, "bytes": size}
+        trace.get_current_span().set_attributes(
+            {f"pegboard.{name}": value for name, value in values.items()}
+        )
 
 
 def _part_values(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from pegboard.retrieval.found import FindResult, Trace
 from pegboard.serve.access import Client
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.reports import Reports
-from pegboard.serve.request_log import RequestLog, rotated
+from pegboard.serve.request_log import RequestLog
 from pegboard.serve.settings import ServeSettings
 from pegboard.serve.tracing import Tracing
 
@@ -84,16 +84,15 @@ def test_the_log_has_no_secrets_and_no_session_ids_and_is_private(gateway, tmp_p
 
 def test_the_log_is_rotated_by_size_and_keeps_so_many_files(tmp_path):
     file = tmp_path / "requests.jsonl"
-    log = RequestLog(file, max_bytes=2_000, files_kept=2)
+    log = RequestLog(file, max_bytes=2_000, rotated_files=2)
     for number in range(200):
         log.found(ANA, "s", f"request {number}", NOTHING, 1.0)
-        while not log._queue.empty():  # so that lines are written one by one
-            time.sleep(0.0001)
     log.close()
 
-    files = [rotated(file, 2), rotated(file, 1), file]
+    files = [tmp_path / f"requests.jsonl{end}" for end in (".2", ".1", "")]
     assert sorted(tmp_path.iterdir()) == sorted(files)
     assert all(part.stat().st_size <= 2_000 for part in files)
+    assert all(part.stat().st_mode & 0o077 == 0 for part in files)
     queries = [line["query"] for part in files for line in lines_of(part)]
     assert queries == [f"request {number}" for number in range(200 - len(queries), 200)]
 
@@ -111,16 +110,22 @@ def test_closing_the_log_writes_every_line_that_waits(tmp_path):
     ]
 
 
-def test_a_full_disk_costs_lines_and_no_request(tmp_path, caplog):
-    log = RequestLog(tmp_path / "requests.jsonl")
-    log._file.close()
-    log._file = Path("/dev/full").open("ab", buffering=0)  # noqa: SIM115
-    log.found(ANA, "", "one", NOTHING, 1.0)
-    log.found(ANA, "", "two", NOTHING, 1.0)
+def test_a_full_disk_costs_lines_and_no_request(caplog):
+    log = RequestLog(Path("/dev/full"))
+    log.found(ANA, "", "tea", NOTHING, 1.0)
+    log.found(ANA, "", "coffee", NOTHING, 1.0)
     log.close()
 
     assert log.dropped == 2
     assert caplog.text.count("cannot be written") == 1
+
+
+def test_a_line_has_the_words_of_a_request_as_far_as_they_are_characters(tmp_path):
+    log = RequestLog(tmp_path / "requests.jsonl")
+    log.found(ANA, "", "tea \ud800", NOTHING, 1.0)
+    log.close()
+
+    assert lines_of(tmp_path / "requests.jsonl")[0]["query"].startswith("tea")
 
 
 def test_a_log_in_a_missing_folder_is_an_error_at_the_start(tmp_path):
@@ -130,7 +135,9 @@ def test_a_log_in_a_missing_folder_is_an_error_at_the_start(tmp_path):
 
 def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
     use(gateway)
-    text = gateway.reports.metrics.text().decode()
+    gateway.observers.refused("credentials", "/mcp")
+    health = {"kit/desk": {"state": "failed"}}
+    text = gateway.reports.metrics.text(health).decode()
 
     release = gateway.board.release.id
     for line in (
@@ -138,22 +145,26 @@ def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
         'pegboard_calls_total{catalog="finance",client="ana",outcome="ok"} 1.0',
         'pegboard_tokens_saved_total{client="ana"} 900.0',
         "pegboard_find_seconds_count 1.0",
+        'pegboard_refusals_total{reason="credentials"} 1.0',
+        'pegboard_upstream_state{agent="kit/desk",state="failed"} 1.0',
         f'pegboard_release_info{{release="{release}"}} 1.0',
     ):
         assert line in text
     assert "exchange rates" not in text
+    hour = gateway.reports.metrics.last_hour()
+    assert (len(hour), hour[0]["finds"]) == (60, {})
+    assert sum(minute["calls"].get("ok", 0) for minute in hour) == 1
 
 
 class StubSpan:
-    def __init__(self, name, attributes, start_time):
-        self.name, self.attributes, self.start, self.events = name, attributes, start_time, []
-        self.status = self.end_time = None
+    def __init__(self, name="", attributes=(), start_time=0):
+        self.name, self.attributes, self.start, self.events = name, dict(attributes), start_time, []
 
     def add_event(self, name, attributes, timestamp):
         self.events.append((name, attributes))
 
-    def set_status(self, status):
-        self.status = status
+    def set_attributes(self, attributes):
+        self.attributes |= attributes
 
     def end(self, end_time):
         self.end_time = end_time
@@ -169,14 +180,17 @@ class StubTracer:
 
 
 @pytest.mark.parametrize("texts", [False, True])
-def test_spans_have_candidates_scores_and_reasons_and_words_only_if_asked_for(gateway, texts):
-    tracer = StubTracer()
-    gateway.observers.observers.append(Tracing(tracer, texts=texts))
+def test_spans_have_candidates_scores_and_reasons_and_words_only_if_asked_for(
+    gateway, texts, monkeypatch
+):
+    tracer, call = StubTracer(), StubSpan()
+    monkeypatch.setattr("opentelemetry.trace.get_current_span", lambda: call)
+    gateway.observers.observers.append(Tracing(texts=texts, tracer=tracer))
 
     use(gateway, "exchange rates with token sk-abcdef1234567890abcdef12")
 
-    find, call = tracer.spans
-    assert (find.name, call.name) == ("pegboard.find", "pegboard.call")
+    [find] = tracer.spans
+    assert find.name == "pegboard.find"
     assert find.start < find.end_time
     names = [name for name, _ in find.events]
     assert names.count("hit") == 2
@@ -185,12 +199,11 @@ def test_spans_have_candidates_scores_and_reasons_and_words_only_if_asked_for(ga
     assert json.loads(hit["why"])["ranker"]["adds"]
     assert search["milliseconds"] > 0
     assert ("pegboard.query" in find.attributes) == texts
-    assert "sk-abcdef" not in str([span.attributes for span in tracer.spans])
-    values = [
-        value for span in tracer.spans for _, attributes in span.events for value in
-        attributes.values()
-    ]  # fmt: skip
+    assert "sk-abcdef" not in str(find.attributes)
+    events = [attributes for _, attributes in find.events]
+    values = [value for own in (find.attributes, *events) for value in own.values()]
     assert all(isinstance(value, str | bool | int | float) for value in values)
+    assert call.attributes["pegboard.outcome"] == "ok"
 
 
 def test_an_ended_gateway_has_written_a_line_for_each_request_that_it_answered(board_uri, tmp_path):
