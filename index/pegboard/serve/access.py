@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from pegboard.errors import ConfigurationError, PegboardError, did_you_mean
 from pegboard.redaction import remember_secrets
@@ -106,6 +106,7 @@ class AccessRules:
     """
 
     def __init__(self, clients: Mapping[str, ClientSettings]) -> None:
+        self._settings = clients
         self.clients = {
             name: Client(
                 name,
@@ -116,7 +117,6 @@ class AccessRules:
             for name, own in clients.items()
         }
         self._by_token: dict[bytes, Client] = {}
-        self._by_header: list[tuple[dict[str, str], Client]] = []
         self._without: Client | None = None if clients else ANYONE
         problems: list[str] = []
         for name, own in clients.items():
@@ -124,20 +124,27 @@ class AccessRules:
         if problems:
             raise ConfigurationError.from_problems("[serve.clients]", problems)
 
-    def client(self, headers: Mapping[str, str]) -> Client | None:
-        """Return the client of a request with these headers, by lower-case name; None if unknown.
+    def client(
+        self, headers: Mapping[str, str], claims: Mapping[str, Any] | None = None
+    ) -> Client | None:
+        """Return the client of a request; None if unknown.
 
-        A token decides alone: with an unknown one no header and no default counts.
+        With a token only its client counts: with an unknown one no header and no default does.
+
+        Args:
+            headers: of the request, by lower-case name.
+            claims: those of its token, if an identity provider has verified it.
         """
-        if "authorization" in headers:
-            scheme, _, token = headers["authorization"].partition(" ")
-            return (
-                self._by_token.get(_digest(token.strip())) if scheme.lower() == "bearer" else None
-            )
-        for expected, client in self._by_header:
-            if all(headers.get(name) == value for name, value in expected.items()):
-                return client
-        return self._without
+        if claims is None and "authorization" in headers:
+            client = self._by_token.get(_digest(bearer_token(headers)))
+            return client if client and self._has_header(client, headers) else None
+        for name, own in self._settings.items():
+            if own.token or not (own.header or own.claims) or bool(own.claims) != (claims is not None):
+                continue
+            stated = all(_states(claims or {}, *claim) for claim in own.claims.items())
+            if stated and self._has_header(self.clients[name], headers):
+                return self.clients[name]
+        return None if claims is not None else self._without
 
     def named(self, name: str | None) -> Client:
         """Return the client of that name; for None that of requests without credentials.
@@ -163,8 +170,8 @@ class AccessRules:
 
     def _add(self, client: Client, settings: ClientSettings, problems: list[str]) -> None:
         place = f"serve.clients.{client.name}"
-        if settings.token is not None:
-            variable = settings.token[2:-1]
+        for reference in settings.token:
+            variable = reference[2:-1]
             token = os.environ.get(variable, "")
             if not token.strip():
                 problems.append(f"{place}.token: the environment variable {variable} is not set")
@@ -173,18 +180,20 @@ class AccessRules:
             else:
                 remember_secrets([token])
                 self._by_token[_digest(token.strip())] = client
-        if settings.header:
-            expected = {name.lower(): value for name, value in settings.header.items()}
-            if any(expected == other for other, _ in self._by_header):
-                problems.append(f"{place}.header: another client has the same")
-            self._by_header.append((expected, client))
-        if settings.token is None and not settings.header:
-            if self._without is not None:
-                problems.append(
-                    f"{place}: neither token nor header, as '{self._without.name}'; expected one "
-                    f"such client at most"
-                )
+        same = [
+            name
+            for name, other in self._settings.items()
+            if not (settings.token or other.token)
+            and (other.header, other.claims) == (settings.header, settings.claims)
+        ]
+        if not settings.token and same[0] != client.name:
+            problems.append(f"{place}: has the same credentials as '{same[0]}', or none either")
+        if not (settings.token or settings.header or settings.claims):
             self._without = client
+
+    def _has_header(self, client: Client, headers: Mapping[str, str]) -> bool:
+        expected = self._settings[client.name].header.items()
+        return all(headers.get(name.lower()) == value for name, value in expected)
 
 
 class LiveRules:
@@ -261,6 +270,20 @@ class LiveRules:
 def _is_fresh(state: tuple[int, int, int] | None) -> bool:
     """Whether a file was changed so lately that its writer may not have finished."""
     return state is not None and 0 <= time.time() - state[0] / 1e9 < RELOAD_SECONDS
+
+
+def bearer_token(headers: Mapping[str, str]) -> str:
+    """Return the bearer token of a request, by its headers' lower-case names; "" for none."""
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _states(claims: Mapping[str, Any], name: str, expected: str) -> bool:
+    """Whether a claim is a value, or has it among several: a list, or words as in `scope`."""
+    value = claims.get(name)
+    if isinstance(value, str):
+        return value == expected or (name == "scope" and expected in value.split())
+    return expected in value if isinstance(value, list) else str(value) == expected
 
 
 def _digest(token: str) -> bytes:

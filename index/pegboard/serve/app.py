@@ -5,7 +5,7 @@ import errno
 import os
 import signal
 import socket
-from collections.abc import AsyncGenerator, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Callable, Collection, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -73,7 +73,9 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
             }
         )
 
+    auth_routes = gateway.auth.get_routes("/mcp") if gateway.auth is not None else []
     routes = [
+        *auth_routes,
         Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
         Route("/healthz", healthz),
         *page_routes(),
@@ -88,7 +90,14 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         redoc_url=None,
         routes=routes,
         lifespan=lifespan,
-        middleware=[Middleware(ClientMiddleware, gateway=gateway, local=host in LOOPBACK)],
+        middleware=[
+            Middleware(
+                ClientMiddleware,
+                gateway=gateway,
+                local=host in LOOPBACK,
+                public={*PUBLIC, *(route.path for route in auth_routes)},
+            )
+        ],
         exception_handlers={404: no_such_path, 405: wrong_method},
     )
     api = HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics)
@@ -109,11 +118,14 @@ class ClientMiddleware:
     """Decides whose request it is, as `request.state.client`; answers 401 for unknown ones.
 
     Args:
-        local: whether only requests to loopback are answered.
+        local: whether only requests to loopback are answered, and to `allowed_hosts`.
+        public: paths that are answered without credentials.
     """
 
-    def __init__(self, app: Any, gateway: Gateway, local: bool) -> None:
-        self.app, self.gateway, self.local = app, gateway, local
+    def __init__(self, app: Any, gateway: Gateway, local: bool, public: Collection[str]) -> None:
+        self.app, self.gateway, self.public = app, gateway, public
+        allowed = gateway.settings.serve.allowed_hosts
+        self._hosts = (*LOOPBACK, *allowed) if local else allowed
         self._share = RequestShare()
         self._rate = RateLimit(gateway.settings.serve.requests_per_minute)
 
@@ -121,12 +133,12 @@ class ClientMiddleware:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         headers = Headers(scope=scope)
-        if problem := _forbidden(headers, self.local):
+        if problem := _forbidden(headers, self._hosts):
             return await other_origin(problem).response()(scope, receive, send)
-        if scope["path"] not in PUBLIC and not scope["path"].startswith("/page/"):
-            client = self.gateway.client(headers)
+        if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
+            client = await self.gateway.identified(headers)
             if client is None:
-                return await unknown_client().response()(scope, receive, send)
+                return await self._unknown().response()(scope, receive, send)
             state = scope.setdefault("state", {})
             state["client"] = client
             # By this the SDK binds a session to who opened it.
@@ -140,6 +152,13 @@ class ClientMiddleware:
             except ApiError as error:
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
+
+    def _unknown(self) -> ApiError:
+        """Return the error for unknown credentials, which says where to sign in."""
+        auth = self.gateway.auth
+        base = auth.base_url if auth is not None else None
+        at = f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
+        return unknown_client(at)
 
 
 def _counted(receive: Any, state: MutableMapping[str, Any], add: Callable[[int], None]) -> Any:
@@ -221,12 +240,13 @@ async def _end(gateway: Gateway) -> None:
         os._exit(128 + signal.SIGTERM)
 
 
-def _forbidden(headers: Headers, local: bool) -> str:
+def _forbidden(headers: Headers, hosts: Collection[str]) -> str:
     """Say why a request is refused that a web page of another origin may have sent; else ""."""
     host = headers.get("host", "")
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
-    if local and name.strip("[]") not in LOOPBACK:
-        return f"The host {host!r:.100} is not served here; expected 127.0.0.1 or localhost."
+    if hosts and name.strip("[]") not in hosts:
+        expected = ", ".join(hosts)
+        return f"The host {host!r:.100} is not served here; expected one of {expected}."
     origin = headers.get("origin")
     if origin and origin.partition("://")[2] != host:
         return f"Pages of {origin!r:.100} may not use this gateway."

@@ -5,9 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from fastmcp.server.auth import AuthProvider
+
 from pegboard.board import Board
 from pegboard.opening import open_board
-from pegboard.serve.access import AccessRules, Client, LiveRules
+from pegboard.serve.access import AccessRules, Client, LiveRules, bearer_token
+from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
@@ -36,6 +39,7 @@ class Gateway:
     caller: Caller
     releases: ServedReleases
     reports: Reports
+    auth: AuthProvider | None = None
     sessions: Sessions = field(default_factory=Sessions)
     request_ids: RequestIds = field(default_factory=RequestIds)
     stdio_client: str | None = None
@@ -67,6 +71,7 @@ class Gateway:
             Caller(settings, observers),
             ServedReleases(finder, uri),
             reports,
+            open_auth(settings.serve.auth),
         )
 
     @property
@@ -78,6 +83,15 @@ class Gateway:
     def client(self, headers: Mapping[str, str]) -> Client | None:
         """Return the client of a request, from its headers by lower-case name; None if unknown."""
         return self.rules.current().client(headers)
+
+    async def identified(self, headers: Mapping[str, str]) -> Client | None:
+        """As `client`, with tokens of an identity provider."""
+        client, token = self.client(headers), bearer_token(headers)
+        if client is None and token and self.auth is not None:
+            access = await self.auth.verify_token(token)
+            if access is not None:
+                return self.rules.current().client(headers, access.claims)
+        return client
 
     async def close(self) -> None:
         """End what calls started, and stop following the board."""

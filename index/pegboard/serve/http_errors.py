@@ -31,7 +31,7 @@ class ApiError(Exception):
 
     def __init__(self, status: int, code: str, what: str, where: str, next_step: str) -> None:
         super().__init__(what)
-        self.status = status
+        self.status, self.sign_in = status, ""
         self.values = {"code": code, "what": what, "where": where, "next_step": next_step}
 
     def __str__(self) -> str:
@@ -41,7 +41,8 @@ class ApiError(Exception):
         """Return the error as a response."""
         headers = {"Cache-Control": "no-store", **(headers or {})}
         if self.status == 401:
-            headers["WWW-Authenticate"] = "Bearer"
+            metadata = f' resource_metadata="{self.sign_in}"' if self.sign_in else ""
+            headers["WWW-Authenticate"] = f"Bearer{metadata}"
         return JSONResponse({"error": self.values}, self.status, headers=headers)
 
 
@@ -50,12 +51,18 @@ def invalid(what: str, where: str, next_step: str) -> ApiError:
     return ApiError(400, "invalid_request", what, where, next_step)
 
 
-def unknown_client() -> ApiError:
-    """Return the error of a request that no client is recognised by."""
-    return ApiError(
+def unknown_client(sign_in: str = "") -> ApiError:
+    """Return the error of a request that no client is recognised by.
+
+    Args:
+        sign_in: the address of the metadata that says where to get a token, if there is one.
+    """
+    error = ApiError(
         401, "unknown_client", "The credentials are not known here.", "Authorization",
         "Send the header `Authorization: Bearer TOKEN` with the token of a client.",
     )  # fmt: skip
+    error.sign_in = sign_in
+    return error
 
 
 def other_origin(problem: str) -> ApiError:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import remember_options
@@ -13,6 +13,23 @@ from pegboard.toml_settings import Settings, problems_of, read_toml
 
 Destructive = Literal["confirm", "allow", "refuse"]
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
+
+
+def _variable(reference: str) -> str:
+    if not (reference.startswith("${") and reference.endswith("}")):
+        raise ValueError(
+            "secrets are not allowed in the file. Set an environment variable, and write "
+            '"${NAME_OF_THE_VARIABLE}"'
+        )
+    return reference
+
+
+def _as_list(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Variable = Annotated[str, AfterValidator(_variable)]
+"""A reference to an environment variable, `${NAME}`."""
 
 
 class RuleSettings(Settings):
@@ -33,10 +50,7 @@ class RuleSettings(Settings):
     tag: Globs | None = None
     tool: Globs | None = None
 
-    @field_validator("*", mode="before")
-    @classmethod
-    def _as_list(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+    _listed = field_validator("*", mode="before")(_as_list)
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -49,31 +63,71 @@ class ClientSettings(Settings):
     """`[serve.clients.NAME]`: who a client is, and the tools that it may see and call.
 
     Attributes:
-        token: its bearer token as `${VARIABLE}`.
+        token: its bearer token as `${VARIABLE}`, or a list of them.
         header: a header and its value that mean this client, such as a proxy sets them.
+        claims: of a token that `[serve.auth]` verifies, with the value that each has to have or to
+            contain: `{ sub = "ana" }`, `{ groups = "support" }`.
         allow: what it sees: tools that one of the rules matches; all tools if there is none.
         deny: what it does not see all the same.
         operator: whether it may read the metrics of all clients, add golden queries, and see
             releases that are not served.
 
-    A client with neither token nor header stands for requests without credentials.
+    Of a client with several of these, all are asked for. One with none of them stands for requests
+    without credentials.
     """
 
-    token: str | None = None
+    token: tuple[Variable, ...] = ()
     header: dict[str, str] = Field(default_factory=dict[str, str])
+    claims: dict[str, str] = Field(default_factory=dict[str, str])
     allow: tuple[RuleSettings, ...] | None = None
     deny: tuple[RuleSettings, ...] = ()
     operator: bool = False
 
-    @field_validator("token")
-    @classmethod
-    def _refers_to_a_variable(cls, token: str | None) -> str | None:
-        if token is not None and not (token.startswith("${") and token.endswith("}")):
-            raise ValueError(
-                "secrets are not allowed in the file. Set an environment variable, and write "
-                'token = "${NAME_OF_THE_VARIABLE}"'
-            )
-        return token
+    _listed = field_validator("token", mode="before")(_as_list)
+
+    @model_validator(mode="after")
+    def _is_one_of_two(self) -> Self:
+        if self.token and self.claims:
+            raise ValueError("token and claims: a request has one bearer token; expected either")
+        return self
+
+
+class AuthSettings(Settings):
+    """`[serve.auth]`: tokens of an identity provider, beside those of `[serve.clients]`.
+
+    Attributes:
+        type: `jwt` verifies the tokens that clients bring; `oidc` lets them sign in at an OpenID
+            Connect provider, by OAuth in the client.
+        base_url: the gateway's public address, for the metadata by which clients find out where to
+            sign in; needed for `oidc`.
+        jwks_uri, public_key: where the provider's keys are, or one of them as `${VARIABLE}`; for
+            `jwt` one of the two.
+        issuer, audience, algorithm, required_scopes: what a token has to have.
+        config_url, client_id, client_secret: for `oidc`: the provider's
+            `.well-known/openid-configuration`, and what it knows the gateway by.
+    """
+
+    type: Literal["jwt", "oidc"] = "jwt"
+    base_url: str | None = None
+    jwks_uri: str | None = None
+    public_key: Variable | None = None
+    issuer: str | None = None
+    audience: str | None = None
+    algorithm: str | None = None
+    required_scopes: tuple[str, ...] = ()
+    config_url: str | None = None
+    client_id: str | None = None
+    client_secret: Variable | None = None
+
+    @model_validator(mode="after")
+    def _is_complete(self) -> Self:
+        needed = ("config_url", "client_id", "base_url") if self.type == "oidc" else ()
+        missing = [name for name in needed if getattr(self, name) is None]
+        if self.type == "jwt" and (self.jwks_uri is None) == (self.public_key is None):
+            missing = ["either jwks_uri or public_key"]
+        if missing:
+            raise ValueError(f'type = "{self.type}" needs {", ".join(missing)}')
+        return self
 
 
 class CallSettings(Settings):
@@ -157,6 +211,7 @@ class ServeSettings(Settings):
             tool, whole definitions, a table of arguments (TOON), or declarations of TypeScript.
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
+        allowed_hosts: names by which the gateway may be reached besides its own address.
         pinned: ids of tools that are always listed, with `*` as in rules.
         python: catalogs whose Python functions may run in this process.
         log: a file to which a line for each request is written.
@@ -168,6 +223,8 @@ class ServeSettings(Settings):
     results: Literal["compact", "full", "toon", "typescript"] = "compact"
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
+    allowed_hosts: tuple[str, ...] = ()
+    auth: AuthSettings | None = None
     pinned: tuple[str, ...] = ()
     clients: dict[str, ClientSettings] = Field(default_factory=dict[str, ClientSettings])
     calls: CallSettings = CallSettings()

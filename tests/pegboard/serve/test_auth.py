@@ -1,0 +1,134 @@
+"""Who a request comes from: tokens, headers, and tokens of an identity provider."""
+
+import httpx2
+import pytest
+from fastmcp.server.auth.providers.jwt import RSAKeyPair
+
+from pegboard.errors import ConfigurationError
+from pegboard.serve.access import AccessRules
+from pegboard.serve.auth import open_auth
+from pegboard.serve.settings import AuthSettings, ClientSettings, GatewaySettings, ServeSettings
+
+ISSUER, AUDIENCE = "https://id.example", "pegboard"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+
+
+def rules_of(**clients):
+    return AccessRules(
+        {name: ClientSettings.model_validate(client) for name, client in clients.items()}
+    )
+
+
+def bearer(token):
+    return {"authorization": f"Bearer {token}"}
+
+
+def name_of(client):
+    return client and client.name
+
+
+def test_a_client_may_have_several_tokens(monkeypatch):
+    monkeypatch.setenv("OLD", "old-token")
+    monkeypatch.setenv("NEW", "new-token")
+    rules = rules_of(ana={"token": ["${OLD}", "${NEW}"]})
+
+    clients = [rules.client(bearer(token)) for token in ("old-token", "new-token", "other")]
+
+    assert [name_of(client) for client in clients] == ["ana", "ana", None]
+
+
+def test_of_a_token_and_a_header_both_are_asked_for(monkeypatch):
+    monkeypatch.setenv("ANA", "token-of-ana")
+    rules = rules_of(ana={"token": "${ANA}", "header": {"X-Team": "a"}, "operator": True})
+    token, header = bearer("token-of-ana"), {"x-team": "a"}
+
+    clients = [rules.client(headers) for headers in (token, header, {**token, **header})]
+
+    assert [name_of(client) for client in clients] == [None, None, "ana"]
+
+
+@pytest.mark.parametrize(
+    ("claims", "expected"),
+    [
+        ({"sub": "1", "groups": ["support", "staff"]}, "support"),
+        ({"sub": "1", "groups": "support"}, "support"),
+        ({"sub": "1", "groups": "support staff"}, None),
+        ({"scope": "read tools"}, "reader"),
+        ({"sub": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_claims_decide_which_client_a_verified_token_is(claims, expected):
+    rules = rules_of(
+        support={"claims": {"groups": "support"}},
+        reader={"claims": {"scope": "tools"}},
+        everyone={},
+        desk={"header": {"X-Team": "desk"}},
+    )
+
+    assert name_of(rules.client({**bearer("verified"), "x-team": "desk"}, claims)) == expected
+
+
+def test_two_clients_with_the_same_credentials_are_refused():
+    with pytest.raises(ConfigurationError, match=r"serve\.clients\.b: has the same credentials"):
+        rules_of(a={"claims": {"sub": "1"}}, b={"claims": {"sub": "1"}})
+
+
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"issuer": ISSUER}, "needs either jwks_uri or public_key"),
+        ({"type": "oidc", "client_id": "x"}, "needs config_url, base_url"),
+        ({"public_key": "-----BEGIN"}, "secrets are not allowed"),
+    ],
+)
+def test_incomplete_settings_say_what_is_missing(settings, problem):
+    with pytest.raises(ValueError, match=problem):
+        AuthSettings.model_validate(settings)
+
+
+def test_an_identity_provider_that_does_not_answer_is_a_problem_of_the_configuration():
+    oidc = {"type": "oidc", "client_id": "x", "base_url": "http://127.0.0.1:8720"}
+    settings = AuthSettings.model_validate(
+        {**oidc, "config_url": "http://127.0.0.1:1/.well-known/openid-configuration"}
+    )
+
+    with pytest.raises(ConfigurationError, match=r"\[serve.auth\] cannot be used"):
+        open_auth(settings)
+
+
+def test_a_token_of_an_identity_provider_lets_in_whom_a_client_names(desk_uri, served, monkeypatch):
+    keys, others = RSAKeyPair.generate(), RSAKeyPair.generate()
+    monkeypatch.setenv("ID_KEY", keys.public_key)
+    auth = {"public_key": "${ID_KEY}", "issuer": ISSUER, "audience": AUDIENCE}
+    serve = {
+        "auth": {**auth, "base_url": "http://127.0.0.1:8720"},
+        "clients": {"support": {"claims": {"groups": "support"}, "allow": [{"agent": "kit/*"}]}},
+    }
+
+    def token(pair=keys, issuer=ISSUER, audience=AUDIENCE, groups=("support",), seconds=600):
+        return pair.create_token(
+            issuer=issuer, audience=audience, expires_in_seconds=seconds,
+            additional_claims={"groups": list(groups)},
+        )  # fmt: skip
+
+    attempts = [
+        token(groups=["sales"]),
+        token(others),
+        token(issuer="https://evil.example"),
+        token(audience="other"),
+        token(seconds=-60),
+        token()[:-4] + "AAAA",
+        "none",
+    ]
+    settings = GatewaySettings(serve=ServeSettings.model_validate(serve))
+    with served(desk_uri, settings) as (url, _):
+        status = url.replace("/mcp", "/v1/status")
+        known = httpx2.get(status, headers=bearer(token()))
+        refused = [httpx2.post(url, json=LIST, headers=bearer(one)) for one in attempts]
+        metadata = httpx2.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
+
+    assert known.json()["client"] == "support"
+    assert [response.status_code for response in refused] == [401] * len(attempts)
+    assert "/.well-known/oauth-protected-resource/mcp" in refused[0].headers["www-authenticate"]
+    assert metadata.json()["authorization_servers"] == [f"{ISSUER}/"]
