@@ -139,7 +139,11 @@ class AccessRules:
             client = self._by_token.get(_digest(bearer_token(headers)))
             return client if client and self._has_header(client, headers) else None
         for name, own in self._settings.items():
-            if own.token or not (own.header or own.claims) or bool(own.claims) != (claims is not None):
+            if (
+                own.token
+                or not (own.header or own.claims)
+                or bool(own.claims) != (claims is not None)
+            ):
                 continue
             stated = all(_states(claims or {}, *claim) for claim in own.claims.items())
             if stated and self._has_header(self.clients[name], headers):

@@ -134,10 +134,12 @@ class ClientMiddleware:
             return await self.app(scope, receive, send)
         headers = Headers(scope=scope)
         if problem := _forbidden(headers, self._hosts):
+            self.gateway.observers.refused("origin", problem)
             return await other_origin(problem).response()(scope, receive, send)
         if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
             client = await self.gateway.identified(headers)
             if client is None:
+                self.gateway.observers.refused("credentials", scope["path"])
                 return await self._unknown().response()(scope, receive, send)
             state = scope.setdefault("state", {})
             state["client"] = client
@@ -150,6 +152,7 @@ class ClientMiddleware:
                 with self._share.of(client) as add:
                     return await self.app(scope, _counted(receive, state, add), send)
             except ApiError as error:
+                self.gateway.observers.refused(error.values["code"], str(error), client.name)
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
 

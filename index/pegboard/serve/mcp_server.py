@@ -260,7 +260,9 @@ class BoardProvider(Provider):
         """Return the answer to a name without a tool, which names others: in the same words,
         whether there is no such tool or the client may not see it.
         """
-        self._gateway.observers.called(session.client, session.id, "", "unknown", 0.0, 0)
+        observers = self._gateway.observers
+        observers.called(session.client, session.id, "", "unknown", 0.0, 0)
+        observers.refused("unknown_tool", name, session.client.name, session.id)
         candidates = view.names.named_in(name)[:CANDIDATES]
         if not candidates and name.strip() and view.entries:
             words = name.replace("_", " ").replace("/", " ")[:200]

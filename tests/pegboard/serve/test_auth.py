@@ -131,4 +131,4 @@ def test_a_token_of_an_identity_provider_lets_in_whom_a_client_names(desk_uri, s
     assert known.json()["client"] == "support"
     assert [response.status_code for response in refused] == [401] * len(attempts)
     assert "/.well-known/oauth-protected-resource/mcp" in refused[0].headers["www-authenticate"]
-    assert metadata.json()["authorization_servers"] == [f"{ISSUER}/"]
+    assert metadata.json()["authorization_servers"] == [ISSUER]
