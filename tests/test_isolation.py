@@ -123,10 +123,8 @@ def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(
             text=True,
         )
 
-    found = command(
-        "search", "high tide", "--mode", "text", "-k", "1", "--json", "--board", board_uri
-    )
-    refused = command("search", "high tide", "--board", local_board_uri)
+    found = command("find", "high tide", "-k", "1", "--json", "--board", board_uri)
+    refused = command("find", "high tide", "--board", local_board_uri)
 
     assert [hit["name"] for hit in json.loads(found.stdout)["hits"]] == ["getTides_v2"]
     assert (refused.returncode, refused.stdout) == (5, "")

@@ -171,7 +171,7 @@ def tool_changes(
         return ToolChanges(None, (), (), (), {}), None
     if not diff:
         return ToolChanges(live.id, plan.new, plan.changed, plan.removed, {}), None
-    difference = diff_releases(store, live, staged, neighbours=0)
+    difference = diff_releases(store, live, staged)
     indexes = {
         name: {part: (change.old, change.new) for part, change in index.recipe.items()}
         for name, index in difference.indexes.items()

@@ -54,7 +54,7 @@ def changes_data(
             "missing": f"Release {against}, against which this one was made, was pruned; only the "
             f"numbers are known.",
         }
-    diff = diff_releases(store, before, release, neighbours=0)
+    diff = diff_releases(store, before, release)
     changed = [_changed_tool(change) for change in diff.changed[:count]]
     return {
         "against": against,

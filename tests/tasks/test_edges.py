@@ -235,7 +235,7 @@ def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, c
     new = travel.publish(needs).release
     direct = "(tool-directly-depends-on)"
 
-    assert diff_releases(workshop.store, old, new, neighbours=0).edges == {
+    assert diff_releases(workshop.store, old, new).edges == {
         BOOK: Changes((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
         "desk/desk/cancel": Changes(changed=(f"{BOOK} {direct}",)),
     }

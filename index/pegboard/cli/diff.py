@@ -19,7 +19,7 @@ the channel's previous release.
 examples:
   pegboard releases diff                                  what the last publish changed
   pegboard releases diff live canary                      what promoting canary would change
-  pegboard releases diff --tool github/issues/create      one tool: its texts and its neighbours"""
+  pegboard releases diff --tool github/issues/create      one tool: its texts and dependencies"""
 LISTED = 20
 """Lines of a kind that are printed; --json has all."""
 SHORT = 60
@@ -36,8 +36,7 @@ def register_diff(actions: Subparsers) -> None:
         EPILOG,
         help="compare two releases",
         description="Compare two releases: tools added, removed and changed, with the fields that "
-        "changed; the nearest neighbours that they gained and lost; dependencies; and indexes, "
-        "with their settings and rows.",
+        "changed; dependencies; and indexes, with their settings and rows.",
     )
     parser.add_argument("old", nargs="?", help="the release to compare with")
     parser.add_argument("new", nargs="?", help="the release to compare")
@@ -46,13 +45,6 @@ def register_diff(actions: Subparsers) -> None:
     parser.add_argument(
         "--texts", action="store_true", help="show the old and new text of all changed tools"
     )
-    parser.add_argument(
-        "--neighbours",
-        type=int,
-        default=5,
-        metavar="N",
-        help="how many nearest tools to compare (default: 5; 0: none)",
-    )
     add_json_option(parser, "the difference")
 
 
@@ -60,7 +52,7 @@ def _diff(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
     new = store.named(options.new or options.channel)
     old = store.named(options.old) if options.old else store.previous(options.channel)
-    diff = diff_releases(store, old, new, max(0, options.neighbours))
+    diff = diff_releases(store, old, new)
     if options.tool and options.json:
         print_json(_tool_record(diff, options.tool))
     elif options.tool:
@@ -75,13 +67,11 @@ def _diff(options: argparse.Namespace) -> int:
 def _print_diff(diff: ReleaseDiff, *, texts: bool) -> None:
     counts = ", ".join(f"{count} {name}" for name, count in diff.counts.items())
     print(f"{diff.old} -> {diff.new}: {counts}")
-    near = diff.neighbours
-    _print_some([f"{SIGNS['added']} {tool}{_near(near.get(tool))}" for tool in diff.added])
+    _print_some([f"{SIGNS['added']} {tool}" for tool in diff.added])
     _print_some([f"{SIGNS['removed']} {tool}" for tool in diff.removed])
     changed = [
         f"{SIGNS['changed']} {tool.id}: "
         f"{', '.join(_summary(*field) for field in tool.fields.items())}"
-        f"{_near(near.get(tool.id))}"
         for tool in diff.changed
     ]
     if texts:
@@ -105,10 +95,6 @@ def _summary(name: str, change: FieldChange) -> str:
     if isinstance(change.new, list):
         return f"{name} (+{len(change.added)} -{len(change.removed)})"
     return name
-
-
-def _near(neighbours: Changes | None) -> str:
-    return "" if neighbours is None else f"; neighbours {_signed(neighbours)}"
 
 
 def _signed(changes: Changes) -> str:
@@ -147,7 +133,6 @@ def _tool_record(diff: ReleaseDiff, tool: str) -> dict[str, Any]:
         "tool": tool,
         "state": _tool_state(diff, tool),
         "fields": changed.get(tool, {}),
-        "neighbours": values["neighbours"].get(tool),
         "edges": values["edges"].get(tool),
     }
 
@@ -159,7 +144,7 @@ def _print_tool(diff: ReleaseDiff, tool: str) -> None:
             f"Tool '{tool}' is the same in releases {diff.old} and {diff.new}, or in neither. "
             "`pegboard releases diff` lists the tools that differ."
         )
-    print(f"{SIGNS[state]} {tool}{_near(diff.neighbours.get(tool))}")
+    print(f"{SIGNS[state]} {tool}")
     for change in diff.changed:
         if change.id == tool:
             for line in _lines_of_fields(change.fields):

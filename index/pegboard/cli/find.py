@@ -1,4 +1,4 @@
-"""`pegboard find`, `strategies`, `search` and `agents`: tools and agents for requests."""
+"""`pegboard find` and `strategies`: tools for requests."""
 
 import argparse
 import json
@@ -43,22 +43,6 @@ examples:
   pegboard strategies --json > mine.json      a strategy of your own starts from a built-in one
 
 Try one: pegboard find "..." --strategy NAME. Compare several on golden queries: pegboard eval."""
-SEARCH = """\
-examples:
-  pegboard search "convert 30 dollars to yen" --board ./board
-  pegboard search "open an issue" --board ./board -k 3 --catalog github --json
-  pegboard search "open an issue" --board ./board --as openai > tools.json
-
-One search ranks single needs. For requests with several steps use `pegboard find`.
-If the hits are poor, compare --mode text with --mode vector. Scores of different modes
-cannot be compared."""
-AGENTS = """\
-examples:
-  pegboard agents "plan a trip: flights, a hotel and the weather" --board ./board -k 3
-  pegboard agents "open an issue" --board ./board --json
-
-An agent is found by its own description and by its tools. To search the tools of one agent:
-pegboard find ... --agent NAME"""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -78,7 +62,9 @@ def register(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="instead: a file with one request in each line; - is stdin",
     )
-    _add_request_options(parser, 5, "tools")
+    parser.add_argument("-k", type=int, default=5, help="tools to return (default: 5)")
+    add_options(parser, "--board", "--channel", "--release", "--index")
+    add_options(parser, *FILTERS, action="append")
     add_options(parser, "--strategy", "--llm", "--llm-api-base")
     parser.add_argument(
         "--llm-timeout", type=float, metavar="SECONDS", help="per question to it (default: 10)"
@@ -93,9 +79,23 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="print what each part did and cost, and what brought each hit up",
     )
-    _add_output_options(
-        parser,
+    output = parser.add_mutually_exclusive_group()
+    add_json_option(
+        output,
         "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them",
+    )
+    output.add_argument(
+        "--as",
+        dest="shape",
+        choices=("openai", "anthropic", "mcp"),
+        help="print the tools for an API call, as JSON",
+    )
+    parser.add_argument(
+        "--descriptions",
+        choices=("catalog", "written"),
+        default="catalog",
+        help="with --as: the catalog's descriptions, or those written by an LLM where a tool has "
+        "one (default: catalog)",
     )
     parser = add_command(
         subparsers,
@@ -106,58 +106,6 @@ def register(subparsers: Subparsers) -> None:
         description="List the built-in strategies. Needs no board.",
     )
     add_json_option(parser, "for each name its description and its definition")
-    parser = add_command(
-        subparsers,
-        "search",
-        _search,
-        SEARCH,
-        help="rank the tools for a request by one search",
-        description="Rank the tools of a published board for a request, by one search.",
-    )
-    parser.add_argument("query", nargs="+", metavar="WORD", help="the request in plain words")
-    _add_request_options(parser, 5, "tools")
-    add_options(parser, "--mode")
-    _add_output_options(parser, "release, index, mode, hits")
-    parser = add_command(
-        subparsers,
-        "agents",
-        _search_agents,
-        AGENTS,
-        help="rank the agents (MCP servers, APIs) for a request",
-        description="Rank agents for a request: their descriptions and their tools are searched as "
-        "one space.",
-    )
-    parser.add_argument("request", nargs="+", metavar="WORD", help="the request in plain words")
-    _add_request_options(parser, 3, "agents")
-    add_options(parser, "--mode")
-    parser.add_argument(
-        "--decompose", action="store_true", help="search the clauses of the request, too"
-    )
-    add_json_option(parser, "release, steps, agents, entities (tools and agents), trace")
-
-
-def _add_request_options(parser: argparse.ArgumentParser, k: int, what: str) -> None:
-    parser.add_argument("-k", type=int, default=k, help=f"{what} to return (default: {k})")
-    add_options(parser, "--board", "--channel", "--release", "--index")
-    add_options(parser, *FILTERS, action="append")
-
-
-def _add_output_options(parser: argparse.ArgumentParser, keys: str) -> None:
-    output = parser.add_mutually_exclusive_group()
-    add_json_option(output, keys)
-    output.add_argument(
-        "--as",
-        dest="shape",
-        choices=("openai", "anthropic", "mcp", "toon"),
-        help="print the tools for an API call, as JSON; or as compact text for a prompt (toon)",
-    )
-    parser.add_argument(
-        "--descriptions",
-        choices=("catalog", "written"),
-        default="catalog",
-        help="with --as: the catalog's descriptions, or those written by an LLM where a tool has "
-        "one (default: catalog)",
-    )
 
 
 def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
@@ -290,61 +238,10 @@ def _sum_text(adds: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= 0.005)
 
 
-def _search(options: argparse.Namespace) -> int:
-    board = open_board(options)
-    query = " ".join(options.query)
-    hits = board.search(
-        query, options.k, mode=options.mode, index=options.index, where=where_of(options)
-    )
-    if options.shape:
-        _print_tools(hits, options.shape, options.descriptions)
-    elif options.json:
-        release = board.release
-        index = options.index or release.manifest["default_index"]
-        print_json(
-            {
-                "release": release.id,
-                "index": index,
-                "mode": options.mode,
-                "hits": [hit.to_dict() for hit in hits],
-            }
-        )
-    else:
-        _print_hits(hits, board, where_of(options))
-    return 0
-
-
-def _search_agents(options: argparse.Namespace) -> int:
-    board = open_board(options)
-    found = board.search_agents(
-        " ".join(options.request),
-        options.k,
-        mode=options.mode,
-        decompose=options.decompose,
-        index=options.index,
-        where=where_of(options),
-    )
-    if options.json:
-        print_json(found.to_dict())
-        return 0
-    if not found:
-        print("No agent was found.")
-    for rank, hit in enumerate(found, start=1):
-        tool = hit.why.get("tool")
-        by = f"by its tool {plain(tool)}" if tool else "by its description"
-        print(f"{rank:>3}. {plain(hit.agent.name)}  ({hit.agent.kind})  {hit.score:.4f}  {by}")
-        if summary := textwrap.shorten(hit.agent.description, width=100, placeholder=" ..."):
-            print(f"     {plain(summary)}")
-    return 0
-
-
 def _print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
-    """Print the hits as the tools of an API call, or as TOON."""
+    """Print the hits as the tools of an API call."""
     import pegboard
 
-    if shape == "toon":
-        print(pegboard.as_toon(hits, descriptions))
-        return
     shapes = {
         "openai": pegboard.as_openai_tools,
         "anthropic": pegboard.as_anthropic_tools,

@@ -199,11 +199,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "the index to search (default: the strategy's, or the release's default)",
     },
     "--strategy": {"help": "a strategy's name, or a JSON file with one (default: the release's)"},
-    "--mode": {
-        "choices": ("hybrid", "vector", "text"),
-        "default": "hybrid",
-        "help": "rank by meaning (vector), by words (text) or both (default: hybrid)",
-    },
     "--agent": {"metavar": "AGENT", "help": "only the agent with this id or name"},
     "--catalog": {"metavar": "CATALOG", "help": "only this catalog"},
     "--kind": {"metavar": "KIND", "help": "only agents of this kind"},

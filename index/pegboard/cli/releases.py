@@ -20,8 +20,6 @@ from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
 
 GROUP = "pegboard.releases_commands"
-PROGRESS_ROWS = 50_000
-"""Rows between two lines of progress of `verify`; smaller tables take a second or two."""
 EXPORT_EPILOG = """\
 examples:
   pegboard export live --out parquet
@@ -54,8 +52,8 @@ def register(subparsers: Subparsers) -> None:
         _verify,
         help="check that a release is as it was published",
         description="Read a whole release (default: live) and check row counts, the checksum of "
-        "every row, digests, vectors, indices, and that tools, agents and indexes refer to each "
-        "other. All problems are reported together; the exit code is 1 if there is any.",
+        "every row, digests, and that tools, agents and indexes refer to each other. All problems "
+        "are reported together; the exit code is 1 if there is any.",
     )
     add_options(parser, "release", nargs="?", default="live")
     _add_options(parser, "release, rows, problems, sound")
@@ -197,7 +195,7 @@ def _table_text(name: str, pin: Pin) -> str:
 def _verify(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
     release = store.named(options.release)
-    verification = verify_release(store, release, _print_progress)
+    verification = verify_release(store, release)
     problems = verification.problems
     if options.json:
         print_json(verification.to_dict())
@@ -213,11 +211,6 @@ def _verify(options: argparse.Namespace) -> int:
         "with `pegboard build`."
     )
     return 1
-
-
-def _print_progress(table: str, done: int, rows: int) -> None:
-    if done // PROGRESS_ROWS > (done - 1) // PROGRESS_ROWS and done < rows:
-        print(f"{table}: {done} of {rows} rows", file=sys.stderr)
 
 
 def _export(options: argparse.Namespace) -> int:

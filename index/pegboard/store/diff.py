@@ -1,4 +1,4 @@
-"""The difference between two releases: tools and their texts, dependencies, neighbours, indexes.
+"""The difference between two releases: tools and their texts, dependencies, indexes.
 
 Tables whose pins are equal are not read. Of others the digests are compared first, and only rows
 that differ are read whole."""
@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pegboard.records import Tool
-from pegboard.search.loaded import LoadedRelease, tool_from_row
+from pegboard.search.loaded import tool_from_row
 from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table, key_column
 from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
@@ -17,10 +17,6 @@ from pegboard.store.releases import Pin, Release, ReleaseStore
 if TYPE_CHECKING:
     import pyarrow as pa
 
-IN_MEMORY_ROWS = 50_000
-"""Indexes up to this many rows are loaded to find neighbours; larger ones are searched by Lance."""
-NEIGHBOURS_OF = 1_000
-"""Tools whose neighbours are looked up: a release in which more differ is another board."""
 KEYS_AT_ONCE = 1_000
 RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "questions")
 
@@ -37,10 +33,9 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """The neighbours or dependencies of a tool that were added, removed and changed.
+    """The dependencies of a tool that were added, removed and changed.
 
-    Neighbours are ids of tools, nearest first. A dependency is the id of a tool with its type, and
-    the parameter if it is for one.
+    Each is the id of a tool with the type, and the parameter if it is for one.
     """
 
     added: tuple[str, ...] = ()
@@ -75,10 +70,7 @@ class ReleaseDiff:
     """What differs in release `new` from `old`. Ids are sorted.
 
     Attributes:
-        neighbours: of changed and added tools, by id; only those whose neighbours differ.
         edges: of tools whose dependencies differ, by id, whether or not the tool itself does.
-        neighbours_by: the index by which they were found, or None if the releases have none that
-            can be compared.
         counts: tools added, removed, changed, unchanged.
     """
 
@@ -87,8 +79,6 @@ class ReleaseDiff:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     changed: tuple[ToolChange, ...]
-    neighbours: Mapping[str, Changes]
-    neighbours_by: str | None
     indexes: Mapping[str, IndexDiff]
     counts: Mapping[str, int]
     edges: Mapping[str, Changes]
@@ -98,13 +88,8 @@ class ReleaseDiff:
         return asdict(self)
 
 
-def diff_releases(
-    store: ReleaseStore, old: Release, new: Release, neighbours: int = 5
-) -> ReleaseDiff:
+def diff_releases(store: ReleaseStore, old: Release, new: Release) -> ReleaseDiff:
     """Compare two releases of a board.
-
-    Args:
-        neighbours: how many nearest tools of each changed or added tool are compared; 0 for none.
 
     Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or
     version of one is gone."""
@@ -117,17 +102,12 @@ def diff_releases(
     both = before.keys() & after.keys()
     differing = sorted(tool for tool in both if before[tool] != after[tool])
     changed = _changes(store, old, new, differing)
-    index = _comparable_index(old, new) if neighbours else None
-    ids = [*(tool.id for tool in changed), *added]
-    near = _neighbours(store, old, new, index, ids[:NEIGHBOURS_OF], neighbours) if index else {}
     return ReleaseDiff(
         old=old.id,
         new=new.id,
         added=tuple(added),
         removed=tuple(removed),
         changed=tuple(changed),
-        neighbours=near,
-        neighbours_by=index,
         indexes=_indexes(store, old, new),
         counts={
             "added": len(added),
@@ -239,52 +219,6 @@ def _edge_rows(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> Iterator[d
     """The edges of those keys, but for their places."""
     columns = ["key", "reason", "origin", "confidence", "evidence"]
     return _rows_of(store, pin, "key", keys, columns)
-
-
-def _comparable_index(old: Release, new: Release) -> str | None:
-    """The default index, if both releases have it from the same encoder."""
-    name = new.manifest["default_index"]
-    before, after = old.manifest["indexes"].get(name), new.manifest["indexes"][name]
-    same = before is not None and before["fingerprint"] == after["fingerprint"]
-    return name if same and old.manifest["default_index"] == name else None
-
-
-def _neighbours(
-    store: ReleaseStore, old: Release, new: Release, index: str, ids: Sequence[str], count: int
-) -> dict[str, Changes]:
-    before, after = (_nearest(store, release, index, ids, count) for release in (old, new))
-    neighbours: dict[str, Changes] = {}
-    for tool in ids:
-        then, now = before.get(tool, ()), after.get(tool, ())
-        gained = tuple(near for near in now if near not in then)
-        lost = tuple(near for near in then if near not in now)
-        if gained or lost:
-            neighbours[tool] = Changes(gained, lost)
-    return neighbours
-
-
-def _nearest(
-    store: ReleaseStore, release: Release, index: str, ids: Sequence[str], count: int
-) -> dict[str, tuple[str, ...]]:
-    """The nearest tools of those that the release has, by the vector of each tool's first row."""
-    import numpy as np
-
-    if not ids:
-        return {}
-    pin = release.tables[embedding_table(index)]
-    rows = _rows_of(store, pin, "tool", ids, ["key", "tool", "vector"])
-    first: dict[str, dict[str, Any]] = {}
-    for row in sorted(rows, key=lambda row: row["key"]):
-        # `description` and `document` come first, before `question` and `topics`, but after
-        # `arguments`.
-        if row["tool"] not in first or "#arguments#" in first[row["tool"]]["key"]:
-            first[row["tool"]] = row
-    searched = LoadedRelease(store, release, IN_MEMORY_ROWS).index(index)
-    nearest: dict[str, tuple[str, ...]] = {}
-    for tool, row in first.items():
-        hits = searched.vector(np.asarray(row["vector"], np.float32), count + 1, None)
-        nearest[tool] = tuple(hit.tool for hit in hits if hit.tool != tool)[:count]
-    return nearest
 
 
 def _indexes(store: ReleaseStore, old: Release, new: Release) -> dict[str, IndexDiff]:

@@ -88,7 +88,7 @@ def test_changed_tools_are_named_with_their_old_and_new_text_on_request(command,
     change = {"old": "Opens an issue.", "new": "Opens a ticket.", "added": [], "removed": []}
     assert built["plan"]["changes"] == {"kit/git/tool_13": {"description": change}}
     assert len(built["plan"]["removed"]) == 13
-    diff = command("releases", "diff", "--neighbours", 0, "--texts")[1]
+    diff = command("releases", "diff", "--texts")[1]
     assert (
         "description\n    description\n      - Opens an issue.\n      + Opens a ticket.\n" in diff
     )
@@ -173,7 +173,7 @@ def test_a_plan_says_how_long_encoding_takes_by_a_sample_or_by_the_last_build(co
 def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
     workshop.write("golden.jsonl", '{"query": "file a bug", "tools": ["create_issue"]}\n')
     lines = (
-        *("search issue", "find issue", "agents issue", "graph show", "report"),
+        *("find issue", "graph show", "report"),
         *("releases list", "releases show live", "releases verify", "releases prune"),
         *("eval golden.jsonl", "golden check golden.jsonl", "export live --out out"),
     )
@@ -187,4 +187,4 @@ def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monk
         assert code == 0 or line.startswith("golden check"), (line, err)
     assert " on release " in command("golden", "check", "golden.jsonl")[1]
     monkeypatch.setenv("PEGBOARD_BOARD", "nowhere")
-    assert "no board at nowhere" in command("search", "issue")[2]
+    assert "no board at nowhere" in command("find", "issue")[2]

@@ -22,12 +22,10 @@ tags = [{0}]
 infer = false
 """
 COMMANDS = {
-    "find": ["dollars --explain", "dollars --json", "dollars --as openai", "dollars --catalog no",
+    "find": ["dollars --explain", "dollars --json", "dollars --as openai", "dollars --as mcp",
+             "dollars --catalog no", "dollars --agent no", f"dollars --index '{HOSTILE}'",
              f"x --strategy '{HOSTILE}'"],
     "strategies": [""],
-    "search": ["dollars", "dollars --as mcp", "dollars --json", "dollars --agent no",
-               f"dollars --index '{HOSTILE}'"],
-    "agents": ["dollars", "dollars --json"],
     "tools": ["list", "list --json", "show TOOL", "show TOOL --json", f"show '{HOSTILE}'"],
     "graph": ["show", "show TOOL", "show OTHER", "show TOOL --json", "show zzz",
               "show dollars", "export", f"show '{HOSTILE}'"],

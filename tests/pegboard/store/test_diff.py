@@ -1,4 +1,4 @@
-"""The difference of two releases: tools, fields, questions, neighbours and indexes."""
+"""The difference of two releases: tools, fields, questions and indexes."""
 
 import json
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.records import Enrichment
-from pegboard.store.diff import Changes, FieldChange, diff_releases
+from pegboard.store.diff import FieldChange, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.enrichment.enrichment_sets import write_enrichments
 
@@ -76,29 +76,16 @@ def test_added_removed_and_changed_tools_are_told_apart(two):
     assert (index.state, rows) == ("rows", (1, 1, 2))
 
 
-def test_a_tool_with_another_description_has_other_neighbours(two):
-    diff = diff_releases(two.store, two.first, two.second, neighbours=1)
-
-    assert diff.neighbours_by == "full"
-    expected = Changes(("kit/git/water_plants",), ("kit/git/close_issue",))
-    assert diff.neighbours["kit/git/create_issue"] == expected
-    assert diff.neighbours["kit/git/plant_tree"].removed == ()
-    assert len(diff.neighbours["kit/git/plant_tree"].added) == 1
-    assert diff_releases(two.store, two.first, two.second, neighbours=0).neighbours == {}
-
-
 def test_a_release_equals_itself_and_a_difference_read_backwards_is_the_opposite(two):
     same = diff_releases(two.store, two.second, two.second)
     there = diff_releases(two.store, two.first, two.second)
     back = diff_releases(two.store, two.second, two.first)
 
-    assert (same.added, same.removed, same.changed, same.neighbours) == ((), (), (), {})
+    assert (same.added, same.removed, same.changed) == ((), (), ())
     assert {index.state for index in same.indexes.values()} == {"same"}
     assert same.counts["unchanged"] == 5
     assert (there.added, there.removed) == (back.removed, back.added)
     assert [tool.id for tool in there.changed] == [tool.id for tool in back.changed]
-    create = "kit/git/create_issue"
-    assert there.neighbours[create].added == back.neighbours[create].removed
 
 
 def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
@@ -118,7 +105,7 @@ def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hash
     assert changed.recipe["dimensions"] == FieldChange(8, 16)
     assert changed.rows_changed == diff.indexes["names"].rows_added == 5
     assert diff.indexes["fine"].rows_removed == first.tables["emb_fine"].rows
-    assert (diff.changed, diff.neighbours_by, diff.neighbours) == ((), None, {})
+    assert diff.changed == ()
 
 
 @pytest.fixture
@@ -142,11 +129,13 @@ def test_the_command_compares_the_channels_releases_by_default(run, two):
     lines = out.splitlines()
     counts = "1 added, 1 removed, 2 changed, 2 unchanged"
     assert lines[0] == f"{two.first.id} -> {two.second.id}: {counts}"
-    assert lines[1].startswith("+ kit/git/plant_tree; neighbours +")
-    assert lines[2] == "- kit/git/close_issue"
-    assert lines[3].startswith("~ kit/git/create_issue: description, input_schema; neighbours +")
-    assert lines[4].startswith("~ kit/git/list_commits: enrichment.questions (+1 -1)")
-    assert lines[5] == "index full: rows; 1 row added, 1 removed, 2 changed"
+    assert lines[1:] == [
+        "+ kit/git/plant_tree",
+        "- kit/git/close_issue",
+        "~ kit/git/create_issue: description, input_schema",
+        "~ kit/git/list_commits: enrichment.questions (+1 -1)",
+        "index full: rows; 1 row added, 1 removed, 2 changed",
+    ]
     diff = diff_releases(two.store, two.first, two.second).to_dict()
     assert json.loads(run("--json")[1]) == json.loads(json.dumps(diff))
 

@@ -116,7 +116,7 @@ def test_an_address_without_a_board_is_not_reported_as_a_broken_store(
     for call in (ReleaseStore(uri).all, lambda: pegboard.open(uri)):
         with pytest.raises(BoardNotFound, match=f"There is no board at {uri}"):
             call()
-    assert main(["search", "anything", "--board", uri]) == 4
+    assert main(["find", "anything", "--board", uri]) == 4
     assert "There is no board" in capsys.readouterr().err
 
 

@@ -71,7 +71,7 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
     # It can be opened, searched and compared, and what is live answers as before.
     board = pegboard.open(shop.workshop.uri, release=held.release.id, encoder=encoder)
     assert board.search("clean the bicycle", 1)[0].tool.name == "tool_od"
-    diff = diff_releases(shop.workshop.store, first, held.release, neighbours=0)
+    diff = diff_releases(shop.workshop.store, first, held.release)
     assert {change.id for change in diff.changed} == swapped_ids
     live = pegboard.open(shop.workshop.uri, encoder=encoder)
     assert live.search("clean the bicycle", 1)[0].tool.name == "tool_cb"
