@@ -36,6 +36,11 @@ class Hit:
     release: str = field(default="", compare=False)
     probability: float | None = None
 
+    @property
+    def function(self) -> Callable[..., Any] | None:
+        """The Python function of a tool that `Board.from_tools` was given as one; else None."""
+        return getattr(self.tool, "function", None)
+
     def __repr__(self) -> str:
         likely = "" if self.probability is None else f", probability {self.probability:.0%}"
         by = ", ".join(

@@ -57,6 +57,29 @@ def test_a_function_gives_its_signature_and_docstring(encoder):
     assert len(board.graph) == 0
 
 
+def test_a_hit_has_the_function_that_was_given_and_none_for_a_schema(encoder):
+    tools = [convert_currency, {"name": "order_lunch", "description": "Lunch.", "parameters": {}}]
+    board = pegboard.Board.from_tools(tools, encoder=encoder)
+
+    [money], [lunch] = (board.search(words, k=1) for words in ("convert currency", "lunch"))
+
+    assert money.function(30.0) == 30.0
+    assert lunch.function is None
+
+
+def test_the_first_search_encodes_nothing_but_the_request(encoder, monkeypatch):
+    board = pegboard.Board.from_tools([convert_currency], encoder=encoder)
+    texts = []
+    encode = type(encoder).encode
+    monkeypatch.setattr(
+        type(encoder), "encode", lambda self, batch: texts.extend(batch) or encode(self, batch)
+    )
+
+    board.find("convert currency", strategy="search")
+
+    assert texts == ["convert currency"]
+
+
 def test_it_ranks_as_a_published_board_does(workshop, encoder):
     listed = [
         workshop.tool("getTides_v2", "High and low tide at a harbour.", harbour="its name"),
@@ -79,7 +102,8 @@ def test_it_ranks_as_a_published_board_does(workshop, encoder):
 
 
 def test_all_invalid_tools_are_reported_together(encoder):
-    tools = [*SHAPES[:2], {"name": 5, "inputSchema": {}}, {"colour": "red"}, len]
+    tools = [*SHAPES[:2], {"name": 5, "inputSchema": {}}, {"colour": "red"}, SimpleNamespace]
+    tools += [lambda city: city]
 
     with pytest.raises(ConfigurationError) as caught:
         pegboard.Board.from_tools(tools, encoder=encoder)
@@ -90,6 +114,8 @@ def test_all_invalid_tools_are_reported_together(encoder):
         "tools[1]: the name 'convert_currency' is repeated",
         "tools[2]: the name is 5, expected a text",
         "tools[3]: unknown shape",
+        "tools[4]: SimpleNamespace is a class; give functions",
+        "tools[5]: a lambda has no name",
     ):
         assert problem in str(caught.value)
 

@@ -8,13 +8,15 @@ from collections.abc import Sequence
 
 from llama_index.core.objects import ObjectRetriever
 from llama_index.core.schema import QueryType
-from llama_index.core.tools import BaseTool
+from llama_index.core.tools import BaseTool, FunctionTool
 
+from pegboard.integrations.board_search import SEARCH_DESCRIPTION, SEARCH_TOOL
 from pegboard.integrations.own_tools import OwnDiscovery, Search
 
 
 class BoardRetriever(ObjectRetriever[BaseTool]):
-    """Retrieves the tools for a request, after all that the conversation had before.
+    """Retrieves the search tool, then what the conversation found: by the user's request before
+    each step, and by the model's own searches.
 
     Make one for each conversation: `BoardRetriever(own, tools)` with an `OwnTools` that they share.
 
@@ -29,19 +31,35 @@ class BoardRetriever(ObjectRetriever[BaseTool]):
         self._descriptions = {
             name: tool.metadata.description or "" for name, tool in self._tools.items()
         }
+        self._search_tool = self._make_search_tool()
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
-        """Return the tools found so far, those for this request last if they are new."""
-        self._discovery.search(_text(str_or_query_bundle), self._descriptions)
+        """Return the search and the tools found so far, new ones for this request last."""
+        query = _text(str_or_query_bundle)
+        if query != SEARCH_TOOL:  # an agent retrieves by the name of the tool that it runs
+            self._discovery.search(query, self._descriptions)
         return self._found()
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
         """Return what `retrieve` does; the event loop goes on meanwhile."""
-        await self._discovery.search_async(_text(str_or_query_bundle), self._descriptions)
+        query = _text(str_or_query_bundle)
+        if query != SEARCH_TOOL:
+            await self._discovery.search_async(query, self._descriptions)
         return self._found()
 
     def _found(self) -> list[BaseTool]:
-        return [self._tools[name] for name in self._discovery.found]
+        return [self._search_tool, *(self._tools[name] for name in self._discovery.found)]
+
+    def _make_search_tool(self) -> FunctionTool:
+        def search_tools(query: str) -> str:
+            return self._discovery.search(query, self._descriptions).text
+
+        async def search_async(query: str) -> str:
+            return (await self._discovery.search_async(query, self._descriptions)).text
+
+        return FunctionTool.from_defaults(
+            search_tools, name=SEARCH_TOOL, description=SEARCH_DESCRIPTION, async_fn=search_async
+        )
 
 
 def _text(query: QueryType) -> str:

@@ -1,6 +1,7 @@
 """A release of tools in memory, without a store: what `Board.from_tools` answers from."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -38,8 +39,15 @@ Row = tuple[str, str, Sequence[str], str]
 """The id of a tool, a part, tags, and the text."""
 
 
+@dataclass(frozen=True, slots=True)
+class FunctionTool(Tool):
+    """A tool of a board in memory that was given as a Python function, and that function."""
+
+    function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
+
+
 class ToolRelease(LoadedRelease):
-    """Tools in memory, encoded when they are first searched by vector.
+    """Tools in memory, encoded when their index is first loaded.
 
     Args:
         tools: of the agent `AGENT`, with unique ids.
@@ -173,7 +181,7 @@ def release_of_tools(tools: Sequence[Any], encoder: Encoder) -> ToolRelease:
             elif problem := _problem(declaration):
                 problems.append(f"{where}: {problem}")
             else:
-                tool = _tool(declaration)
+                tool = _tool(declaration, value if callable(value) else None)
                 if tool.id in accepted:
                     problems.append(f"{where}: the name {tool.name!r} is repeated; rename one")
                 accepted.setdefault(tool.id, tool)
@@ -185,7 +193,9 @@ def release_of_tools(tools: Sequence[Any], encoder: Encoder) -> ToolRelease:
 
 def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | str]]:
     """What one of the tools declares, or the problem with it, each with its place."""
-    if (mcp := _mcp_tool(value)) is not None:
+    if isinstance(value, type):
+        yield where, f"{value.__name__} is a class; give functions, such as methods of an instance"
+    elif (mcp := _mcp_tool(value)) is not None:
         yield where, mcp
     elif callable(value):
         yield where, _function(value)
@@ -202,6 +212,8 @@ def _function(function: Callable[..., Any]) -> Declaration | str:
     except NoSchema as error:
         return str(error)
     name = getattr(function, "__name__", type(function).__name__)
+    if name == "<lambda>":
+        return "a lambda has no name by which it could be called; define it with def"
     annotations = {"injected": signature.injected} if signature.injected else {}
     schemas = signature.input_schema, signature.output_schema
     return Declaration(name, signature.description, *schemas, annotations)
@@ -238,9 +250,9 @@ def _problem(declaration: Declaration) -> str | None:
     return None
 
 
-def _tool(declaration: Declaration) -> Tool:
+def _tool(declaration: Declaration, function: Callable[..., Any] | None) -> Tool:
     name = declaration.name.strip()
-    return Tool(
+    return FunctionTool(
         id=tool_id(AGENT.id, name),
         catalog=CATALOG,
         agent=AGENT.id,
@@ -249,4 +261,5 @@ def _tool(declaration: Declaration) -> Tool:
         input_schema=declaration.input_schema or {"type": "object", "properties": {}},
         output_schema=declaration.output_schema,
         annotations=declaration.annotations,
+        function=function,
     )

@@ -39,19 +39,25 @@ def board():
     return Shelf().board
 
 
-def test_retrieved_tools_are_only_ever_appended(board):
+def test_retrieved_tools_are_only_ever_appended_behind_the_search(board):
     retriever = BoardRetriever(BoardSearch(board, k=1), held())
+    search = retriever.retrieve("")[0]
 
-    assert names(retriever.retrieve("book_room")) == ["book_room"]
-    assert names(retriever.retrieve(QueryBundle("order_lunch"))) == ["book_room", "order_lunch"]
-    assert names(asyncio.run(retriever.aretrieve("book_room"))) == ["book_room", "order_lunch"]
-    assert names(retriever.retrieve("")) == ["book_room", "order_lunch"]
+    assert names(retriever.retrieve("book_room")) == ["search_tools", "book_room"]
+    assert str(search(query="order_lunch")).endswith("called: order_lunch.")
+    expected = ["search_tools", "book_room", "order_lunch"]
+    assert names(retriever.retrieve(QueryBundle("book_room"))) == expected
+    assert names(asyncio.run(retriever.aretrieve(""))) == expected
+    assert names(retriever.retrieve("search_tools")) == expected
 
 
-def test_an_agent_gets_the_tools_for_its_request(board):
+def test_an_agent_finds_tools_by_its_request_and_by_the_models_search(board):
     retriever = BoardRetriever(BoardSearch(board, k=1), held())
     agent = FunctionAgent(llm=MockFunctionCallingLLM(), tool_retriever=retriever)
 
-    tools = asyncio.run(agent.get_tools("book a meeting room in the office"))
+    async def run():
+        [search, _] = await agent.get_tools("book a meeting room in the office")
+        await search.acall(query="order_lunch")
+        return await agent.get_tools("book a meeting room in the office")
 
-    assert names(tools) == ["book_room"]
+    assert names(asyncio.run(run())) == ["search_tools", "book_room", "order_lunch"]
