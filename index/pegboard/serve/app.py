@@ -14,8 +14,6 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.requests import Request
-from starlette.responses import JSONResponse
 from starlette.routing import Route
 
 from pegboard import __version__
@@ -38,7 +36,11 @@ END_SECONDS = 5.0
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-PUBLIC = ("/", "/healthz", "/openapi.json")
+MAX_BODY = 1_048_576
+"""Bytes of a request's body to the HTTP API; the SDK has a limit of its own."""
+OPEN = ("/healthz", "/.well-known/ard.json")
+"""Paths that are answered without credentials, and say more to a client that has some."""
+PUBLIC = ("/", "/openapi.json", *OPEN)
 """Paths that are answered without credentials: nothing of the board is behind them."""
 
 
@@ -62,22 +64,10 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
             yield
         await gateway.close()
 
-    async def healthz(_: Request) -> JSONResponse:
-        status = gateway.board.status()
-        return JSONResponse(
-            {
-                "status": "ok" if status.error is None else "stale",
-                "release": status.release,
-                "channel": status.channel,
-                "age_seconds": round(status.age_seconds, 1),
-            }
-        )
-
     auth_routes = gateway.auth.get_routes("/mcp") if gateway.auth is not None else []
     routes = [
         *auth_routes,
         Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
-        Route("/healthz", healthz),
         *page_routes(),
     ]
     app = FastAPI(
@@ -100,8 +90,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         ],
         exception_handlers={404: no_such_path, 405: wrong_method},
     )
-    api = HttpApi(gateway.releases, gateway.golden, gateway.reports.metrics)
-    app.include_router(api.router())
+    app.include_router(HttpApi(gateway).router())
     return app
 
 
@@ -136,12 +125,14 @@ class ClientMiddleware:
         if problem := _forbidden(headers, self._hosts):
             self.gateway.observers.refused("origin", problem)
             return await other_origin(problem).response()(scope, receive, send)
+        state = scope.setdefault("state", {})
+        if scope["path"] in OPEN:
+            state["client"] = await self.gateway.identified(headers)
         if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
             client = await self.gateway.identified(headers)
             if client is None:
                 self.gateway.observers.refused("credentials", scope["path"])
                 return await self._unknown().response()(scope, receive, send)
-            state = scope.setdefault("state", {})
             state["client"] = client
             # By this the SDK binds a session to who opened it.
             scope["user"] = AuthenticatedUser(
@@ -150,7 +141,7 @@ class ClientMiddleware:
             try:
                 self._rate.check(client)
                 with self._share.of(client) as add:
-                    return await self.app(scope, _counted(receive, state, add), send)
+                    return await self.app(scope, _counted(scope, receive, add), send)
             except ApiError as error:
                 self.gateway.observers.refused(error.values["code"], str(error), client.name)
                 return await error.response()(scope, receive, send)
@@ -164,8 +155,9 @@ class ClientMiddleware:
         return unknown_client(at)
 
 
-def _counted(receive: Any, state: MutableMapping[str, Any], add: Callable[[int], None]) -> Any:
+def _counted(scope: MutableMapping[str, Any], receive: Any, add: Callable[[int], None]) -> Any:
     """Return what receives a request and counts its bytes, also as `request.state.size`."""
+    state = scope["state"]
     state["size"] = 0
 
     async def counted() -> MutableMapping[str, Any]:
@@ -173,6 +165,11 @@ def _counted(receive: Any, state: MutableMapping[str, Any], add: Callable[[int],
         size = len(message.get("body", b""))
         add(size)
         state["size"] += size
+        if state["size"] > MAX_BODY and scope["path"] != "/mcp":
+            raise ApiError(
+                413, "too_large", f"The body has more than {MAX_BODY:,} bytes.", "body",
+                "Shorten it.",
+            )  # fmt: skip
         return message
 
     return counted

@@ -34,6 +34,7 @@ class Entry:
 
     Attributes:
         schemes: names of the security schemes by which its operation is called.
+        text: id, name and description, by which lists are filtered.
         tokens: that its definition takes in a prompt, about.
     """
 
@@ -43,6 +44,7 @@ class Entry:
     catalog: str
     tags: tuple[str, ...]
     schemes: tuple[str, ...]
+    text: str
     tokens: float
 
 
@@ -168,7 +170,9 @@ def definition_text(tool: Tool) -> str:
 
 def _entry(tool: Tool) -> Entry:
     tokens = estimate_tokens(definition_text(tool))
-    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, _schemes(tool), tokens)
+    text = f"{tool.id} {tool.name} {tool.description}".casefold()
+    schemes = _schemes(tool)
+    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, schemes, text, tokens)
 
 
 def _schemes(tool: Tool) -> tuple[str, ...]:

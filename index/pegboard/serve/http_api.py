@@ -1,5 +1,5 @@
-"""The HTTP API under /v1: find tools, read tools, agents, dependencies and releases, and save
-golden queries.
+"""The HTTP API under /v1: find, read and call tools, read agents, dependencies, releases and
+traffic, and save golden queries; beside it /healthz and /metrics.
 
 Every answer is about what the client may see, since it comes from the client's view of a release.
 A tool that is hidden from it and one that does not exist get the same answer.
@@ -10,43 +10,37 @@ import inspect
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, get_type_hints
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
+from mcp_types import InputRequiredResult
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
-from starlette.requests import ClientDisconnect, Request
-from starlette.responses import JSONResponse, Response
+from starlette.requests import Request
+from starlette.responses import Response
 
 from pegboard import __version__
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError, did_you_mean
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.hits import Hit
-from pegboard.records import Agent, Edge, Tool
+from pegboard.records import Edge, Tool
 from pegboard.redaction import redact
-from pegboard.retrieval.found import Trace
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
 from pegboard.serve.access import Client
+from pegboard.serve.calls.confirm import AskFirst, is_destructive
 from pegboard.serve.catalogue import Entry, View
 from pegboard.serve.finder import Finder
+from pegboard.serve.gateway import Gateway
 from pegboard.serve.golden_file import OtherTools, add_golden_query
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
-from pegboard.serve.metrics import CONTENT_TYPE, Metrics
-from pegboard.serve.observer import Found
+from pegboard.serve.metrics import CONTENT_TYPE
 from pegboard.serve.own_tools import HINTS
-from pegboard.serve.releases import ServedReleases
-from pegboard.serve.tool_texts import ToolTexts
 
 MAX_EDGES = 500
 """Dependencies in one answer."""
-MAX_BODY = 65_536
-"""Bytes of a request's body."""
 SHOWN = 5
 """Problems of one request that the error names."""
 
@@ -62,7 +56,7 @@ Asking = Annotated[Client, Depends(_client)]
 
 
 class ApiRoute(APIRoute):
-    """A route with bounded bodies, whose errors say what is wrong, where, and the next step."""
+    """A route whose errors say what is wrong, where, and the next step."""
 
     def get_route_handler(self) -> Callable[[Request], Awaitable[Response]]:  # pyright: ignore[reportIncompatibleMethodOverride]
         """Return the handler of a request."""
@@ -70,92 +64,114 @@ class ApiRoute(APIRoute):
 
         async def answer(request: Request) -> Response:
             try:
-                _check_repeated(request)
-                response = await handle(await _with_bounded_body(request))
+                response = await handle(request)
             except ApiError as error:
-                response = error.response()
+                response = self.refusal(error)
             except RequestValidationError as error:
-                response = _invalid(self.endpoint, error.errors()).response()
+                response = self.refusal(_invalid(self.endpoint, error.errors()))
             except HTTPException as error:
-                response = invalid(str(error.detail), "body", "Send one JSON object.").response()
+                problem = error.__cause__
+                if not isinstance(problem, ApiError):
+                    problem = invalid(str(error.detail), "body", "Send one JSON object.")
+                response = self.refusal(problem)
             except PegboardError as error:
-                response = error_of(error).response()
+                response = self.refusal(error_of(error))
             except Exception:
                 log.exception("%s %s failed.", request.method, request.url.path)
-                response = unexpected().response()
+                response = self.refusal(unexpected())
             response.headers["Cache-Control"] = "no-store"
             response.headers["X-Content-Type-Options"] = "nosniff"
             return response
 
         return answer
 
+    def refusal(self, error: ApiError) -> Response:
+        """Return an error as the response of this route."""
+        return error.response()
 
-@dataclass(frozen=True, slots=True)
+
 class HttpApi:
-    """The API's handlers. Each is called with the client that the application recognised.
+    """The API's handlers. Each is called with the client that the application recognised."""
 
-    Attributes:
-        golden: the file to which golden queries are added; None if they cannot be saved.
-        metrics: None where they are not kept.
-    """
-
-    releases: ServedReleases
-    golden: Path | None = None
-    metrics: Metrics | None = None
-    texts: ToolTexts = field(default_factory=ToolTexts)
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway, self._releases = gateway, gateway.releases
 
     def router(self) -> APIRouter:
-        """Return the routes of the API and of the metrics."""
+        """Return the routes of the API, of the health and of the metrics."""
+        routes: list[tuple[str, str, Callable[..., Any]]] = [
+            ("GET", "/healthz", self.health),
+            ("GET", "/metrics", self.metrics),
+            ("GET", "/v1/status", self.status),
+            ("GET", "/v1/find", self.find_by_address),
+            ("POST", "/v1/find", self.find),
+            ("GET", "/v1/tools", self.tools),
+            ("GET", "/v1/tools/{id:path}", self.tool),
+            ("POST", "/v1/call", self.call),
+            ("GET", "/v1/agents", self.agents),
+            ("GET", "/v1/releases", self.list_releases),
+            ("POST", "/v1/golden", self.save_golden),
+            ("GET", "/v1/traffic", self.traffic),
+        ]
         bearer = Depends(HTTPBearer(auto_error=False))
-        router = APIRouter(route_class=ApiRoute, dependencies=[bearer])
-
-        def add(method: str, path: str, handler: Callable[..., Any], answer: Any = None) -> None:
+        router = APIRouter(
+            route_class=ApiRoute,
+            dependencies=[bearer],
+            responses={"default": {"model": models.Error}},
+        )
+        for method, path, handler in routes:
             router.add_api_route(
                 path,
                 handler,
                 methods=[method],
-                response_model=answer,
                 operation_id=f"{handler.__name__}_{method}".lower(),
-                include_in_schema=answer is not None,
-                responses={"default": {"model": models.Error}},
+                response_model_exclude_unset=True,
+                include_in_schema=path.startswith("/v1/"),
             )
-
-        add("GET", "/v1/status", self.status, models.Status)
-        add("GET", "/v1/find", self.find_by_address, models.FindResult)
-        add("POST", "/v1/find", self.find, models.FindResult)
-        add("GET", "/v1/tools", self.tools, models.ToolPage)
-        add("GET", "/v1/tools/{id:path}", self.tool, models.ToolAnswer)
-        add("GET", "/v1/agents", self.agents, models.AgentList)
-        add("GET", "/v1/releases", self.list_releases, models.ReleaseList)
-        add("GET", "/v1/graph", self.graph, models.Graph)
-        add("POST", "/v1/golden", self.save_golden, models.Saved)
-        if self.metrics is not None:
-            add("GET", "/metrics", self.show_metrics)
         return router
 
-    async def status(self, client: Asking) -> Response:
+    async def health(self, request: Request) -> models.Health:
+        """Return whether the board can be read, and how the MCP servers are."""
+        status = self._gateway.board.status()
+        servers = self._servers()
+        client: Client | None = request.state.client
+        values: dict[str, Any] = {
+            "status": "ok" if status.error is None else "stale",
+            "release": status.release,
+            "channel": status.channel,
+            "age_seconds": round(status.age_seconds, 1),
+            "upstreams": Counter(own["state"] for own in servers.values()),
+        }
+        if client is not None and client.operator:
+            values["servers"] = servers
+        return models.Health(**values)
+
+    async def metrics(self, client: Asking) -> Response:
+        """Return counts and times for Prometheus, of all clients."""
+        _check_operator(client, "Metrics")
+        text = self._gateway.reports.metrics.text(self._servers())
+        return Response(text, media_type=CONTENT_TYPE)
+
+    async def status(self, client: Asking) -> models.Status:
         """Return what the gateway serves, and what this client may do."""
-        view = await self.releases.live.catalogue.view(client)
-        return _json(
-            {
-                "version": __version__,
-                "channel": self.releases.channel,
-                "release": view.release,
-                "client": client.name,
-                "operator": client.operator,
-                "tools": len(view.entries),
-                "golden": self.golden is not None and client.operator,
-                "strategies": {name: description for name, (description, _) in STRATEGIES.items()},
-            }
+        view = await self._gateway.catalogue.view(client)
+        return models.Status(
+            version=__version__,
+            channel=self._releases.channel,
+            release=view.release,
+            client=client.name,
+            operator=client.operator,
+            tools=len(view.entries),
+            golden=self._gateway.golden is not None and client.operator,
+            strategies={name: description for name, (description, _) in STRATEGIES.items()},
         )
 
     async def find_by_address(
         self, client: Asking, given: Annotated[models.FindParameters, Query()]
-    ) -> Response:
+    ) -> models.FindResult:
         """Return the tools for a request."""
         return await self.find(client, given)
 
-    async def find(self, client: Asking, given: models.FindParameters) -> Response:
+    async def find(self, client: Asking, given: models.FindParameters) -> models.FindResult:
         """Return the tools for a request."""
         finder = await self._finder(given.release, client)
         if given.strategy is not None and given.strategy not in STRATEGIES:
@@ -164,106 +180,128 @@ class HttpApi:
                 .rstrip("?") + ".", "strategy", f"Expected one of {', '.join(STRATEGIES)}.",
             )  # fmt: skip
         if given.index is not None:
-            await _existing_index(await finder.catalogue.view(client), given.index)
-        found = await finder.find(
-            client,
-            given.query,
-            given.k,
-            strategy=given.strategy,
-            index=given.index,
-            explain=given.explain,
+            await _check_index(await finder.catalogue.view(client), given.index)
+        options = given.model_dump(include={"strategy", "index", "explain"})
+        found = await finder.find(client, given.query, given.k, **options)
+        hits = [
+            models.Hit(
+                **hit.to_dict(),
+                agent_name=hit.agent.name,
+                call_name=found.view.call_name(hit.tool.id),
+            )
+            for hit in found.hits
+        ]
+        trace = found.result.trace.to_dict()
+        for part in trace["parts"]:  # ranks of the hits alone
+            ranks = part.pop("ranks", {})
+            part["ranks"] = {hit.id: ranks[hit.id] for hit in hits if hit.id in ranks}
+        return models.FindResult(
+            release=found.result.release,
+            probability=found.result.probability,
+            nothing_fits=found.result.nothing_fits,
+            reason=found.reason,
+            steps=found.result.steps,
+            hits=hits,
+            trace=trace,
         )
-        return _json(_found_values(found))
 
     async def tools(
         self, client: Asking, given: Annotated[models.ToolsParameters, Query()]
-    ) -> Response:
+    ) -> models.ToolPage:
         """Return a page of the tools that pass a filter, by id."""
         view = await self._view(given.release, client)
         matching = {entry.id for entry in view.entries.values() if _passes(entry, given)}
-        if given.text:
-            matching &= await self.texts.containing(view, given.text)
-        later = [one for one in sorted(matching) if given.after is None or one > given.after]
-        page, rest = later[: given.limit], later[given.limit :]
-        rows = await _tools_of(view, page)
-        return _json(
-            {
-                "release": view.release,
-                "total": len(matching),
-                "tools": [_tool_row(tool, view) for tool in rows],
-                "next": page[-1] if rest else None,
-            }
+        later = sorted(one for one in matching if given.after is None or one > given.after)
+        page = later[: given.limit]
+        return models.ToolPage(
+            release=view.release,
+            total=len(matching),
+            tools=[
+                _row(models.ToolRow, await self._visible(view, client, one), view) for one in page
+            ],
+            next=page[-1] if len(later) > given.limit else None,
         )
 
     async def tool(
         self, client: Asking, id: str, given: Annotated[models.ReleaseParameters, Query()]
-    ) -> Response:
+    ) -> models.ToolAnswer:
         """Return one tool with its schemas, and its dependencies among the tools one may see."""
         view = await self._view(given.release, client)
-        tool = await _existing_tool(view, id)
+        tool = await self._visible(view, client, id)
         agents = {agent.id: agent for agent in await view.board.list_agents()}
         graph = await view.board.graph()
-        return _json(
-            {
-                "release": view.release,
-                "tool": _tool_values(tool, view, client),
-                "agent": _agent_values(agents[tool.agent]),
-                "dependencies": _edges(graph.edges_from(tool.id), view),
-                "dependents": _edges(graph.edges_to(tool.id), view),
-            }
+        needs = _visible_edges(graph.edges_from(tool.id), view)
+        needed_by = _visible_edges(graph.edges_to(tool.id), view)
+        shown = tool.annotations if client.operator else HINTS.keys() & tool.annotations.keys()
+        return models.ToolAnswer(
+            release=view.release,
+            tool=_row(
+                models.WholeTool,
+                tool,
+                view,
+                annotations={name: tool.annotations[name] for name in shown},
+                enrichment=tool.enrichment.to_dict() if tool.enrichment else {},
+                destructive=is_destructive(tool),
+                cannot_be_called=self._cannot_be_called(tool),
+            ),
+            agent=models.Agent.model_validate(agents[tool.agent]),
+            dependencies=needs,
+            dependents=needed_by,
+            names={
+                one: view.entries[one].name
+                for edge in needs + needed_by
+                for one in (edge.source, edge.target)
+            },
+        )
+
+    async def call(self, client: Asking, given: models.CallParameters) -> Response:
+        """Call a tool, and return its result as MCP has it: a failure has `isError`."""
+        view = await self._view(given.release, client)
+        tool = await self._visible(view, client, view.id_of(given.tool) or given.tool, "tool")
+
+        async def confirm(*_: Any) -> None:
+            if not given.confirm:
+                raise AskFirst(InputRequiredResult(request_state="confirm"))
+
+        call = self._gateway.caller.call
+        try:
+            result = await call(client, tool, given.arguments, session="", confirm=confirm)
+        except AskFirst:
+            raise ApiError(
+                409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",
+                'Repeat the call with "confirm": true if the user agrees.',
+            ) from None  # fmt: skip
+        return Response(
+            result.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json"
         )
 
     async def agents(
         self, client: Asking, given: Annotated[models.ReleaseParameters, Query()]
-    ) -> Response:
+    ) -> models.AgentList:
         """Return the agents that have tools which the client may see."""
         view = await self._view(given.release, client)
         tools = Counter(entry.agent for entry in view.entries.values())
-        agents = [agent for agent in await view.board.list_agents() if tools[agent.id]]
-        rows = [{**_agent_values(agent), "tools": tools[agent.id]} for agent in agents]
-        return _json({"release": view.release, "agents": rows})
+        agents = [
+            models.Agent.model_validate(agent).model_copy(update={"tools": tools[agent.id]})
+            for agent in await view.board.list_agents()
+            if tools[agent.id]
+        ]
+        return models.AgentList(release=view.release, agents=agents)
 
-    async def list_releases(self, client: Asking) -> Response:
+    async def list_releases(self, client: Asking) -> models.ReleaseList:
         """Return the releases of the board, newest first; to others than operators the live one."""
-        listed = await self.releases.listed()
+        listed = models.ReleaseList(**await self._releases.listed())
         if not client.operator:
-            listed["releases"] = [row for row in listed["releases"] if row["live"]]
-        return _json(listed)
+            listed.releases = [row for row in listed.releases if row.live]
+        return listed
 
-    async def graph(
-        self, client: Asking, given: Annotated[models.GraphParameters, Query()]
-    ) -> Response:
-        """Return the tools around one, by their dependencies in both directions."""
-        view = await self._view(given.release, client)
-        middle = await _existing_tool(view, given.tool)
-        graph = await view.board.graph()
-        nodes, edges = {middle.id: 0}, dict[Edge, None]()
-        for distance in range(1, given.depth + 1):
-            for one in [one for one, place in nodes.items() if place == distance - 1]:
-                for edge in (*graph.edges_from(one), *graph.edges_to(one)):
-                    if {edge.source, edge.target} <= view.entries.keys() and len(edges) < MAX_EDGES:
-                        edges[edge] = None
-                        nodes.setdefault(edge.source, distance)
-                        nodes.setdefault(edge.target, distance)
-        return _json(
-            {
-                "release": view.release,
-                "tool": middle.id,
-                "nodes": [
-                    {"id": one, "name": view.entries[one].name, "agent": view.entries[one].agent,
-                     "distance": distance}
-                    for one, distance in nodes.items()
-                ],
-                "edges": [asdict(edge) for edge in edges],
-                "complete": len(edges) < MAX_EDGES,
-            }
-        )  # fmt: skip
-
-    async def save_golden(self, client: Asking, given: models.GoldenParameters) -> Response:
+    async def save_golden(
+        self, client: Asking, given: models.GoldenParameters, response: Response
+    ) -> models.Saved:
         """Add a request with its right tools to the golden queries."""
-        if not client.operator:
-            raise operators_only("Golden queries")
-        if self.golden is None:
+        _check_operator(client, "Golden queries")
+        file = self._gateway.golden
+        if file is None:
             raise ApiError(
                 403, "not_configured", "This gateway saves no golden queries.", "golden",
                 'Name a file under [serve] of pegboard.toml: golden = "golden.jsonl".',
@@ -271,10 +309,10 @@ class HttpApi:
         view = await self._view(given.release, client)
         tools = dict.fromkeys(given.tools)
         for number, identity in enumerate(tools):
-            await _existing_tool(view, identity, f"tools.{number}")
+            await self._visible(view, client, identity, f"tools.{number}")
         query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
         try:
-            saved = await asyncio.to_thread(add_golden_query, self.golden, query)
+            saved = await asyncio.to_thread(add_golden_query, file, query)
         except OtherTools as error:
             visible = ", ".join(one for one in error.tools if one in view.entries)
             raise ApiError(
@@ -288,27 +326,35 @@ class HttpApi:
                 503, "not_saved", "The file of golden queries cannot be read or written.",
                 "golden", "The gateway's log says why.",
             ) from error  # fmt: skip
-        return _json({"saved": saved, "id": query.id}, 201 if saved else 200)
+        response.status_code = 201 if saved else 200
+        return models.Saved(saved=saved, id=query.id)
 
-    async def show_metrics(self, client: Asking) -> Response:
-        """Return counts and times for Prometheus, of all clients."""
-        if not client.operator:
-            raise operators_only("Metrics")
-        assert self.metrics is not None
-        return Response(self.metrics.text({}), media_type=CONTENT_TYPE)
+    async def traffic(self, client: Asking) -> models.Traffic:
+        """Return what was asked, called and refused in the last hour, and how the servers are."""
+        _check_operator(client, "The traffic")
+        minutes = self._gateway.reports.metrics.last_hour()
+        return models.Traffic(minutes=minutes, servers=self._servers())
+
+    def _servers(self) -> dict[str, dict[str, str]]:
+        upstreams: Any = getattr(self._gateway.caller, "upstreams", None)
+        return {} if upstreams is None else upstreams.health()
+
+    def _cannot_be_called(self, tool: Tool) -> str:
+        can_call: Any = getattr(self._gateway.caller, "can_call", lambda _: "")
+        return can_call(tool)
 
     async def _finder(self, release: str | None, client: Client) -> Finder:
         """Return the finder of a release. Rules are made for the tools of the served one: in
         another, a tool may lack the tag or the agent that hides it.
         """
-        live = self.releases.live
+        live = self._releases.live
         if not client.operator and release is not None:
             served = (await live.catalogue.view(client)).release
             if not served.startswith(release):
                 raise operators_only("Releases that are not served")
             return live
         try:
-            return await self.releases.finder(release)
+            return await self._releases.finder(release)
         except BoardNotFound as error:
             raise ApiError(
                 404, "not_found", f"No release, or several, have an id that begins {release!r}.",
@@ -319,42 +365,31 @@ class HttpApi:
         finder = await self._finder(release, client)
         return await finder.catalogue.view(client)
 
+    async def _visible(self, view: View, client: Client, identity: str, where: str = "id") -> Tool:
+        """Return a tool by its id; a name without one that the client may see is logged."""
+        tool = await view.board.tool(identity) if identity in view.entries else None
+        if tool is None:
+            self._gateway.observers.refused("unknown_tool", identity, client.name)
+            raise ApiError(
+                404, "not_found", f"There is no tool {identity!r:.200} that you may see.", where,
+                "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
+            )  # fmt: skip
+        return tool
 
-def _check_repeated(request: Request) -> None:
-    names = Counter(name for name, _ in request.query_params.multi_items())
-    if repeated := [name for name, count in names.items() if count > 1]:
-        raise invalid(f"{repeated[0]} is given twice.", repeated[0], "Give each parameter once.")
 
-
-async def _with_bounded_body(request: Request) -> Request:
-    """Return the request with its body read, of which no more than the limit is ever held."""
-    body = bytearray()
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > MAX_BODY:
-                raise ApiError(
-                    413, "too_large", f"The body has more than {MAX_BODY} bytes.", "body",
-                    "Shorten it.",
-                )  # fmt: skip
-    except ClientDisconnect as error:
-        raise invalid("The body ended early.", "body", "Send it again.") from error
-
-    async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": bytes(body), "more_body": False}
-
-    return Request(request.scope, receive)
+def _check_operator(client: Client, what: str) -> None:
+    if not client.operator:
+        raise operators_only(what)
 
 
 def _invalid(endpoint: Callable[..., Any], problems: Sequence[Mapping[str, Any]]) -> ApiError:
     """Return the error that names what is wrong with the parameters of an operation."""
-    annotations = [one.annotation for one in inspect.signature(endpoint).parameters.values()]
-    types = [getattr(one, "__origin__", one) for one in annotations]
+    types = [own for name, own in get_type_hints(endpoint).items() if name != "return"]
     names = [
         name
-        for one in types
-        if inspect.isclass(one) and issubclass(one, BaseModel)
-        for name in one.model_fields
+        for own in types
+        if inspect.isclass(own) and issubclass(own, BaseModel)
+        for name in own.model_fields
     ]
     places = [".".join(str(part) for part in one["loc"][1:]) for one in problems]
     texts = [_problem(place, one, names) for place, one in zip(places, problems, strict=True)]
@@ -373,21 +408,7 @@ def _problem(place: str, problem: Mapping[str, Any], names: Sequence[str]) -> st
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
 
-def _json(values: Any, status: int = 200) -> JSONResponse:
-    return JSONResponse(values, status)
-
-
-async def _existing_tool(view: View, identity: str, where: str = "id") -> Tool:
-    tool = await view.board.tool(identity) if identity in view.entries else None
-    if tool is None:
-        raise ApiError(
-            404, "not_found", f"There is no tool {identity!r:.200} that you may see.", where,
-            "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
-        )  # fmt: skip
-    return tool
-
-
-async def _existing_index(view: View, name: str) -> None:
+async def _check_index(view: View, name: str) -> None:
     indexes = sorted((await view.board.release()).manifest["indexes"])
     if name not in indexes:
         raise ApiError(
@@ -396,86 +417,24 @@ async def _existing_index(view: View, name: str) -> None:
         )  # fmt: skip
 
 
-async def _tools_of(view: View, ids: Sequence[str]) -> list[Tool]:
-    tools = [await view.board.tool(identity) for identity in ids]
-    return [tool for tool in tools if tool is not None]
-
-
 def _passes(entry: Entry, given: models.ToolsParameters) -> bool:
     return (
         (given.agent is None or entry.agent == given.agent)
         and (given.catalog is None or entry.catalog == given.catalog)
         and (given.tag is None or given.tag in entry.tags)
+        and all(word in entry.text for word in (given.text or "").casefold().split())
     )
 
 
-def _found_values(found: Found) -> dict[str, Any]:
-    hits = found.hits
-    return {
-        **found.result.to_dict(),
-        "reason": found.reason,
-        "hits": [_hit_values(hit, found.view) for hit in hits],
-        "trace": _trace_values(found.result.trace, {hit.tool.id for hit in hits}),
-    }
+Row = TypeVar("Row", bound=models.ToolRow)
 
 
-def _hit_values(hit: Hit, view: View) -> dict[str, Any]:
-    return {
-        **hit.to_dict(),
-        "agent_name": hit.agent.name,
-        "call_name": view.call_name(hit.tool.id),
-    }
+def _row(model: type[Row], tool: Tool, view: View, **values: Any) -> Row:
+    """Return a tool with the fields of a model, those given in place of the tool's."""
+    fields = {name: getattr(tool, name) for name in model.model_fields if hasattr(tool, name)}
+    return model.model_validate({**fields, "call_name": view.call_name(tool.id), **values})
 
 
-def _trace_values(trace: Trace, shown: set[str]) -> dict[str, Any]:
-    """The trace with the ranks of the hits alone."""
-    values = trace.to_dict()
-    for part in values["parts"]:
-        ranks = {tool: rank for tool, rank in part.pop("ranks", {}).items() if tool in shown}
-        if ranks:
-            part["ranks"] = ranks
-    return values
-
-
-def _tool_row(tool: Tool, view: View) -> dict[str, Any]:
-    return {
-        "id": tool.id,
-        "name": tool.name,
-        "call_name": view.call_name(tool.id),
-        "agent": tool.agent,
-        "description": tool.description,
-        "tags": list(tool.tags),
-        "flags": list(tool.flags),
-    }
-
-
-def _tool_values(tool: Tool, view: View, client: Client) -> dict[str, Any]:
-    annotations = {
-        key: value for key, value in tool.annotations.items() if client.operator or key in HINTS
-    }
-    values = {
-        **_tool_row(tool, view),
-        "catalog": tool.catalog,
-        "input_schema": tool.input_schema,
-        "output_schema": tool.output_schema,
-        "annotations": annotations,
-        "examples": list(tool.examples),
-    }
-    if tool.enrichment:
-        values["enrichment"] = tool.enrichment.to_dict()
-    return values
-
-
-def _agent_values(agent: Agent) -> dict[str, Any]:
-    return {
-        "id": agent.id,
-        "name": agent.name,
-        "catalog": agent.catalog,
-        "kind": agent.kind,
-        "description": agent.description,
-    }
-
-
-def _edges(edges: Sequence[Edge], view: View) -> list[dict[str, Any]]:
+def _visible_edges(edges: Sequence[Edge], view: View) -> list[Edge]:
     visible = [edge for edge in edges if {edge.source, edge.target} <= view.entries.keys()]
-    return [asdict(edge) for edge in visible[:MAX_EDGES]]
+    return visible[:MAX_EDGES]

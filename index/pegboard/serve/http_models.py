@@ -4,6 +4,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from pegboard.records import Edge
+from pegboard.retrieval.found import StepResult
 from pegboard.serve.finder import MAX_QUERY
 
 Query = Annotated[
@@ -70,13 +72,14 @@ class ToolsParameters(ReleaseParameters):
     ] = None
 
 
-class GraphParameters(ReleaseParameters):
-    """Which part of the dependency graph is returned."""
+class CallParameters(ReleaseParameters):
+    """A call of a tool."""
 
-    tool: Annotated[ToolId, Field(description="The tool in the middle.")]
-    depth: Annotated[
-        int, Field(ge=1, le=3, description="Dependencies between it and the farthest tool.")
-    ] = 1
+    tool: Annotated[ToolId, Field(description="Its id, or the name by which it is called.")]
+    arguments: Object = {}
+    confirm: Annotated[
+        bool, Field(description="Whether the user agrees to a call that may destroy something.")
+    ] = False
 
 
 class GoldenParameters(ReleaseParameters):
@@ -87,12 +90,24 @@ class GoldenParameters(ReleaseParameters):
         tuple[ToolId, ...],
         Field(min_length=1, max_length=50, description="Ids of all right tools."),
     ]
-    kind: Literal["single", "parallel", "sequential"] | None = None
+    kind: Literal["single", "multi", "parallel", "sequential"] | None = None
+
+
+class Health(BaseModel):
+    """`status` is `stale` while the board cannot be read. `upstreams` counts MCP servers by state;
+    `servers`, for operators, has the state of each."""
+
+    status: Literal["ok", "stale"]
+    release: str
+    channel: str | None
+    age_seconds: float
+    upstreams: dict[str, int]
+    servers: dict[str, dict[str, str]] = {}
 
 
 class Status(BaseModel):
-    """What the gateway serves. `operator`: whether the client may see other releases; `golden`:
-    whether it may save golden queries."""
+    """What the gateway serves. `operator`: whether the client may see other releases and the
+    traffic; `golden`: whether it may save golden queries."""
 
     version: str
     channel: str | None
@@ -129,13 +144,6 @@ class Hit(ToolRow):
     enrichment: Object = {}
 
 
-class Step(BaseModel):
-    """A step of the request, and the ids of its tools."""
-
-    text: str
-    tools: list[str]
-
-
 class FindResult(BaseModel):
     """Hits are best first. `probability` is that of at least one fitting tool; `reason` says why
     there are no hits, or why they may not fit."""
@@ -144,7 +152,7 @@ class FindResult(BaseModel):
     probability: float | None
     nothing_fits: bool
     reason: str
-    steps: list[Step]
+    steps: tuple[StepResult, ...]
     hits: list[Hit]
     trace: Object
 
@@ -161,6 +169,8 @@ class ToolPage(BaseModel):
 class Agent(BaseModel):
     """An owner of tools."""
 
+    model_config = ConfigDict(from_attributes=True)
+
     id: str
     name: str
     catalog: str
@@ -169,21 +179,8 @@ class Agent(BaseModel):
     tools: int = 0
 
 
-class Dependency(BaseModel):
-    """`source` depends on `target`."""
-
-    source: str
-    target: str
-    type: str
-    parameter: str | None
-    reason: str
-    origin: str
-    confidence: float
-    evidence: str
-
-
 class WholeTool(ToolRow):
-    """A tool with its schemas."""
+    """A tool with its schemas. `cannot_be_called` says why, "" where it can be."""
 
     catalog: str
     input_schema: Object
@@ -191,16 +188,19 @@ class WholeTool(ToolRow):
     annotations: Object
     examples: list[str]
     enrichment: Object = {}
+    destructive: bool = False
+    cannot_be_called: str = ""
 
 
 class ToolAnswer(BaseModel):
-    """A tool, its agent, and its dependencies in both directions."""
+    """A tool, its agent, its dependencies in both directions, and the names of their tools."""
 
     release: str
     tool: WholeTool
     agent: Agent
-    dependencies: list[Dependency]
-    dependents: list[Dependency]
+    dependencies: list[Edge]
+    dependents: list[Edge]
+    names: dict[str, str]
 
 
 class AgentList(BaseModel):
@@ -232,23 +232,13 @@ class ReleaseList(BaseModel):
     releases: list[ReleaseRow]
 
 
-class Node(BaseModel):
-    """A tool of a graph, and its distance from the one in the middle."""
+class Traffic(BaseModel):
+    """Numbers of finds and calls by outcome, and of refusals by reason, in each of the last 60
+    minutes, the current one last; and the state of each MCP server: `idle`, `up` or `failed`, with
+    the error, and since when."""
 
-    id: str
-    name: str
-    agent: str
-    distance: int
-
-
-class Graph(BaseModel):
-    """The tools around one; not `complete` if there are more."""
-
-    release: str
-    tool: str
-    complete: bool
-    nodes: list[Node]
-    edges: list[Dependency]
+    minutes: list[dict[str, dict[str, int]]]
+    servers: dict[str, dict[str, str]]
 
 
 class Saved(BaseModel):

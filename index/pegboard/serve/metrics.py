@@ -1,5 +1,5 @@
-"""Counts and times of requests: for Prometheus in a registry of their own (`/metrics`), and those of
-the last hour for the page.
+"""Counts and times of requests: for Prometheus in a registry of their own (`/metrics`), and counts
+of the last hour for the page.
 
 Labels have few values: clients, which the operator names, catalogs, and outcomes. Requests, tools
 and sessions are in the request log.

@@ -20,7 +20,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from logging.handlers import QueueHandler, QueueListener, RotatingFileHandler
 from pathlib import Path
-from queue import Full, Queue
+from queue import Queue
 from typing import Any
 
 from pegboard.errors import ConfigurationError
@@ -60,8 +60,9 @@ class RequestLog(Observer):
                 f"The request log {path} cannot be written: {error.strerror}. Name a file in "
                 "a folder that exists under [serve] log, or leave it out for no log."
             ) from error
-        self._queue = _BoundedQueue(Queue())
-        self._listener = QueueListener(self._queue.queue, self._file)
+        waiting = Queue[logging.LogRecord | None](MAX_QUEUED)
+        self._queue = _BoundedQueue(waiting)
+        self._listener = _Writer(waiting, self._file)
         self._listener.start()
         self._closed = False
 
@@ -124,13 +125,19 @@ class _BoundedQueue(QueueHandler):
 
     dropped = 0
 
-    def enqueue(self, record: logging.LogRecord) -> None:
-        if self.queue.qsize() >= MAX_QUEUED:
-            raise Full
-        super().enqueue(record)
-
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
         self.dropped += 1
+
+
+class _Writer(QueueListener):
+    """Writes the lines that wait, all of them before it stops."""
+
+    def __init__(self, lines: Queue[logging.LogRecord | None], file: logging.Handler) -> None:
+        super().__init__(lines, file)
+        self._lines = lines
+
+    def enqueue_sentinel(self) -> None:
+        self._lines.put(None)
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -142,7 +149,7 @@ class _PrivateFile(RotatingFileHandler):
         def private(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
-        return open(  # noqa: PTH123, SIM115
+        return open(
             self.baseFilename, self.mode, encoding=self.encoding, errors=self.errors, opener=private
         )
 

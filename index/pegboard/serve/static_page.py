@@ -1,10 +1,11 @@
 """The page: a few files, served as they are, under a policy that allows nothing from elsewhere."""
 
-from importlib import resources
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import BaseRoute, Route
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 POLICY = "; ".join(
     (
@@ -27,36 +28,20 @@ HEADERS = {
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-TYPES = {
-    ".html": "text/html; charset=utf-8",
-    ".js": "text/javascript; charset=utf-8",
-    ".css": "text/css; charset=utf-8",
-    ".svg": "image/svg+xml",
-}
+
+
+class _Page(StaticFiles):
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers.update(HEADERS)
+        return response
 
 
 def page_routes() -> list[BaseRoute]:
-    """Return a route for each file of the page."""
-    files = {
-        file.name: file.read_bytes()
-        for file in resources.files("pegboard.serve").joinpath("page").iterdir()
-        if file.name.endswith(tuple(TYPES))
-    }
-    return [
-        _route("/" if name == "index.html" else f"/page/{name}", name, content)
-        for name, content in files.items()
-    ]
+    """Return the routes of the page and of its files."""
+    page = _Page(packages=[("pegboard.serve", "page")])
 
+    async def index(request: Request) -> Response:
+        return await page.get_response("index.html", request.scope)
 
-def is_public(path: str) -> bool:
-    """Whether a path is that of the page or of the API's description."""
-    return path in ("/", "/openapi.json") or path.startswith("/page/")
-
-
-def _route(path: str, name: str, content: bytes) -> Route:
-    media_type = TYPES[name[name.rindex(".") :]]
-
-    async def file(_: Request) -> Response:
-        return Response(content, headers=HEADERS, media_type=media_type)
-
-    return Route(path, file, methods=["GET"])
+    return [Route("/", index, methods=["GET"]), Mount("/page", page)]

@@ -6,7 +6,7 @@ import pytest
 from openapi_spec_validator import validate
 
 from pegboard.errors import StoreError
-from pegboard.serve.http_api import MAX_BODY
+from pegboard.serve.app import MAX_BODY
 
 MONEY = {"clients": {"anyone": {"allow": [{"catalog": "finance"}]}}}
 OPERATOR = {"clients": {"anyone": {"operator": True}}}
@@ -124,42 +124,35 @@ def test_only_as_many_other_releases_are_held_as_the_limit(workshop, ask, monkey
     assert names == ["wash_cups", "pour_tea"] * 2
 
 
-def test_the_graph_has_the_tools_around_one(workshop, ask):
+def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
     tools = [
         {"name": name, "description": name, "dependencies": needs}
-        for name, needs in [("a", ["b"]), ("b", ["c"]), ("c", ["d"]), ("d", []), ("e", [])]
+        for name, needs in [("a", ["b"]), ("b", ["c"]), ("c", ["d"]), ("d", [])]
     ]
     workshop.write("tools.json", tools)
     catalog = '[catalogs.letters]\ntype = "records"\npath = "tools.json"\nagent = "letters"\n'
     columns = '[catalogs.letters.columns]\ndependencies = "dependencies"\n'
     workshop.run(workshop.configure(catalog + columns + "[graph]\ninfer = false\n"))
-    uri = workshop.uri
 
-    near, far = ask(
-        uri,
-        ("GET", "/v1/graph?tool=letters/letters/b"),
-        ("GET", "/v1/graph?tool=letters/letters/b&depth=2"),
-    )
+    [response] = ask(workshop.uri, ("GET", "/v1/tools/letters/letters/b"))
 
-    def names(response):
-        return {node["name"]: node["distance"] for node in response.json()["nodes"]}
-
-    assert names(near) == {"b": 0, "a": 1, "c": 1}
-    assert names(far) == {"b": 0, "a": 1, "c": 1, "d": 2}
+    values = response.json()
+    ends = [[edge["source"], edge["target"]] for edge in values["dependencies"]]
+    assert ends == [["letters/letters/b", "letters/letters/c"]]
+    assert [edge["source"] for edge in values["dependents"]] == ["letters/letters/a"]
+    assert sorted(values["names"].values()) == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize(
     "address",
     [
         "/v1/find?query=rates&colour=red",
-        "/v1/find?query=rates&query=more",
         "/v1/find",
         "/v1/find?query=rates&k=0",
         "/v1/find?query=rates&k=100000",
         "/v1/find?query=rates&strategy=nonsense",
         "/v1/find?query=rates&release=../../x",
         "/v1/tools?limit=100000",
-        "/v1/graph?tool=x&depth=9",
     ],
 )
 def test_an_invalid_parameter_is_named_with_the_next_step(board_uri, ask, address):
@@ -241,8 +234,8 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
     assert responses[5].json()["total"] == 0
 
 
-@pytest.mark.parametrize("path", ["/v1/tools/{}", "/v1/graph?tool={}"])
-def test_a_hidden_tool_and_none_at_all_get_the_same_answer(board_uri, ask, path):
+def test_a_hidden_tool_and_none_at_all_get_the_same_answer(board_uri, ask):
+    path = "/v1/tools/{}"
     [found] = ask(board_uri, ("GET", path.format("kit/git/create_issue")))
     hidden, missing, other = ask(
         board_uri,
@@ -380,8 +373,8 @@ def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
 
     validate(response.json())
     paths = {
-        "/v1/status", "/v1/find", "/v1/tools", "/v1/tools/{id}", "/v1/agents", "/v1/releases",
-        "/v1/graph", "/v1/golden",
+        "/v1/status", "/v1/find", "/v1/tools", "/v1/tools/{id}", "/v1/call", "/v1/agents",
+        "/v1/releases", "/v1/golden", "/v1/traffic",
     }  # fmt: skip
     assert set(response.json()["paths"]) == paths
 
@@ -398,12 +391,11 @@ def test_answers_are_as_the_description_says(board_uri, ask):
         ("GET", "/v1/tools/finance/finance/list_rates"),
         ("GET", "/v1/agents"),
         ("GET", "/v1/releases"),
-        ("GET", "/v1/graph?tool=finance/finance/list_rates"),
         ("GET", "/v1/find"),
     )
 
     components = description.json()["components"]
-    names = ["Status", "FindResult", "ToolPage", "ToolAnswer", "AgentList", "ReleaseList", "Graph"]
+    names = ["Status", "FindResult", "ToolPage", "ToolAnswer", "AgentList", "ReleaseList"]
     for name, response in zip([*names, "Error"], responses, strict=True):
         schema = {"$ref": f"#/components/schemas/{name}", "components": components}
         jsonschema_rs.validator_for(schema).validate(response.json())
