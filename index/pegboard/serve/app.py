@@ -18,6 +18,7 @@ from starlette.routing import Route
 
 from pegboard import __version__
 from pegboard.errors import ConfigurationError
+from pegboard.serve.ard import ArdRegistry
 from pegboard.serve.changes import telling_of_changes
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
@@ -91,6 +92,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         exception_handlers={404: no_such_path, 405: wrong_method},
     )
     app.include_router(HttpApi(gateway).router())
+    app.include_router(ArdRegistry(gateway).router())
     return app
 
 

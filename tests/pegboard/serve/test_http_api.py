@@ -1,11 +1,14 @@
 """The HTTP API: what it answers, to whom, and how it refuses."""
 
 import json
+import re
+from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import validate
 
 from pegboard.errors import StoreError
+from pegboard.serve import ard
 from pegboard.serve.app import MAX_BODY
 
 MONEY = {"clients": {"anyone": {"allow": [{"catalog": "finance"}]}}}
@@ -418,3 +421,109 @@ def test_half_a_character_in_a_body_has_a_place(board_uri, ask):
 
     assert response.status_code == 400
     assert response.json()["error"]["where"]
+
+
+def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk_uri, desk, ask):
+    echo = {"tool": "echo", "arguments": {"text": "tea"}}
+    burn = {"tool": "kit/desk/burn_archive", "arguments": {"text": "all"}}
+
+    echoed, wrong, asked, burnt, hidden = ask(
+        desk_uri,
+        ("POST", "/v1/call", {"json": echo}),
+        ("POST", "/v1/call", {"json": {"tool": "echo", "arguments": {"txt": 1}}}),
+        ("POST", "/v1/call", {"json": burn}),
+        ("POST", "/v1/call", {"json": {**burn, "confirm": True}}),
+        ("POST", "/v1/call", {"json": {"tool": "kit/desk/fail"}}),
+        catalogs=desk,
+        clients={"anyone": {"deny": [{"tool": "*/fail"}]}},
+    )
+
+    assert echoed.json()["content"][0]["text"] == "tea"
+    assert wrong.json()["isError"] is True
+    assert (asked.status_code, error_of(asked)["code"]) == (409, "unconfirmed")
+    assert "confirm" in error_of(asked)["next_step"]
+    assert burnt.json()["content"][0]["text"] == "Burnt."
+    assert hidden.status_code == 404
+
+
+def test_traffic_and_the_state_of_servers_are_for_operators(desk_uri, desk, ask, monkeypatch):
+    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
+    clients = {"desk": {"token": "${DESK_TOKEN}", "operator": True}, "anyone": {}}
+    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
+    echo = {"tool": "echo", "arguments": {"text": "tea"}}
+
+    refused, _, _, traffic, health, anonymous = ask(
+        desk_uri,
+        ("GET", "/v1/traffic"),
+        ("POST", "/v1/call", {"json": echo}),
+        ("GET", "/v1/tools/kit/desk/none"),
+        ("GET", "/v1/traffic", known),
+        ("GET", "/healthz", known),
+        ("GET", "/healthz"),
+        catalogs=desk,
+        clients=clients,
+    )
+
+    assert refused.status_code == 403
+    minutes = traffic.json()["minutes"]
+    assert len(minutes) == 60
+    assert sum(minute["calls"].get("ok", 0) for minute in minutes) == 1
+    assert sum(minute["refusals"].get("unknown_tool", 0) for minute in minutes) == 1
+    assert health.json()["status"] == anonymous.json()["status"] == "ok"
+    assert "servers" in health.json()
+    assert "servers" not in anonymous.json()
+
+
+def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
+    body = {"query": {"text": "exchange rates of today"}, "pageSize": 1}
+    tagged = {"query": {"text": "exchange rates", "filter": {"displayName": ["git"]}}}
+
+    found, filtered, wrong, manifest, missing, facets = ask(
+        board_uri,
+        ("POST", "/search", {"json": body}),
+        ("POST", "/search", {"json": tagged}),
+        ("POST", "/search", {"json": {"query": {"text": "x", "filter": {"colour": "red"}}}}),
+        ("GET", "/.well-known/ard.json"),
+        ("GET", "/agents/urn:air:127.0.0.1:finance:none"),
+        ("POST", "/explore", {"json": {}}),
+    )
+
+    [result] = found.json()["results"]
+    assert (result["displayName"], result["type"]) == ("finance", ard.CARD)
+    assert result["capabilities"][0] == "list_rates"
+    assert isinstance(result["score"], int)
+    assert 50 <= result["score"] <= 100
+    assert found.json()["pageToken"] == "1"
+    assert {entry["displayName"] for entry in filtered.json()["results"]} == {"git"}
+    assert wrong.json()["errorCode"] == "INVALID_ARGUMENT"
+    registry, *entries = manifest.json()["entries"]
+    assert registry["type"] == ard.REGISTRY
+    assert result["identifier"] in {entry["identifier"] for entry in entries}
+    pattern = re.compile(r"urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+")  # that of the specification
+    assert all(pattern.fullmatch(entry["identifier"]) for entry in entries)
+    assert any(1 < len(entry.get("representativeQueries", ())) <= 5 for entry in entries)
+    assert (missing.status_code, missing.json()["errorCode"]) == (404, "NOT_FOUND")
+    assert facets.status_code == 501
+    [entry] = ask(board_uri, ("GET", f"/agents/{quote(result['identifier'], safe='')}"))
+    assert entry.json() in entries
+
+
+def test_without_credentials_the_manifest_has_nothing_of_the_board(board_uri, ask, monkeypatch):
+    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
+    clients = {"desk": {"token": "${DESK_TOKEN}", "allow": [{"catalog": "finance"}]}}
+    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
+    body = {"json": {"query": {"text": "open an issue"}}}
+
+    anonymous, refused, manifest, found = ask(
+        board_uri,
+        ("GET", "/.well-known/ard.json"),
+        ("POST", "/search", body),
+        ("GET", "/.well-known/ard.json", known),
+        ("POST", "/search", {**body, **known}),
+        clients=clients,
+    )
+
+    assert [entry["type"] for entry in anonymous.json()["entries"]] == [ard.REGISTRY]
+    assert refused.status_code == 401
+    assert [entry["displayName"] for entry in manifest.json()["entries"]] == ["Pegboard", "finance"]
+    assert "git" not in found.text

@@ -1,0 +1,221 @@
+"""Agentic Resource Discovery (https://agenticresourcediscovery.org, v0.91): the board's agents as
+entries that a registry or an orchestrator finds, all of them called through this gateway's MCP.
+
+`/.well-known/ard.json` without credentials names the registry and the MCP endpoint alone; a client
+gets the agents that it may see. There is no federation: only the board's own agents are found.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from fastapi import APIRouter
+from pydantic import Field
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from pegboard import __version__
+from pegboard.records import Agent
+from pegboard.serve.access import Client
+from pegboard.serve.catalogue import View
+from pegboard.serve.finder import MAX_QUERY
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.http_api import ApiRoute, Asking
+from pegboard.serve.http_errors import ApiError
+from pegboard.serve.http_models import Parameters
+
+CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
+MAX_QUERIES = 5
+"""Requests that an entry has as examples."""
+MAX_HITS = 100
+"""Tools that one search looks at."""
+FILTERS = ("identifier", "displayName", "type", "publisher", "tags", "capabilities")
+CODES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"} | {
+    413: "INVALID_ARGUMENT", 429: "RATE_LIMIT_EXCEEDED", 501: "NOT_IMPLEMENTED"
+}  # fmt: skip
+
+Values = Annotated[list[str], Field(max_length=100)] | str
+Page = Annotated[str | None, Field(pattern="^[0-9]{1,4}$")]
+
+
+class ArdQuery(Parameters):
+    """What is needed, and what an entry has to have."""
+
+    text: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
+    filter: dict[str, Values] = Field(default_factory=dict[str, Values])
+
+
+class SearchRequest(Parameters):
+    """A search."""
+
+    query: ArdQuery
+    federation: Literal["auto", "referrals", "none"] = "auto"
+    pageSize: Annotated[int, Field(ge=1, le=100)] = 10  # noqa: N815
+    pageToken: Page = None  # noqa: N815
+
+
+class ArdRoute(ApiRoute):
+    """A route whose errors are ARD's."""
+
+    def refusal(self, error: ApiError) -> Response:
+        """Return an error as the response of this route."""
+        code = CODES.get(error.status, "INTERNAL_ERROR")
+        return JSONResponse({"errorCode": code, "message": str(error)}, error.status)
+
+
+class ArdRegistry:
+    """The registry's handlers."""
+
+    def __init__(self, gateway: Gateway) -> None:
+        self._gateway = gateway
+
+    def router(self) -> APIRouter:
+        """Return the routes of the manifest and of the registry."""
+        router = APIRouter(route_class=ArdRoute, include_in_schema=False)
+        router.add_api_route("/.well-known/ard.json", self.manifest, response_model=None)
+        router.add_api_route("/search", self.search, methods=["POST"], response_model=None)
+        router.add_api_route("/explore", self.explore, methods=["POST"], response_model=None)
+        router.add_api_route("/agents/{identifier:path}", self.agent, response_model=None)
+        return router
+
+    async def manifest(self, request: Request) -> dict[str, Any]:
+        """Return the registry, and the agents that the client may see."""
+        client: Client | None = request.state.client
+        base, publisher = self._address(request)
+        registry = {
+            "identifier": f"urn:air:{publisher}:registry:pegboard",
+            "displayName": "Pegboard",
+            "type": REGISTRY,
+            "url": f"{base}/",
+            "description": "Finds tools of MCP servers, APIs and libraries for a request.",
+        }
+        entries = [registry]
+        if client is not None:
+            view = await self._gateway.catalogue.view(client)
+            queries = await _queries(view)
+            agents = await view.board.list_agents()
+            entries += [self._entry(request, view, agent, queries) for agent in agents]
+        return {"specVersion": "1.0", "host": {"displayName": "Pegboard"}, "entries": entries}
+
+    async def search(
+        self, request: Request, client: Asking, given: SearchRequest
+    ) -> dict[str, Any]:
+        """Return the agents whose tools fit a request, each with its fitting tools: the score is
+        the probability of the best of them in percent.
+        """
+        if unknown := [name for name in given.query.filter if name not in FILTERS]:
+            raise ApiError(
+                400, "invalid_request", f"There is no filter {unknown[0]!r:.60}.", "filter",
+                f"Expected one of {', '.join(FILTERS)}.",
+            )  # fmt: skip
+        view = await self._gateway.catalogue.view(client)
+        agents = await view.board.list_agents()
+        entries = {agent.id: self._entry(request, view, agent) for agent in agents}
+        entries = {
+            one: entry for one, entry in entries.items() if _passes(entry, given.query.filter)
+        }
+        found = None
+        if entries:
+            where = {"agent": list(entries)} if given.query.filter else None
+            finder = self._gateway.finder
+            found = await finder.find(client, given.query.text, MAX_HITS, where=where)
+        results: dict[str, dict[str, Any]] = {}
+        for hit in found.hits if found is not None else ():
+            likely = hit.score if hit.probability is None else hit.probability
+            result = results.setdefault(hit.agent.id, entries[hit.agent.id] | {
+                "capabilities": [],
+                "score": round(100 * min(1.0, max(0.0, likely))),
+                "source": f"{self._address(request)[0]}/",
+            })  # fmt: skip
+            result["capabilities"].append(view.call_name(hit.tool.id))
+        start = int(given.pageToken or 0)
+        end = start + given.pageSize
+        ranked = sorted(results.values(), key=lambda result: -result["score"])
+        token = {"pageToken": str(end)} if len(ranked) > end else {}
+        return {"results": ranked[start:end], **token}
+
+    async def agent(self, request: Request, client: Asking, identifier: str) -> dict[str, Any]:
+        """Return one agent's entry."""
+        view = await self._gateway.catalogue.view(client)
+        for agent in await view.board.list_agents():
+            if self._identifier(request, agent) == identifier:
+                return self._entry(request, view, agent, await _queries(view, agent.id))
+        self._gateway.observers.refused("unknown_agent", identifier, client.name)
+        raise ApiError(
+            404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
+            "POST /search finds those there are.",
+        )  # fmt: skip
+
+    async def explore(self, client: Asking) -> None:
+        """Say that facets are not counted."""
+        raise ApiError(501, "not_implemented", "There are no facets.", "path", "POST /search.")
+
+    def _entry(
+        self,
+        request: Request,
+        view: View,
+        agent: Agent,
+        queries: Mapping[str, Sequence[str]] | None = None,
+    ) -> dict[str, Any]:
+        tools = [entry for entry in view.entries.values() if entry.agent == agent.id]
+        remote = {"type": "streamable-http", "url": f"{self._address(request)[0]}/mcp"}
+        description = agent.description or f"{agent.name}, {len(tools)} tools"
+        entry: dict[str, Any] = {
+            "identifier": self._identifier(request, agent),
+            "displayName": agent.name,
+            "type": CARD,
+            "description": description,
+            "tags": sorted({tag for tool in tools for tag in tool.tags}),
+            "capabilities": [view.call_name(tool.id) for tool in tools],
+            "version": view.release,
+            "data": {
+                "name": agent.name,
+                "version": __version__,
+                "description": description,
+                "remotes": [remote],
+            },
+        }
+        own = queries.get(agent.id, ()) if queries is not None else ()
+        return entry | ({"representativeQueries": list(own)} if len(own) > 1 else {})
+
+    def _identifier(self, request: Request, agent: Agent) -> str:
+        publisher = self._address(request)[1]
+        return f"urn:air:{publisher}:{_segment(agent.catalog)}:{_segment(agent.name)}"
+
+    def _address(self, request: Request) -> tuple[str, str]:
+        """Return the gateway's address, and its host's name."""
+        auth = self._gateway.auth
+        base = str(request.base_url if auth is None or not auth.base_url else auth.base_url)
+        host = urlsplit(base).hostname or "localhost"
+        return base.rstrip("/"), host.replace(":", "-")
+
+
+async def _queries(view: View, agent: str | None = None) -> dict[str, list[str]]:
+    """Return requests that each agent answers, by its id: the first one of each tool before any
+    second one.
+    """
+    tools = await view.board.list_tools(None if agent is None else {"agent": agent})
+    queries: dict[str, list[str]] = {}
+    for place in range(MAX_QUERIES):
+        for tool in tools:
+            own = queries.setdefault(tool.agent, [])
+            if len(tool.examples) > place and len(own) < MAX_QUERIES:
+                own.append(tool.examples[place])
+    return queries
+
+
+def _passes(entry: Mapping[str, Any], filters: Mapping[str, Sequence[str] | str]) -> bool:
+    """Whether an entry has one of the values of each filter."""
+    for name, given in filters.items():
+        own = entry["identifier"].split(":")[2] if name == "publisher" else entry[name]
+        values = {own} if isinstance(own, str) else set(own)
+        if values.isdisjoint([given] if isinstance(given, str) else given):
+            return False
+    return True
+
+
+def _segment(name: str) -> str:
+    """Return a name as a segment of a URN."""
+    escape: Callable[[re.Match[str]], str] = lambda found: f"_{ord(found[0]):x}"  # noqa: E731
+    return re.sub(r"[^A-Za-z0-9._-]", escape, name) or "_"
