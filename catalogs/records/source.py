@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -33,14 +33,8 @@ from pegboard.foreign.limits import MAX_BYTES, MAX_EXAMPLE, MAX_RECORD, MAX_RECO
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
-Format = Literal["json", "jsonl", "csv", "tsv", "parquet"]
-SUFFIXES: dict[str, Format] = {
-    **{f".{name}": name for name in get_args(Format)},
-    ".ndjson": "jsonl",
-}
-
-
-DEPENDENCY_TYPES: tuple[str, ...] = get_args(DependencyType)
+SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+DEPENDENCY_TYPES: Mapping[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,6 @@ class Examples(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     path: str
-    format: Format | None = None
     query: str = "query"
     tool: str = "tool"
 
@@ -84,7 +77,6 @@ class RecordsOptions(SourceOptions):
     """The options of a catalog of type `records`; `agent` defaults to the catalog's name."""
 
     path: str
-    format: Format | None = None
     at: str = ""
     agent: str | None = None
     agent_kind: AgentKind = "library"
@@ -122,7 +114,6 @@ def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
         with listing.file(path):
             yield from read_rows(
                 path,
-                options.format,
                 at=options.at,
                 name=options.columns.name,
                 text=options.columns.description,
@@ -210,34 +201,29 @@ def _dependencies(
     record: Mapping[str, Any], column: str | None
 ) -> tuple[list[Dependency], list[Any]]:
     """Return the dependencies of a record, and those that say too little."""
-    kept, left_out = list[Dependency](), list[Any]()
+    dependencies, left_out = list[Dependency](), list[Any]()
     value = record.get(column) if column else None
     values = value if isinstance(value, list) else [] if value in (None, "") else [value]
     for item in values:
         fields = {"name": item} if isinstance(item, str) else item
-        tool = _first(fields, "name", "tool", "function")
-        parameter = _first(fields, "parameter_name", "parameter")
-        kind = _dependency_type(_first(fields, "dependence_type", "dependency_type", "type"))
+        tool, parameter, reason, text = (
+            _member_text(fields, key)
+            for key in ("name", "parameter_name", "reason", "dependence_type")
+        )
+        name = (text or "tool-depends-on").lower().replace("_", "-").replace(" ", "-")
+        kind = DEPENDENCY_TYPES.get(name) or DEPENDENCY_TYPES.get(
+            name.replace("-depends-on", "-directly-depends-on")
+        )
         if tool is None or kind is None:
             left_out.append(item)
         else:
-            kept.append(Dependency(tool, kind, parameter, _first(fields, "reason") or ""))
-    return kept, left_out
+            dependencies.append(Dependency(tool, kind, parameter, reason or ""))
+    return dependencies, left_out
 
 
-def _dependency_type(text: str | None) -> DependencyType | None:
-    """Normalise a type such as `TOOL_DIRECTLY_DEPENDS_ON`; without a word for it, it is direct."""
-    name = (text or "tool-depends-on").strip().lower().replace("_", "-").replace(" ", "-")
-    kinds: dict[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
-    return kinds.get(name) or kinds.get(name.replace("-depends-on", "-directly-depends-on"))
-
-
-def _first(item: Any, *keys: str) -> str | None:
-    for key in keys:
-        value = item.get(key) if isinstance(item, Mapping) else None
-        if isinstance(value, str) and value.strip():
-            return value.strip()
-    return None
+def _member_text(item: Any, key: str) -> str | None:
+    value = item.get(key) if isinstance(item, Mapping) else None
+    return value.strip() if isinstance(value, str) and value.strip() else None
 
 
 def _queries(listing: ListingBuilder, options: RecordsOptions) -> dict[str, list[str]]:
@@ -248,7 +234,7 @@ def _queries(listing: ListingBuilder, options: RecordsOptions) -> dict[str, list
     rows = [
         row
         for path in matching_files(listing.base, join.path)
-        for row in read_rows(path, join.format, max_bytes=options.max_bytes)
+        for row in read_rows(path, max_bytes=options.max_bytes)
     ]
     _rows_with_columns(join.path, iter(rows), Columns(name=join.query, description=join.tool))
     for row in rows:
@@ -291,37 +277,38 @@ def _texts(value: Any) -> list[str]:
 
 def read_rows(
     path: Path,
-    kind: Format | None = None,
     *,
     at: str = "",
     name: str = "name",
     text: str | None = "description",
     max_bytes: int = MAX_BYTES,
 ) -> Iterator[Row]:
-    """The rows of a file in its order.
+    """The rows of a file in its order; its suffix tells the format.
 
     Args:
-        kind: the format; None to tell it by the suffix.
         at: the keys, joined by points, under which the records stand in a JSON file.
         name: the column for the keys of a JSON object of records.
         text: the column for its values, if these are texts.
 
     Raises SourceError if the file as a whole cannot be read.
     """
-    kind = kind or SUFFIXES.get(path.suffix.lower())
-    if kind is None:
-        raise SourceError(
-            f"The format of {path} is not known by its suffix. Give `format`, one of "
-            f"{', '.join(get_args(Format))}."
-        )
-    readers = {
-        "json": lambda: _json(path, max_bytes, at, name, text),
-        "jsonl": lambda: _lines(path, max_bytes),
-        "csv": lambda: _csv(path, max_bytes, ","),
-        "tsv": lambda: _csv(path, max_bytes, "\t"),
-        "parquet": lambda: _parquet(path, max_bytes),
-    }
-    for number, row in enumerate(readers[kind]()):
+    match path.suffix.lower():
+        case ".json":
+            rows = _json(path, max_bytes, at, name, text)
+        case ".jsonl" | ".ndjson":
+            rows = _lines(path, max_bytes)
+        case ".csv":
+            rows = _csv(path, max_bytes, ",")
+        case ".tsv":
+            rows = _csv(path, max_bytes, "\t")
+        case ".parquet":
+            rows = _parquet(path, max_bytes)
+        case _:
+            raise SourceError(
+                f"The format of {path} is unknown: its name ends with none of "
+                f"{', '.join(SUFFIXES)}. Rename it."
+            )
+    for number, row in enumerate(rows):
         if number == MAX_RECORDS:
             raise _too_many(path)
         yield row
@@ -451,16 +438,8 @@ def _plain_record(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without the nulls of structs that Parquet adds, and with maps as objects."""
+    """Return a value without the nulls of structs that Parquet adds."""
     if isinstance(value, list):
-        if value and all(
-            isinstance(item, dict) and item.keys() == {"key", "value"} for item in value
-        ):
-            return {
-                item["key"]: _without_nulls(item["value"])
-                for item in value
-                if isinstance(item["key"], str)
-            }
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):
         return {name: _without_nulls(item) for name, item in value.items() if item is not None}

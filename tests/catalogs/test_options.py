@@ -17,7 +17,6 @@ from catalogs.shared.kinds import source_kind
         ("openapi", {"url": "ftp://b"}),
         ("openapi", {"url": "http://["}),
         ("records", {"path": "x", "columns": {"nam": "x"}}),
-        ("records", {"path": "x", "format": "xml"}),
         ("records", {"path": "x", "agent_kind": "robot"}),
         ("records", {"path": "x", "examples": {}}),
     ],

@@ -35,7 +35,6 @@ ROWS = [{"name": name, "description": f"The {name}."} for name in "abc"]
         ("table.tsv", {}),
         ("table.parquet", {}),
         ("part.json", {"at": "data.tools"}),
-        ("*.tsv", {"format": "tsv"}),
     ],
 )
 def test_records_are_read_from_every_format_and_shape(listed, tmp_path, file, options):
@@ -177,11 +176,16 @@ def test_a_column_that_no_record_has_fails_and_names_those_there_are(records):
         )
 
 
-def test_dependencies_are_read_in_all_their_spellings(records):
+def test_dependencies_are_names_or_objects_with_a_type(records):
     depends_on = [
         "plain",
         {"name": "a", "dependence_type": "TOOL_INDIRECTLY_DEPENDS_ON"},
-        {"tool": "b", "type": "parameter-directly-depends-on", "parameter": "x", "reason": "r"},
+        {
+            "name": "b",
+            "dependence_type": "parameter-directly-depends-on",
+            "parameter_name": "x",
+            "reason": "r",
+        },
         {"name": "c", "dependence_type": "PARAMETER_DEPENDS_ON"},
         {"name": "d", "dependence_type": "WISHES_FOR"},
         {"reason": "nobody"},

@@ -22,7 +22,7 @@ SIZE = "full" if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else "small"
 # Flipped bits, and how many of the deletions and truncations; all if None.
 DAMAGES = {
     "full": {"tables": (2000, None), "lake": (400, None)},
-    "small": {"tables": (60, 90), "lake": (10, 30)},
+    "small": {"tables": (60, 90), "lake": (4, 12)},
 }
 
 

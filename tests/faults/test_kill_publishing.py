@@ -21,7 +21,7 @@ from tests.faults.processes import Flow, wait_until
 
 FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
 KILLS = 100 if FULL else 10
-FLOW_KILLS = 20 if FULL else 4
+FLOW_KILLS = 20 if FULL else 2
 BOARDS = 2
 STEPS = ("embed_shard", "stage_tables", "publish_release", "prune_board")
 # Before a step, or within it. Twice within those that write most.
@@ -32,7 +32,7 @@ POINTS = [
     ("within", "publish_release"),
 ]
 FLOW_POINTS = [
-    (when, step) for step in ("stage_tables", "publish_release") for when in ("within", "before")
+    (when, step) for when in ("within", "before") for step in ("stage_tables", "publish_release")
 ]
 FINGERPRINT = load_encoder(world.ENCODER).fingerprint
 KEEP = "keep = { releases = 2, days = 0, grace_hours = 1e-9 }"

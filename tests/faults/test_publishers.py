@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import PromotionConflict
 
-ROUNDS = 20 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 4
+ROUNDS = 20 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 2
 PLANNED = "begin stage_tables"
 
 

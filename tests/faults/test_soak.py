@@ -17,7 +17,7 @@ import pytest
 from tests.faults import world
 from tests.faults.processes import Reader, wait_until
 
-PUBLISHES = 200 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 20
+PUBLISHES = 200 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 12
 KEPT = 3
 ROLLBACK = 0.1
 # The second and the third share a board between callers, of which one looks at the channel while

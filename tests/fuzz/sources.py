@@ -43,7 +43,7 @@ def good_record(number: int) -> dict[str, Any]:
         "required": ["month"],
         "tags": ["reports"],
         "examples": ["file last month's report"],
-        "dependencies": [{"tool": "good_0", "type": "requires", "reason": "needs the report"}],
+        "dependencies": [{"name": "good_0", "reason": "needs the report"}],
         "web": "https://example.org/reports",
     }
 
