@@ -8,7 +8,7 @@ from typing import Any
 
 from flows.runner import Artifact
 from pegboard.cli.tables import escape_markdown, list_text
-from tasks.plan import Plan, SourceChange
+from tasks.plan import Plan
 from tasks.report.storage import Report
 from tasks.snapshot import Snapshot
 
@@ -16,25 +16,23 @@ MAX_EXAMPLES = 20
 """Tools that are named for each kind of change; the rest are counted."""
 
 
-def sources_artifact(subject: str, sources: Iterable[Snapshot | SourceChange]) -> Artifact:
-    """Return what each source listed as a table, with what failed and why.
-
-    Args:
-        subject: whose sources they are.
-    """
+def sources_artifact(board: str, sources: Iterable[Snapshot]) -> Artifact:
+    """Return what each source of a board listed as a table, with what failed and why."""
     rows: list[dict[str, Any]] = []
     for source in sources:
-        row: dict[str, Any] = {"catalog": source.catalog, "tools": source.tools}
-        if isinstance(source, Snapshot):
-            kept = "everything" if source.kept == ("*",) else list_text(source.kept, MAX_EXAMPLES)
-            row |= {"rejected": len(source.rejected), "last good tools of": escape_markdown(kept)}
-        else:
-            row |= {"rejected": source.rejected, "changed": "yes" if source.changed else "no"}
-        problems = list_text(source.problems, MAX_EXAMPLES, "; ")
-        rows.append(row | {"problems": escape_markdown(problems)})
+        kept = "everything" if source.kept == ("*",) else list_text(source.kept, MAX_EXAMPLES)
+        rows.append(
+            {
+                "catalog": source.catalog,
+                "tools": source.tools,
+                "rejected": len(source.rejected),
+                "last good tools of": escape_markdown(kept),
+                "problems": escape_markdown(list_text(source.problems, MAX_EXAMPLES, "; ")),
+            }
+        )
     failed = sum(bool(source["problems"]) for source in rows)
     state = f"{failed} of {len(rows)} failed" if failed else "all were listed"
-    return Artifact("sources", f"Sources of {subject}: {state}", rows=rows)
+    return Artifact("sources", f"Sources of {board}: {state}", rows=rows)
 
 
 def plan_artifact(plan: Plan) -> Artifact:

@@ -1,89 +1,18 @@
-"""Build a board from Python or from the command line, directly or as a Prefect flow.
+"""Build a board from Python, directly or as a Prefect flow."""
 
-`BuildOptions` is the one declaration of a build's options: the command line and the flow derive
-theirs from its fields. Importing this module loads none of the pipeline's libraries.
-"""
-
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from pegboard.errors import CompletionError, GateFailed, PegboardError, SourceError, StoreError
-
-if TYPE_CHECKING:
-    from tasks.settings.configuration import Configuration
-
-
-def _option(default: Any, text: str) -> Any:
-    return field(default=default, metadata={"help": text})
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    """Options of one build; each field's help is in its metadata."""
-
-    catalog: str = _option(
-        "all", "list only this catalog, and take the others from their last snapshot (default: all)"
-    )
-    allow_removal: bool = _option(
-        False, "accept that a source lists far fewer tools than before, or none"
-    )
-    dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
-    retry_rejected: bool = _option(
-        False, "ask the LLM again where an earlier run rejected its reply"
-    )
-    strict: bool = _option(
-        False,
-        "fail, after publishing the rest, if a source failed (exit code 3), the report or a prune "
-        "failed (4), or the LLM left something unwritten (7)",
-    )
-
-
-class Incomplete(PegboardError):
-    """A strict build left something out, though it published the rest.
-
-    Attributes:
-        outcome: what the run did, as JSON values.
-    """
-
-    def __init__(self, message: str, outcome: dict[str, Any], exit_code: int) -> None:
-        super().__init__(message)
-        self.outcome, self.exit_code = outcome, exit_code
-
-
-def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None:
-    """Return the error that a build ends with; None if it succeeded."""
-    if outcome["outcome"] == "held":
-        from tasks.gate.messages import held_lines
-
-        return GateFailed(
-            "\n".join(held_lines(outcome["gate"], outcome["plan"]["channel"], brief=True)), outcome
-        )
-    causes: list[tuple[int, list[str]]] = [
-        (SourceError.exit_code, source_problems(outcome)),
-        (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),
-        (CompletionError.exit_code, outcome["problems"]),
-    ]
-    codes = [code for code, problems in causes if problems]
-    if not strict or not codes:
-        return None
-    lines = [f"  - {problem}" for _, problems in causes for problem in problems]
-    message = "The run is strict, and left something out or undone:"
-    return Incomplete("\n".join([message, *lines]), outcome, codes[0])
-
-
-def source_problems(outcome: dict[str, Any]) -> list[str]:
-    """Return what went wrong with the sources of a build, each named."""
-    return [
-        f"{name}: {problem}"
-        for name, catalog in outcome["catalogs"].items()
-        for problem in catalog["problems"]
-    ]
+from flows.options import BuildOptions, Incomplete
+from flows.reindex import reindex
+from pegboard.errors import GateFailed
+from tasks.settings.configuration import Configuration, load_configuration
 
 
 def build(
-    configuration: "Configuration | str | Path" = "pegboard.toml",
-    options: BuildOptions = BuildOptions(),
+    configuration: Configuration | str | Path = "pegboard.toml",
+    options: BuildOptions = BuildOptions(),  # noqa: B008  frozen
     *,
     prefect: bool = False,
 ) -> dict[str, Any]:
@@ -117,13 +46,9 @@ def build(
         StoreError: the board's store cannot be read or written.
         PublishError: another run published meanwhile; run again.
     """
-    from tasks.settings.configuration import Configuration, load_configuration
-
     if not isinstance(configuration, Configuration):
         configuration = load_configuration(configuration)
     if not prefect:
-        from flows.reindex import reindex
-
         return reindex(configuration, options)
     from flows.prefect.flows import reindex as reindex_flow
 

@@ -15,8 +15,8 @@ from functools import partial
 from typing import Any, Literal
 
 from flows.artifacts import plan_artifact, report_artifact, sources_artifact
-from flows.build import BuildOptions
 from flows.engines import Engine, open_engine
+from flows.options import BuildOptions
 from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
 from pegboard.errors import PegboardError
@@ -28,7 +28,6 @@ from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
 from tasks.filter import Filtered, filter_enrichments
-from tasks.forecast import Forecast, forecast_build, remember_build
 from tasks.gate.decision import GateDecision, gate_release
 from tasks.gate.spec import gate_advice, has_gate
 from tasks.lake.files import DamagedFile, Lake
@@ -101,7 +100,6 @@ class _Run:
         self._plan: Plan | None = None
         self._revised: Revision | None = None
         self._estimate: dict[str, Any] | None = None
-        self._forecast: Forecast | None = None
         self._enriched: Enriched | None = None
         self._filtered: Filtered | None = None
         self._edges: Edges | None = None
@@ -135,8 +133,6 @@ class _Run:
         self._prune()
         if self._configuration.board.report:
             self._report(release.id, outcome)
-        with self._afterwards("forecast"):
-            self._remember(plan)
         return self._end(outcome, release.id)
 
     @contextmanager
@@ -191,7 +187,6 @@ class _Run:
                     self._estimate = self._call(
                         estimate_tools, configuration, snapshots, self._options.retry_rejected
                     )
-                self._forecast = forecast_build(configuration, plan, snapshots, self._estimate)
                 self._advice = gate_advice(configuration)
             self._runner.show(plan_artifact(plan))
         plan.refuse_loss(self._snapshots)
@@ -282,16 +277,6 @@ class _Run:
             self._written = self._call(report_release, self._configuration, release, result)
             self._runner.show(report_artifact(self._written))
 
-    def _remember(self, plan: Plan) -> None:
-        """Store what this build took, for the forecast of the next."""
-        encoders = {index.encoder for index in self._configuration.indexes}
-        amounts = {"changed": len(plan.new) + len(plan.changed)}
-        if len(encoders) == 1:  # with several it is unknown how the seconds divide
-            amounts[f"texts {encoders.pop()}"] = self._encoded.texts
-        if self._enriched is not None:
-            amounts["calls"] = self._enriched.actual["replies"]
-        remember_build(self._uri, self._seconds, amounts)
-
     def _end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
         """Return the whole run as JSON values."""
         assert self._plan is not None
@@ -323,7 +308,6 @@ class _Run:
             "overridden": list(self._revised.applied),
             "held_out": self._revised.held_out,
             "enrichment": self._enrichment(),
-            "forecast": self._forecast.to_dict() if self._forecast else None,
             "filter": self._filtered.to_dict() if self._filtered else None,
             "pruned": self._pruned.to_dict() if self._pruned else None,
             "report": self._written.to_dict() if self._written else None,

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from flows.artifacts import sweep_artifact
-from flows.build import source_problems
+from flows.options import source_problems
 from flows.reindex import reindex
 from flows.runner import DirectRunner, Runner
 from pegboard.store.storage import remember_options

@@ -1,16 +1,16 @@
-"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts to encode;
-and for a watch, whether a source changed since it was published.
-"""
+"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts to encode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.tables import count_text, limited_lines
+from pegboard.encoders import runs_here
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.database import store_errors
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.tokens import BYTES_PER_TOKEN
 from tasks.compose import compose_agents, compose_index
 from tasks.edges import compose_edges
 from tasks.embed import encoder_for
@@ -19,7 +19,10 @@ from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows, tool_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.snapshot import Snapshot, list_source, stored_snapshot, unchanged_snapshot
+from tasks.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    import polars as pl
 
 MAX_NAMED = 5
 """Maximum tools named in an error; the count is of all."""
@@ -39,6 +42,7 @@ class Plan:
         texts: for each index, the number of texts and of those to encode. Empty with an LLM: its
             replies decide.
         withdrawn: the releases from which the channel was rolled back.
+        tokens: of the texts to encode, for each index with a hosted encoder; an estimate.
         edges: the number of dependencies between the tools by their origin.
         changes: of the first `MAX_COMPARED` changed tools the fields that differ, old and new.
     """
@@ -52,6 +56,7 @@ class Plan:
     unchanged: int
     texts: Mapping[str, tuple[int, int]]
     withdrawn: tuple[str, ...] = ()
+    tokens: Mapping[str, int] = field(default_factory=dict[str, int])
     edges: Mapping[str, int] = field(default_factory=dict[str, int])
     changes: Mapping[str, Mapping[str, FieldChange]] = field(
         default_factory=dict[str, Mapping[str, FieldChange]]
@@ -110,7 +115,11 @@ class Plan:
             "unchanged": self.unchanged,
             "withdrawn": list(self.withdrawn),
             "texts": {
-                index: {"documents": all_, "to_encode": new}
+                index: {
+                    "documents": all_,
+                    "to_encode": new,
+                    **({"tokens": self.tokens[index]} if index in self.tokens else {}),
+                }
                 for index, (all_, new) in self.texts.items()
             },
             "edges": dict(self.edges),
@@ -119,22 +128,6 @@ class Plan:
                 for tool, fields in self.changes.items()
             },
         }
-
-
-@dataclass(frozen=True, slots=True)
-class SourceChange:
-    """The current listing of a source.
-
-    Attributes:
-        changed: whether a run would publish something else.
-        problems: what could not be listed.
-    """
-
-    catalog: str
-    changed: bool
-    tools: int
-    rejected: int
-    problems: tuple[str, ...]
 
 
 def make_plan(
@@ -154,8 +147,12 @@ def make_plan(
     common = before.keys() & after.keys()
     changed = sorted(tool for tool in common if before[tool] != after[tool])
     texts: dict[str, tuple[int, int]] = {}
-    if configuration.enrich is None:
-        texts = {index.name: _texts(uri, index, snapshots) for index in configuration.indexes}
+    tokens: dict[str, int] = {}
+    for index in configuration.indexes if configuration.enrich is None else ():
+        total, missing = _texts(uri, index, snapshots)
+        texts[index.name] = (total, missing.len())
+        if not runs_here(index.encoder):
+            tokens[index.name] = round(int(missing.str.len_bytes().sum()) / BYTES_PER_TOKEN)
     return Plan(
         channel=channel,
         live=live.id if live else None,
@@ -166,41 +163,10 @@ def make_plan(
         unchanged=len(common) - len(changed),
         texts=texts,
         withdrawn=state.withdrawn if state else (),
+        tokens=tokens,
         edges=compose_edges(configuration, snapshots).origins,
         changes=_changes(uri, live, snapshots, changed[:MAX_COMPARED]),
     )
-
-
-def compare_with_source(configuration: Configuration, catalog: str) -> SourceChange:
-    """List a catalog's source, and compare it with the stored snapshot and with the releases.
-
-    What fails is replaced by its last good tools, so a failure alone is no change; nor is a source
-    that fails before it was ever listed. Rejected records alone are no change either: no table
-    holds them, and the next nightly run reports them.
-    """
-    snapshot = unchanged_snapshot(configuration, catalog) or list_source(configuration, catalog)[1]
-    stored = stored_snapshot(configuration, catalog)
-    never_listed = not snapshot.tools and bool(snapshot.problems)
-    published = (
-        stored is not None
-        and stored.digest == snapshot.digest
-        and snapshot.digest in _published_snapshots(configuration.uri, catalog)
-    )
-    changed = not published and not never_listed
-    return SourceChange(catalog, changed, snapshot.tools, len(snapshot.rejected), snapshot.problems)
-
-
-def _published_snapshots(uri: str, catalog: str) -> set[str]:
-    """The snapshots of a catalog that a release has or had.
-
-    A stored snapshot was not necessarily published: `pegboard plan` stores one, and a run can fail
-    later. Any release counts, not only the live one, or a watch would undo a rollback."""
-    try:
-        releases = ReleaseStore(uri).all()
-    except BoardNotFound:
-        return set()
-    catalogs = [release.manifest["catalogs"] for release in releases]
-    return {entries[catalog]["snapshot"] for entries in catalogs if catalog in entries}
 
 
 def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
@@ -248,19 +214,18 @@ def _changes(
     return dict(sorted(changes.items()))
 
 
-def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> tuple[int, int]:
-    """The number of texts of an index's tools and agents, and of those that are not encoded yet."""
+def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> "tuple[int, pl.Series]":
+    """The number of texts of an index's tools and agents, and those that are not encoded yet."""
     import polars as pl
 
     lake = Lake(uri)
     documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents)]
-    texts = pl.concat(
-        read_rows(lake, table.path, ["text_digests"]).explode("text_digests") for table in documents
+    rows = pl.concat(
+        read_rows(lake, table.path, ["text_digests", "texts"]).explode("text_digests", "texts")
+        for table in documents
     )
-    new = texts.unique().join(
-        known_texts(lake, encoder_for(index).fingerprint),
-        left_on="text_digests",
-        right_on="text_digest",
-        how="anti",
+    known = known_texts(lake, encoder_for(index).fingerprint)
+    missing = rows.unique("text_digests").join(
+        known, left_on="text_digests", right_on="text_digest", how="anti"
     )
-    return texts.height, new.height
+    return rows.height, missing.get_column("texts")

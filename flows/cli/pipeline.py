@@ -8,7 +8,6 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from flows.build import BuildOptions, build, failure_of, source_problems
 from flows.cli.llm import register_costs, register_prompts
 from flows.cli.options import (
     add_config_option,
@@ -16,6 +15,7 @@ from flows.cli.options import (
     collect_garbage_rarely,
     quiet_encoders,
 )
+from flows.options import BuildOptions, failure_of, source_problems
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
     BOARD_SOURCES,
@@ -147,6 +147,7 @@ def _init(options: argparse.Namespace) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
+    from flows.build import build
     from flows.cli.printing import run_lines
     from tasks import progress
     from tasks.settings.configuration import load_configuration

@@ -84,14 +84,8 @@ def outcome_line(outcome: dict[str, Any]) -> str:
     plan, release = outcome["plan"], outcome["release"]
     match outcome["outcome"]:
         case "planned":
-            counts = [
-                f"{texts['to_encode']} of {texts['documents']} texts for {index}"
-                for index, texts in plan["texts"].items()
-            ]
-            encoded = ", ".join(counts) or "what the LLM replies change"
-            return "\n".join(
-                [f"A build would encode {encoded}.", *_forecast_lines(outcome["forecast"])]
-            )
+            counts = [_to_encode(index, texts) for index, texts in plan["texts"].items()]
+            return f"A build would encode {', '.join(counts) or 'what the LLM replies change'}."
         case "unchanged":
             return f"Nothing changed: release {release} stays live."
         case "withdrawn":
@@ -109,32 +103,9 @@ def outcome_line(outcome: dict[str, Any]) -> str:
             )
 
 
-def _forecast_lines(forecast: dict[str, Any] | None) -> list[str]:
-    """How long the slow steps of a planned build will take, as far as that is known."""
-    if not forecast:
-        return []
-    lines = [f"  {_taken(row)}" for row in forecast["steps"] if row["basis"] or row["tokens"] != 0]
-    if lines and (rest := forecast["rest"]):
-        changed = count_text(rest["changed"], "changed tool")
-        lines.append(f"  the rest took the last build {rest['seconds']:.0f} s, with {changed}")
-    return lines
-
-
-def _taken(row: dict[str, Any]) -> str:
-    """The seconds of a step, and what an LLM or a hosted encoder costs."""
-    amount = "?" if row["amount"] is None else f"{row['amount']:,}"
-    text = f"{row['step']}: {amount} {row['unit']}, "
-    if row["basis"] == "last build":
-        text += f"about {row['seconds']:.0f} s by the last build"
-    elif row["basis"] == "sample":
-        low = row["seconds"]  # on two busy cores 109 s were taken where the sample said 53
-        text += f"{low:.0f} to {2 * low:.0f} s by a sample, depending on what else runs here"
-    else:
-        text += "time unknown"
-    if row["tokens"] != 0:
-        tokens = "unknown" if row["tokens"] is None else f"{row['tokens']:,}"
-        text += f", {tokens} tokens, {_usd(row['usd'])}"
-    return text
+def _to_encode(index: str, texts: dict[str, Any]) -> str:
+    count = f"{texts['to_encode']} of {texts['documents']} texts for {index}"
+    return f"{count} (about {texts['tokens']} tokens)" if "tokens" in texts else count
 
 
 def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:

@@ -6,28 +6,23 @@ import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import fields
-from functools import partial
 from typing import Any, cast
 
 from prefect import flow, get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
-from prefect.events import emit_event
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging.handlers import APILogHandler
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 
-from flows.artifacts import sources_artifact
-from flows.build import BuildOptions, failure_of
 from flows.cli.printing import outcome_line, run_lines
+from flows.options import BuildOptions, failure_of
 from flows.prefect.runner import PrefectRunner, board_slug
-from flows.reindex import SOURCES_AT_ONCE
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
 from pegboard.errors import GateFailed, PegboardError
 from tasks import progress
-from tasks.plan import compare_with_source
 from tasks.settings.configuration import load_configuration
 from tasks.settings.sweep import read_sweep
 
@@ -89,7 +84,7 @@ def reindex(
         config: the configuration's path; secrets are read from the environment where they are used,
             never passed.
         run: a table `[run]` in place of the configuration's, such as `{"engine": "processes"}`.
-        options: the fields of `flows.build.BuildOptions`, each a parameter.
+        options: the fields of `flows.options.BuildOptions`, each a parameter.
     """
     build_options = BuildOptions(**options)
     with _logged():
@@ -99,39 +94,6 @@ def reindex(
         for line in run_lines(outcome):
             logger.info(line)
     return _state(outcome, failure_of(outcome, strict=build_options.strict))
-
-
-@flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)
-def watch(config: str = "pegboard.toml") -> dict[str, Any]:
-    """List every source, and emit `catalog.changed` for the catalogs that changed since they were
-    published.
-
-    The trigger of `reindex/nightly` (prefect.yaml) starts a run for each. Until a run has published
-    the change, the next watch emits the event again, so a failed run or a lost event is repeated. A
-    source that fails emits no event; the log, the artifact and the result report it.
-    """
-    with _logged():
-        configuration = load_configuration(config)
-        runner = PrefectRunner(configuration.uri)
-        calls = [
-            partial(compare_with_source, configuration, name) for name in configuration.catalogs
-        ]
-        changes = runner.each(calls, SOURCES_AT_ONCE)
-        runner.show(sources_artifact(str(configuration.file), changes))
-    changed = [change.catalog for change in changes if change.changed]
-    for catalog in changed:
-        emit_event(
-            "catalog.changed",
-            resource={"prefect.resource.id": f"pegboard.catalog.{catalog}"},
-            payload={"catalog": catalog, "config": str(configuration.file)},
-        )
-    return {
-        "changed": changed,
-        "unchanged": [change.catalog for change in changes if not change.changed],
-        "problems": {
-            change.catalog: list(change.problems) for change in changes if change.problems
-        },
-    }
 
 
 @flow(name="sweep", flow_run_name="sweep of {config}", task_runner=THREADS)

@@ -4,10 +4,9 @@ Prefect neither caches nor retries a task: every step finds in the lake what an 
 finished, and sources, stores and LLMs are retried where they are called, with their own limits.
 
 Each step follows the one before; steps that are submitted together follow that one, and are joined
-by the next. These edges order the graph of a run, and carry its sources to the release.
+by the next. These edges order the graph of a run.
 """
 
-import inspect
 import logging
 import re
 from collections.abc import Callable, Sequence
@@ -15,15 +14,12 @@ from functools import cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
-from prefect import Task, task
+from prefect import Task
 from prefect.artifacts import create_markdown_artifact, create_table_artifact
-from prefect.assets import Asset, AssetProperties, add_asset_metadata, materialize
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, StateDetails
-from prefect.events import emit_event
 from prefect.futures import PrefectFuture
 from prefect.states import Completed, Failed
-from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
 from prefect.utilities.annotations import quote
 
 from flows.runner import Artifact
@@ -33,9 +29,6 @@ from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
 from tasks.compose import compose_agents, compose_index
 from tasks.embed import embed_shard
-from tasks.plan import compare_with_source
-from tasks.publish import publish_release
-from tasks.settings.configuration import Configuration
 from tasks.snapshot import take_snapshot
 from tasks.sweep.cells import measure_cell
 
@@ -46,7 +39,6 @@ MAX_SLUG = 40
 logger = logging.getLogger(__name__)
 RUN_NAMES: dict[Callable[..., Any], str] = {
     take_snapshot: "snapshot {catalog}",
-    compare_with_source: "compare {catalog}",
     compose_index: "compose {settings.name}",
     compose_agents: "compose agents of {settings.name}",
     embed_shard: "embed {shard.table} {shard.number}",
@@ -76,26 +68,21 @@ def report_source(step: Callable[..., Any]) -> Callable[..., Any]:
         problems = [plain(problem) for problem in result.problems]
         for problem in problems:
             logger.warning("%s: %s", result.catalog, problem)
-        return _failed("SourceFailed", "; ".join(problems), result) if problems else result
+        if not problems:
+            return result
+        message = "; ".join(problems)
+        return Failed(name="SourceFailed", message=message, data=FailedStep(message, result))
 
     return reported
-
-
-def _failed(name: str, message: str, result: Any) -> State[Any]:
-    return Failed(name=name, message=message, data=FailedStep(message, result))
-
-
-def _options(step: Callable[..., Any]) -> dict[str, Any]:
-    name = step.__name__.replace("_", " ")
-    run_name = RUN_NAMES.get(step, name)
-    return {"name": name, "task_run_name": run_name, "cache_policy": NO_CACHE, "retries": 0}
 
 
 @cache
 def task_of(step: Callable[..., Any]) -> Task[..., Any]:
     """Return the Prefect task of a step."""
-    function = report_source(step) if step in (take_snapshot, compare_with_source) else step
-    return task(function, **_options(step))
+    function = report_source(step) if step is take_snapshot else step
+    name = step.__name__.replace("_", " ")
+    run_name = RUN_NAMES.get(step, name)
+    return Task(function, name=name, task_run_name=run_name, cache_policy=NO_CACHE, retries=0)
 
 
 def board_slug(uri: str) -> str:
@@ -106,20 +93,17 @@ def board_slug(uri: str) -> str:
 
 
 class PrefectRunner:
-    """Submits steps to the task runner of the flow run.
-
-    A release is an asset of its board and channel, with the catalogs as upstream assets. The keys
-    of artifacts end with the board's address, so that the UI shows the history of each board by
-    itself.
+    """Submits steps to the task runner of the flow run. The keys of artifacts end with the board's
+    address, so that the UI shows the history of each board by itself.
     """
 
     def __init__(self, board: str) -> None:
-        self._address, self._suffix = public_uri(board), f"-{board_slug(board)}"
+        self._suffix = f"-{board_slug(board)}"
         self._before: list[State[Any]] = []
         self._submitted: list[State[Any]] = []
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        state = self._task(partial(step, *args, **kwargs))(
+        state = task_of(step)(
             *_quoted(args),
             **_quoted_named(kwargs),
             wait_for=self._submitted or self._before,
@@ -134,57 +118,12 @@ class PrefectRunner:
         for call in calls:
             if len(waiting) == at_once:
                 results.append(_result(waiting.pop(0)))
-            future = self._task(call).submit(
+            future = task_of(call.func).submit(
                 *_quoted(call.args), **_quoted_named(call.keywords), wait_for=self._before
             )
             waiting.append(future)
             self._submitted.append(_edge(future.task_run_id))
         return results + [_result(future) for future in waiting]
-
-    def _task(self, call: partial[Any]) -> Task[..., Any]:
-        """The task of a call; one that lists a source or publishes has assets."""
-        step = call.func
-        if step is publish_release:
-            return self._publishing(call.args[0])
-        if step in (take_snapshot, compare_with_source):
-            catalog = call.args[1]
-            asset = self._asset(f"catalogs/{catalog}", f"catalog {catalog}")
-            return task_of(step).with_options(asset_deps=[asset])
-        return task_of(step)
-
-    def _publishing(self, configuration: Configuration) -> Task[..., Any]:
-        """The task that publishes. If the gate holds the release it ends as Held, so the asset
-        counts as not materialized.
-        """
-        channel = configuration.board.channel
-        name = f"{channel} of {self._address}"
-        asset = self._asset(channel, name)
-
-        @wraps(publish_release)
-        def publish(*args: Any, **kwargs: Any) -> Any:
-            release = publish_release(*args, **kwargs)
-            gated = inspect.signature(publish_release).bind(*args, **kwargs).arguments.get("gated")
-            facts = {"release": release.id, "board": self._address, "channel": channel}
-            names = release.manifest.keys() & {"counts", "changes", "gate"}
-            facts |= {name: release.manifest[name] for name in names}
-            add_asset_metadata(asset, facts)
-            if gated is not None and not gated.passed:
-                return _failed("Held", f"The gate holds release {release.id}.", release)
-            resource = f"pegboard.channel.{channel}{self._suffix}"
-            emit_event(
-                "release.published",
-                resource={"prefect.resource.id": resource, "prefect.resource.name": name},
-                payload=facts,
-            )
-            return release
-
-        return materialize(asset, by="pegboard", **_options(publish_release))(publish)
-
-    def _asset(self, part: str, name: str) -> Asset:
-        scheme = "" if "://" in self._address else "file://"
-        key = f"{scheme}{self._address}/{part}"
-        restricted = str.maketrans(dict.fromkeys(RESTRICTED_ASSET_CHARACTERS, "-"))
-        return Asset(key=key.translate(restricted), properties=AssetProperties(name=name))
 
     def show(self, artifact: Artifact) -> None:
         key = artifact.key + self._suffix

@@ -18,7 +18,6 @@ from typing import Any
 
 import pytest
 
-import pegboard
 from flows.build import build
 from flows.prefect.runner import board_slug
 from pegboard.store.releases import ReleaseStore
@@ -72,20 +71,6 @@ class Deployed(Api):
         deployment_id = self.get(f"/deployments/name/{deployment}")["id"]
         path = f"/deployments/{deployment_id}/create_flow_run"
         return self.post(path, parameters={"config": str(config), **parameters})["id"]
-
-    def watch(self, config: Path) -> str:
-        """Run `watch/sources` to its end; returns the id of the run."""
-        run = self.start("watch/sources", config)
-        self.completed(run)
-        return run
-
-    def events(self, catalog: str) -> list[dict]:
-        """The events that say that a catalog changed."""
-        return self.named_events("catalog.changed", f"pegboard.catalog.{catalog}")
-
-    def named_events(self, name: str, resource: str) -> list[dict]:
-        wanted = {"event": {"name": [name]}, "resource": {"id": [resource]}}
-        return self.post("/events/filter", filter=wanted)["events"]
 
     def warnings(self, task_run: str) -> list[str]:
         """The warnings in the log of a task run."""
@@ -167,7 +152,7 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
 ):
     deployments = {row["name"]: row for row in prefect.post("/deployments/filter")}
     nightly = deployments["nightly"]
-    assert deployments.keys() >= {"nightly", "sources", "by-hand", "dask"}
+    assert deployments.keys() >= {"nightly", "by-hand", "dask"}
     assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
     assert nightly["global_concurrency_limit"]["limit"] == 1
     assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
@@ -183,30 +168,25 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
 
     assert direct["outcome"] == flow["outcome"] == "published"
     assert direct["release"] == flow["release"] == live(prefect.project / "pegboard.toml")
+    graph = prefect.get(f"/flow_runs/{run}/graph-v2")
+    lone = [node["label"] for _, node in graph["nodes"] if not node["parents"]]
+    assert lone == ["snapshot acme"]  # every other step follows one
 
 
-def test_a_watch_starts_exactly_one_run_for_a_catalog_that_changed_and_none_otherwise(
-    prefect, tmp_path
-):
+def test_the_event_of_a_changed_catalog_starts_one_run_that_lists_it(prefect, tmp_path):
     config = write_board(tmp_path, "office")
     before = build(config)
-
-    seen = prefect.watch(config)
-    assert json.loads(prefect.artifacts(seen)["sources"]["data"])[0]["changed"] == "no"
-    assert prefect.events("office") == []
-
     write_board(tmp_path, "office", [*TOOLS, NEW_TOOL])
-    prefect.watch(config)
-    (event,) = eventually(lambda: prefect.events("office"))
-    assert event["payload"] == {"catalog": "office", "config": str(config)}
-    requested = eventually(lambda: prefect.runs("reindex", config))[0]
+    payload = json.dumps({"catalog": "office", "config": str(config)})
+    event = ("event", "emit", "catalog.changed", "--resource-id", "pegboard.catalog.office")
+
+    prefect.need_worker()
+    prefect.python("prefect", *event, "--payload", payload)
+
+    (requested,) = eventually(lambda: prefect.runs("reindex", config))
     assert prefect.completed(requested["id"]) == "Published"
     assert requested["parameters"]["catalog"] == "office"
     assert live(config) != before["release"]
-    (hit,) = pegboard.open(str(tmp_path / "board")).search("book a table", k=1)
-    assert hit.tool.id == "office/office/book_table"
-    # Events are handled in order: a run that the first watch had asked for would be there by now.
-    assert (len(prefect.events("office")), len(prefect.runs("reindex", config))) == (1, 1)
 
 
 @contextmanager
@@ -291,33 +271,6 @@ def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_
         (warning,) = eventually(lambda task=failed["id"]: prefect.warnings(task))
         assert warning.startswith("dead: ")
         assert "gone.json" in warning
-
-
-def test_a_release_is_an_asset_made_of_its_sources_and_an_event_and_its_graph_has_edges(
-    prefect, tmp_path
-):
-    config = write_board(tmp_path)
-    run = prefect.start("reindex/nightly", config)
-    assert prefect.completed(run) == "Published"
-
-    board = f"file://{tmp_path}/board"
-    (made,) = eventually(
-        lambda: prefect.named_events("prefect.asset.materialization.succeeded", f"{board}/live")
-    )
-    assert made["payload"]["release"] == live(config)
-    assert made["payload"]["counts"]["tools"] == 2
-    assert f"{board}/catalogs/acme" in [row["prefect.resource.id"] for row in made["related"]]
-    slug = board_slug(str(tmp_path / "board"))
-    (event,) = prefect.named_events("release.published", f"pegboard.channel.live-{slug}")
-    assert event["payload"] == made["payload"]
-
-    graph = prefect.get(f"/flow_runs/{run}/graph-v2")
-    nodes = {node["label"]: node for _, node in graph["nodes"]}
-    assert {row["id"] for row in nodes["revise snapshots"]["parents"]} == {
-        nodes["snapshot acme"]["id"]
-    }
-    lone = [label for label, node in nodes.items() if not node["parents"]]
-    assert lone == ["snapshot acme"]
 
 
 def test_two_deployments_of_one_board_build_one_after_the_other(prefect, tmp_path):

@@ -1,7 +1,6 @@
 """`pegboard init`, `plan` and `build` as a person runs them, without Prefect."""
 
 import json
-import re
 
 import pytest
 
@@ -143,31 +142,17 @@ def test_the_story_of_a_board(command, workshop, encoder):
     assert f"Nothing changed: release {live.release} stays live." in command("build")[1]
 
 
-def test_a_plan_says_how_long_encoding_takes_by_a_sample_or_by_the_last_build(command, workshop):
-    workshop.configure()
-    many = [f"tool_{number}" for number in range(600)]
+def test_a_plan_estimates_the_tokens_of_a_hosted_encoder(command, workshop, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-real-one-1234")
+    workshop.configure('[[indexes]]\nencoder = "openai/text-embedding-3-small"\n')
+    servers(workshop, "create_issue", "delete_issue")
 
-    def forecast():
-        return json.loads(command("plan", "--json", "--quiet")[1])["forecast"]
-
-    def steps(values):
-        return {row["step"]: (row["amount"], row["basis"]) for row in values["steps"]}
-
-    servers(workshop, *many[:2])
-    assert steps(forecast()) == {"embed full": (3, None)}  # with the agent's; a moment
-    servers(workshop, *many)
-    assert steps(forecast()) == {"embed full": (601, "sample")}
+    texts = json.loads(command("plan", "--json", "--quiet")[1])["plan"]["texts"]["full"]
     out = command("plan", "--quiet")[1]
-    assert re.search(r"embed full: 601 texts, \d+ to \d+ s by a sample", out)
 
-    command("build", "--quiet")
-    assert (forecast()["steps"], forecast()["rest"]) == ([], {})
-    servers(workshop, *many, "close_issue")
-    later = forecast()
-
-    assert (steps(later), later["rest"]["changed"]) == ({"embed full": (1, "last build")}, 600)
-    out = command("plan", "--quiet")[1]
-    assert "s by the last build\n  the rest took the last build" in out
+    assert (texts["documents"], texts["to_encode"]) == (5, 3)
+    assert 10 < texts["tokens"] < 30
+    assert f"encode 3 of 5 texts for full (about {texts['tokens']} tokens).\n" in out
 
 
 def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
