@@ -1,4 +1,4 @@
-"""Step 2: what a run will do: new, changed, removed and unchanged tools, and the texts to encode."""
+"""Step 2: what a run will do: new, changed and removed tools, and the texts to encode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace

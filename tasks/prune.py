@@ -2,8 +2,8 @@
 lake/ledger).
 
 A release is needed if a channel names it or would roll back to it, if it is among the newest, or
-young. Others are marked first, in lake/prune.json, and removed by a later prune after the grace
-period, so that a slow reader keeps what it reads. Everything else goes by its age.
+young, or if the one after it is younger than the grace period, so that a slow reader keeps what it
+reads. Everything else goes by its age.
 
 The order of removal is that of publishing, backwards: the release's row, its tags, the versions
 that nothing pins, with Lance's own clean-up, sets of the lake. So a prune that is killed
@@ -39,10 +39,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MARKS = "prune.json"
-"""The file of the lake with the dates since which releases and tables are not needed, and the
-releases that are being removed.
-"""
+JOURNAL = "prune.json"
+"""The file of the lake with the releases that are being removed."""
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
 """The tags by which releases protect what they pin (see `tasks/publish.py`). Others are those of
 channels and of people, and stay.
@@ -61,7 +59,6 @@ class PruneResult:
 
     Attributes:
         kept: the releases that are needed.
-        marked: those that a later prune removes, unless they are needed again.
         removed: those that are gone.
         tables: the tables that are gone because no release has them.
         versions: of tables, with files that killed writers left a week ago or earlier.
@@ -70,7 +67,6 @@ class PruneResult:
     """
 
     kept: tuple[str, ...] = ()
-    marked: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
     versions: Leftovers = NOTHING
@@ -103,28 +99,23 @@ def prune_board(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(hours=keep.grace_hours)
-    store = ReleaseStore(uri)
-    store.all()
-    marks = _Marks(Lake(uri), dry_run=dry_run)
+    store, lake = ReleaseStore(uri), Lake(uri)
     if not dry_run:
-        _finish(store, marks)
+        _finish(store, lake)
     releases, channels = store.all(), store.channels()
-    for channel in () if dry_run else channels:
-        store.tag_channel(channel.name)
     kept = kept_releases(releases, channels, keep, now)
-    unneeded = [release for release in releases if release.id not in kept]
-    due = [release for release in unneeded if marks.due("releases", release.id, before)]
-    removed = due if dry_run else _remove_releases(store, marks, due)
-    marks.mark("releases", [release.id for release in unneeded if release not in removed], now)
-    staying = (
-        [release for release in releases if release not in removed] if dry_run else store.all()
-    )
-    tables, versions, files = _prune_tables(store, marks, staying, now, before, dry_run=dry_run)
-    marks.save()
+    removed = [release for release in releases if release.id not in kept]
+    if dry_run:
+        staying = [release for release in releases if release.id in kept]
+    else:
+        for channel in channels:
+            store.tag_channel(channel.name)
+        removed = _remove_releases(store, lake, removed)
+        staying = store.all()
+    tables, versions, files = _prune_tables(store, staying, before, dry_run=dry_run)
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
-        marked=tuple(release.id for release in unneeded if release not in removed),
         removed=tuple(release.id for release in removed),
         tables=tables,
         versions=versions,
@@ -145,11 +136,13 @@ def kept_releases(
     Args:
         releases: newest first.
     """
+    grace = timedelta(hours=keep.grace_hours)
     existing = {release.id for release in releases}
     kept = {release.id for release in releases[: keep.releases]}
     kept |= {
         release.id for release in releases if now - release.created_at < timedelta(days=keep.days)
     }
+    kept |= {old.id for new, old in pairwise(releases) if now - new.created_at < grace}
     for channel in channels:
         history = [
             release
@@ -161,64 +154,36 @@ def kept_releases(
     return kept & existing
 
 
-class _Marks:
-    """Since when releases and tables are not needed, and the releases whose removal has begun."""
-
-    def __init__(self, lake: Lake, *, dry_run: bool) -> None:
-        self._lake, self._dry_run = lake, dry_run
-        try:
-            stored: Mapping[str, Any] = lake.read_json(MARKS) or {}
-        except DamagedFile:
-            stored = {}  # what was marked is marked again
-        self._since: dict[str, dict[str, str]] = {
-            kind: dict(stored.get(kind, {})) for kind in ("releases", "tables")
-        }
-        self.going = [_release_of(record) for record in stored.get("going", [])]
-
-    def due(self, kind: str, name: str, before: datetime) -> bool:
-        """Return whether an earlier prune marked it before that moment."""
-        since = self._since[kind].get(name)
-        return since is not None and datetime.fromisoformat(since) <= before
-
-    def mark(self, kind: str, names: Collection[str], now: datetime) -> None:
-        """Mark what is not needed now; what is needed again loses its mark."""
-        since = self._since[kind]
-        self._since[kind] = {name: since.get(name, now.isoformat()) for name in names}
-
-    def save(self) -> None:
-        """Write the marks, unless this is a dry run."""
-        if not self._dry_run:
-            self._lake.write_json(
-                MARKS, {**self._since, "going": [_record_of(release) for release in self.going]}
-            )
-
-
-def _remove_releases(store: ReleaseStore, marks: _Marks, due: Sequence[Release]) -> list[Release]:
-    current = {channel.release for channel in store.channels()}
-    marks.going = [release for release in due if release.id not in current]
-    # On the disk before the rows go: killed now, the next prune has what it needs to put back one
-    # that was promoted meanwhile.
-    marks.save()
-    begun = list(marks.going)
-    _finish(store, marks)
+def _remove_releases(store: ReleaseStore, lake: Lake, unneeded: Sequence[Release]) -> list[Release]:
+    """Remove releases; returns those that are gone."""
+    if unneeded:
+        # On the disk before the rows go: killed now, the next prune has what it needs to put back
+        # one that was promoted meanwhile.
+        lake.write_json(JOURNAL, {"going": [_record_of(release) for release in unneeded]})
+        _finish(store, lake)
     existing = {release.id for release in store.all()}
-    return [release for release in begun if release.id not in existing]
+    return [release for release in unneeded if release.id not in existing]
 
 
-def _finish(store: ReleaseStore, marks: _Marks) -> None:
-    """Remove the rows of the releases that are going, then their tags; restore those that a channel
+def _finish(store: ReleaseStore, lake: Lake) -> None:
+    """Remove the rows of the releases in the journal, then their tags; restore those that a channel
     names after all.
     """
-    if not marks.going:
+    try:
+        journal: Mapping[str, Any] = lake.read_json(JOURNAL) or {}
+    except DamagedFile:
+        journal = {}
+    going = [_release_of(record) for record in journal.get("going", [])]
+    if not going:
         return
     current = {channel.release for channel in store.channels()}
-    removable = [release for release in marks.going if release.id not in current]
+    removable = [release for release in going if release.id not in current]
     if removable:
         with store_errors(store.uri):
             rows = open_table(store.database, "releases", store.uri)
             rows.delete(f"release IN ({sql_literals(release.id for release in removable)})")
     current = {channel.release for channel in store.channels()}
-    for release in marks.going:
+    for release in going:
         if release.id in current:
             store.add(release)
             protect(store, release)
@@ -226,11 +191,10 @@ def _finish(store: ReleaseStore, marks: _Marks) -> None:
                 "Release %s was promoted while it was to be pruned; it stays.", release.id
             )
     recorded = {release.id for release in store.all()}
-    for release in marks.going:
+    for release in going:
         if release.id not in recorded:
             _untag(store, release)
-    marks.going = []
-    marks.save()
+    lake.delete(JOURNAL)
 
 
 def _untag(store: ReleaseStore, release: Release) -> None:
@@ -245,13 +209,7 @@ def _untag(store: ReleaseStore, release: Release) -> None:
 
 
 def _prune_tables(
-    store: ReleaseStore,
-    marks: _Marks,
-    releases: Sequence[Release],
-    now: datetime,
-    before: datetime,
-    *,
-    dry_run: bool,
+    store: ReleaseStore, releases: Sequence[Release], before: datetime, *, dry_run: bool
 ) -> tuple[tuple[str, ...], Leftovers, Leftovers]:
     """Return the tables that were dropped, and the versions and files that were removed from the
     others.
@@ -266,17 +224,13 @@ def _prune_tables(
     versions, files = Leftovers(), Leftovers()
     for name in names:
         if name not in pins:
-            if (
-                marks.due("tables", name, before)
-                and (freed := _drop(store, name, before, dry_run=dry_run)) is not None
-            ):
+            if (freed := _drop(store, name, before, dry_run=dry_run)) is not None:
                 dropped.append(name)
                 files += freed
             continue
         replaced = min(before, datetime.now(UTC) - READING) if name in OWN_TABLES else before
         with store_errors(store.uri):
             versions += _prune_versions(store, name, pins[name], replaced, dry_run=dry_run)
-    marks.mark("tables", [name for name in names if name not in pins and name not in dropped], now)
     return tuple(dropped), versions, files
 
 

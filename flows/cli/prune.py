@@ -11,13 +11,12 @@ from pegboard.cli.tables import print_table
 
 if TYPE_CHECKING:
     from tasks.prune import PruneResult
-    from tasks.settings.configuration import KeepSettings
 
 EPILOG = """\
 [board.keep] of the configuration says what is kept, by default the newest 30 releases and all
 younger than 30 days; the releases of channels, and those that a rollback would restore, always are.
-The others are marked, and removed by the first prune after a grace period of 24 hours. Vectors and
-LLM replies are never removed.
+So is a release whose successor is younger than the grace period of 24 hours. Vectors and LLM
+replies are never removed.
 
 examples:
   pegboard releases prune --dry-run              what would go, by [board.keep] of pegboard.toml
@@ -51,22 +50,20 @@ def _prune(options: argparse.Namespace) -> int:
     from tasks.prune import prune_board
     from tasks.settings.configuration import KeepSettings
 
-    keep = board.keep or KeepSettings()
-    result = prune_board(uri, keep, dry_run=options.dry_run)
+    result = prune_board(uri, board.keep or KeepSettings(), dry_run=options.dry_run)
     if options.json:
         print_json(result.to_dict())
     else:
-        _print(result, keep)
+        _print(result)
     return 0
 
 
-def _print(result: "PruneResult", keep: "KeepSettings") -> None:
+def _print(result: "PruneResult") -> None:
     would = "would be " if result.dry_run else ""
     rows = [
         (name, str(len(items)), "", ", ".join(items))
         for name, items in (
             ("kept", result.kept),
-            (f"{would}marked", result.marked),
             (f"{would}removed", result.removed),
             ("tables", result.tables),
         )
@@ -81,8 +78,3 @@ def _print(result: "PruneResult", keep: "KeepSettings") -> None:
     print_table(["", "COUNT", "BYTES", "WHICH"], rows)
     removed = "At least {} bytes would be removed." if result.dry_run else "{} bytes were removed."
     print(removed.format(result.bytes))
-    if result.marked:
-        print(
-            f"Marked releases go with the first prune after {keep.grace_hours:g} hours, unless "
-            f"they are needed again."
-        )

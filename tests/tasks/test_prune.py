@@ -1,8 +1,5 @@
-"""Pruning: what is kept, that nothing goes at once, and that what is kept stays whole whatever
-happens meanwhile.
-"""
+"""Pruning: what is kept, and that it stays whole whatever happens meanwhile."""
 
-import json
 import os
 import shutil
 import threading
@@ -21,16 +18,13 @@ from pegboard.store.releases import Channel, Release
 from tasks import prune
 from tasks.lake.files import Lake
 from tasks.maintain import open_dataset
-from tasks.prune import MARKS, kept_releases, prune_board
+from tasks.prune import JOURNAL, kept_releases, prune_board
 from tasks.publish import is_whole, publish_release
 from tasks.settings.configuration import KeepSettings
 
-NOW = datetime.now(UTC) + timedelta(
-    hours=3
-)  # after all that these tests publish, at the end of a long run, too
 DAY = timedelta(days=1)
-
-
+NOW = datetime.now(UTC) + 2 * DAY
+"""More than the grace period after all that these tests publish."""
 SHORT = 1e-6  # hours
 
 
@@ -93,36 +87,30 @@ def channel(name, *there):
     ("keep", "channels", "kept"),
     [
         (Keep(releases=2), [], "01"),
-        (Keep(releases=1, days=2.5), [], "012"),
+        (Keep(releases=1, days=4.5), [], "012"),
         (Keep(releases=1), [channel("live", "0", "3")], "03"),
         (Keep(releases=1), [channel("live", "2")], "02"),
         (Keep(releases=1), [channel("live", "0"), channel("audit", "4")], "04"),
         (Keep(releases=1), [channel("live", "0", "gone", "4", "3")], "04"),
         (Keep(releases=3), [channel("live", "0", "4", "3", "1")], "01234"),
+        (Keep(releases=1, grace_hours=80), [], "012"),  # the one after 2 is 72 hours old
     ],
 )
 def test_what_is_kept(keep, channels, kept):
-    releases = [release(number, number * DAY) for number in range(5)]
+    releases = [release(number, (number + 2) * DAY) for number in range(5)]
 
     assert kept_releases(releases, channels, keep, NOW) == set(kept)
 
 
-def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_the_grace_period(
+def test_what_is_not_needed_is_removed_once_the_next_release_is_older_than_the_grace_period(
     workshop, four
 ):
-    first = prune_board(workshop.uri, Keep(), NOW)
-    soon = prune_board(workshop.uri, Keep(), NOW + DAY / 2)
-    assert ids(workshop.store.all()) == ids(reversed(four))
+    early = prune_board(workshop.uri, Keep(), four[3].created_at + DAY / 2)
+    assert (early.kept, early.removed) == (ids(reversed(four)), ())
 
-    later = prune_board(workshop.uri, Keep(), NOW + 1.1 * DAY)
+    later = prune_board(workshop.uri, Keep(), NOW)
 
-    assert (first.kept, first.marked, first.removed) == (
-        ids([four[3], four[2]]),
-        ids([four[1], four[0]]),
-        (),
-    )
-    assert (soon.marked, soon.removed) == (first.marked, ())
-    assert (later.marked, later.removed) == ((), ids([four[1], four[0]]))
+    assert (later.kept, later.removed) == (ids([four[3], four[2]]), ids([four[1], four[0]]))
     assert later.versions.count > 0
     assert later.bytes > 0
     assert ids(workshop.store.all()) == ids([four[3], four[2]])
@@ -133,38 +121,17 @@ def test_what_is_not_wanted_is_marked_first_and_removed_by_a_later_prune_after_t
     assert workshop.store.rollback().release == four[2].id
 
 
-def test_without_a_grace_period_it_still_takes_two(workshop, four):
-    keep = Keep(grace_hours=SHORT)
-
-    assert prune_board(workshop.uri, keep, NOW).removed == ()
-    assert prune_board(workshop.uri, keep, NOW + DAY).removed == ids([four[1], four[0]])
-
-
-def test_a_release_that_is_wanted_again_loses_its_mark(workshop, four):
-    prune_board(workshop.uri, Keep(), NOW)
-    workshop.store.promote(four[0].id, "audit")
-    prune_board(workshop.uri, Keep(), NOW + DAY / 2)
-    workshop.store.promote(four[3].id, "audit")
-
-    again = prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
-
-    # It is what `audit` would go back to; the other one, marked long ago, is gone.
-    assert again.removed == (four[1].id,)
-    assert four[0].id in again.kept
-
-
 def test_a_dry_run_says_what_would_go_and_changes_nothing(workshop, four):
-    prune_board(workshop.uri, Keep(), NOW)
     before = files(workshop)
 
-    said = prune_board(workshop.uri, Keep(), NOW + 2 * DAY, dry_run=True)
+    dry = prune_board(workshop.uri, Keep(), NOW, dry_run=True)
 
     assert files(workshop) == before
-    assert said.removed == ids([four[1], four[0]])
-    done = prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
-    assert (done.removed, done.tables) == (said.removed, said.tables)
-    assert done.versions.count == said.versions.count
-    assert done.versions.bytes >= said.versions.bytes > 0
+    assert dry.removed == ids([four[1], four[0]])
+    done = prune_board(workshop.uri, Keep(), NOW)
+    assert (done.removed, done.tables) == (dry.removed, dry.tables)
+    assert done.versions.count == dry.versions.count
+    assert done.versions.bytes >= dry.versions.bytes > 0
 
 
 def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing):
@@ -232,10 +199,7 @@ def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it
     workshop.run(workshop.configure(two), encoder=encoder)
     published(workshop, encoder, [1, 2])
 
-    for number in range(5):
-        pruned = prune_board(workshop.uri, Keep(), NOW + number * 1.5 * DAY)
-        if pruned.tables:
-            break
+    pruned = prune_board(workshop.uri, Keep(), NOW)
 
     assert pruned.tables == ("agents_fine", "emb_fine")
     assert not {"agents_fine", "emb_fine"} & set(workshop.store.database.list_tables().tables)
@@ -249,9 +213,7 @@ def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     table.tags.create(f"{'a' * 12}-v1", 1)
     (version,) = open_dataset(workshop.uri, "emb_new").versions()
     created = version["timestamp"].astimezone(UTC)
-    prune_board(workshop.uri, Keep(), created - DAY)
-
-    # By now the mark and the table are old enough, and only the tag is younger.
+    # The table is old enough, and only the tag is younger.
     due = created + timedelta(hours=Keep().grace_hours)
     assert prune_board(workshop.uri, Keep(), due).tables == ()
     table.tags.delete(f"{'a' * 12}-v1")
@@ -266,10 +228,10 @@ def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_peop
     unrecorded = f"{'b' * 12}-v{versions[0]}"
     table.tags.create(unrecorded, versions[0])
     table.tags.create("before-the-audit", versions[1])
-    prune_board(workshop.uri, Keep(), NOW)
+    prune_board(workshop.uri, Keep(), datetime.now(UTC))
     assert unrecorded in table.tags.list()
 
-    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+    prune_board(workshop.uri, Keep(), NOW)
 
     others = {tag for tag in table.tags.list() if not tag.startswith(tuple(ids(four)))}
     assert others == {"before-the-audit", "live"}
@@ -283,23 +245,20 @@ def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
         for tag in list(table.tags.list()):
             table.tags.delete(tag)
 
-    for number in range(3):
-        prune_board(workshop.uri, Keep(), NOW + 2 * number * DAY)
+    prune_board(workshop.uri, Keep(), NOW)
 
     assert is_whole(workshop.store, workshop.store.get(four[2].id))
 
 
 def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, four):
-    prune_board(workshop.uri, Keep(), NOW)
-    record = json.loads((workshop.folder / "board" / "lake" / MARKS).read_text())
     # As if a prune had been killed right after it deleted the row, and someone had promoted the
     # release just before.
     workshop.store.promote(four[0].id, "audit")
     workshop.store.database.open_table("releases").delete(f"release = '{four[0].id}'")
     going = {**asdict(four[0]), "created_at": four[0].created_at.isoformat()}
-    workshop.lake.write_json(MARKS, {**record, "going": [going]})
+    workshop.lake.write_json(JOURNAL, {"going": [going]})
 
-    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+    prune_board(workshop.uri, Keep(), NOW)
 
     assert workshop.store.get(four[0].id) == four[0]
     assert is_whole(workshop.store, four[0])
@@ -310,8 +269,7 @@ def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashin
     run = workshop.run(_servers(workshop, 1), "stage", encoder=encoder)
     first = _publish(workshop, run)
     published(workshop, encoder, [2, 3])
-    for number in range(2):
-        prune_board(workshop.uri, Keep(), NOW + 2 * number * DAY)
+    prune_board(workshop.uri, Keep(), NOW)
     workshop.store.add(first)  # as if a prune had ended between the tags and the row
     assert not is_whole(workshop.store, first)
 
@@ -349,8 +307,7 @@ def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
 
     before = paid_for()
 
-    for number in range(3):
-        prune_board(workshop.uri, Keep(), NOW + 100 * number * DAY)
+    prune_board(workshop.uri, Keep(), NOW + 100 * DAY)
 
     assert paid_for() == before != set()
     again = workshop.run(_servers(workshop, 1), "embed", encoder=hashing(8))
@@ -400,27 +357,26 @@ def kill_before(monkeypatch):
 def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(
     workshop, four, kill_before
 ):
-    prune_board(workshop.uri, Keep(), NOW)
     (workshop.folder / "board/tables/tools.lance/data/dead.lance").write_text(
         "what a killed writer left"
     )
-    marked = shutil.copytree(workshop.uri, workshop.folder / "marked")
+    whole = shutil.copytree(workshop.uri, workshop.folder / "whole")
     writes = kill_before(None)
-    prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+    prune_board(workshop.uri, Keep(), NOW)
     # Of many writes of one kind in a row, the first two.
     deadly_ones = [at for at in range(len(writes)) if at < 2 or writes[at] != writes[at - 2]]
     assert len(set(writes)) >= 6
     for deadly in deadly_ones:
         shutil.rmtree(workshop.uri)
-        shutil.copytree(marked, workshop.uri)
+        shutil.copytree(whole, workshop.uri)
         kill_before(deadly)
         with pytest.raises(Killed):
-            prune_board(workshop.uri, Keep(), NOW + 2 * DAY)
+            prune_board(workshop.uri, Keep(), NOW)
         kill_before(None)
         for one in four[2:]:
             assert is_whole(workshop.store, workshop.store.get(one.id)), deadly
 
-        prune_board(workshop.uri, Keep(), NOW + 3 * DAY)
+        prune_board(workshop.uri, Keep(), NOW + DAY)
 
         assert ids(workshop.store.all()) == ids([four[3], four[2]]), deadly
         tools = open_table(workshop.store.database, "tools", workshop.uri)
