@@ -32,7 +32,7 @@ ATTEMPTS = 3
 """A worker that is lost breaks the executor, and with it the calls of the other workers."""
 CONNECT_SECONDS = 10
 WORKER_SECONDS = 60.0
-"""How long a cluster may have no worker: it may be starting some."""
+"""How long a cluster may have no worker at first: it may be starting some."""
 PARENT_SECONDS = 1.0
 """How often a worker checks that its build still runs."""
 THREAD_VARIABLES = (
@@ -75,7 +75,7 @@ def open_engine(configuration: Configuration) -> Generator["Engine | None"]:
             '"processes".'
         )
     setup = Setup(configuration.uri, configuration.board.storage)
-    if settings.engine == "dask":
+    if settings.address:
         engine = DaskEngine(setup, settings.workers, settings.address)
     else:
         engine = Engine(setup, settings.workers)
@@ -172,16 +172,13 @@ class DaskEngine(Engine):
 
     Args:
         workers: how many calls at once; None: one for each thread of the cluster's workers.
-        address: the scheduler's; None: a cluster of this machine.
+        address: the scheduler's.
     """
 
-    def __init__(self, setup: Setup, workers: int | None, address: str | None) -> None:
+    def __init__(self, setup: Setup, workers: int | None, address: str) -> None:
         super().__init__(setup, workers)
-        if address:
-            self._limit, self.threads = workers, None
-        self._address, self._place = address, address or "this machine"
+        self._limit, self.threads, self._address = workers, None, address
         self._client: Any = None
-        self._cluster: Any = None
 
     @property
     def workers(self) -> int:
@@ -190,68 +187,36 @@ class DaskEngine(Engine):
 
     def _start(self) -> Executor:
         distributed: Any = import_module("distributed")
-        if self._address is None:
-            self._cluster = distributed.LocalCluster(
-                n_workers=self._limit,
-                threads_per_worker=1,
-                host="127.0.0.1",
-                dashboard_address="127.0.0.1:0",  # None takes a fixed port, which two builds share
-                silence_logs=logging.ERROR,
-                env=thread_limits(self.threads or 1),
-            )
         try:
             self._client = distributed.Client(
-                self._cluster or self._address, timeout=CONNECT_SECONDS, set_as_default=False
+                self._address, timeout=CONNECT_SECONDS, set_as_default=False
             )
-        except (OSError, TimeoutError, ValueError) as error:
-            raise PegboardError(
-                f"No Dask scheduler answers at {self._place} within {CONNECT_SECONDS} s: {error}. "
-                f"Start it (`dask scheduler`), correct [run] address, or set engine to "
-                f'"processes". Finished work is kept.'
-            ) from None
-        try:
             self._client.wait_for_workers(1, WORKER_SECONDS)
-        except TimeoutError:
-            raise self._no_worker() from None
+        except (OSError, TimeoutError, ValueError) as error:
+            what = "has no worker" if self._client else f"does not answer: {error}"
+            raise PegboardError(
+                f"The Dask cluster at {self._address} {what}. Start a scheduler and workers with "
+                f"this Pegboard (`dask scheduler`, `dask worker ADDRESS`), correct [run] address, "
+                f'or set engine to "processes". Finished work is kept.'
+            ) from None
         return self._client.get_executor(pure=False)
 
     def _end(self, executor: Any) -> None:
         # It logs the traceback of an attempt to reconnect that this cancels.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
-        for part in (self._client, self._cluster):
-            if part is not None:
-                with suppress(Exception):  # what it was given is done or will not be
-                    part.close()
+        with suppress(Exception):  # what it was given is done or will not be
+            self._client.close()
 
     def _result(self, future: Future[T], call: partial[T]) -> T:
         distributed: Any = import_module("distributed")
         try:
-            while True:
-                try:
-                    return future.result(WORKER_SECONDS)
-                except TimeoutError:
-                    if future.done():  # the step's own
-                        raise
-                    if not self._client.nthreads():
-                        raise self._no_worker() from None
-        except distributed.KilledWorker as error:
+            return future.result()
+        except (distributed.KilledWorker, CancelledError) as error:
             raise PegboardError(
-                f"{call.func.__name__} ended every Dask worker that took it, the last at "
-                f"{error.last_worker.address}. Finished work is kept. If their memory was short, "
-                f"give them more, or run fewer on a machine; then run again."
+                f"The Dask cluster at {self._address} lost {call.func.__name__}: "
+                f"{error or 'its scheduler ended'}. Finished work is kept. If the memory of its "
+                f"workers was short, give them more, or run fewer on a machine; then run again."
             ) from None
-        except CancelledError:
-            raise PegboardError(
-                f"The Dask scheduler at {self._place} was lost. Finished work is kept; start it "
-                f"and run again."
-            ) from None
-
-    def _no_worker(self) -> PegboardError:
-        return PegboardError(
-            f"The Dask cluster at {self._place} has had no worker for {WORKER_SECONDS:.0f} s. "
-            f"Start some (`dask worker ADDRESS`) in an environment with this Pegboard, and run "
-            f"again."
-        )
 
 
 def thread_limits(threads: int) -> dict[str, str]:

@@ -1,6 +1,6 @@
 """How fast `[run]` engines encode with the embedded encoder, and what a call of each costs.
 
-    python -m benchmarks engines [--engines processes dask] [--workers 1 2]
+    python -m benchmarks engines [--workers 1 2] [--address tcp://scheduler:8786]
 
 `encoder` is bare: the texts sorted by length, in one thread of this process. All take turns; texts
 a second are medians over the rounds. `call_ms` is the best mean of a hundred calls that do nothing,
@@ -50,8 +50,8 @@ class Measurement:
         self.encoder.encode(self.texts[:64])
         self.seconds: dict[str, list[float]] = {}
 
-    def configuration(self, engine: str, workers: int) -> Configuration:
-        run = RunSettings.model_validate({"engine": engine, "workers": workers})
+    def configuration(self, engine: str, workers: int, address: str | None) -> Configuration:
+        run = RunSettings.model_validate({"engine": engine, "workers": workers, "address": address})
         board = BoardSettings(uri=self.uri)
         return Configuration(file=Path("pegboard.toml"), board=board, catalogs={}, run=run)
 
@@ -85,7 +85,7 @@ def call_seconds(engine: Engine) -> float:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--engines", nargs="+", default=["processes"])
+    parser.add_argument("--address", help="also measure the Dask cluster of this scheduler")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
@@ -94,9 +94,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         measured, engines = Measurement(folder, options.texts, options.encoder), {}
         costs: dict[str, dict[str, float]] = {}
-        for name in options.engines:
+        addresses = {"processes": None, **({"dask": options.address} if options.address else {})}
+        for name, address in addresses.items():
             for workers in options.workers:
-                configuration = measured.configuration(name, workers)
+                configuration = measured.configuration(name, workers, address)
                 engine = opened.enter_context(open_engine(configuration))
                 assert engine is not None
                 label = f"{name} {workers}"

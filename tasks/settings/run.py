@@ -19,7 +19,7 @@ class RunSettings(Settings):
     Attributes:
         engine: `local` for threads of the build's process, `processes` for others on its machine,
             or a Dask cluster.
-        address: the scheduler's; without one, Dask starts workers on this machine.
+        address: of the Dask cluster's scheduler.
         workers: one for each core that the build may use, or each slot of the cluster, if None.
     """
 
@@ -38,8 +38,8 @@ class RunSettings(Settings):
                 f'address: engine = "{self.engine}" runs on this machine; set engine to "dask", or '
                 f"remove the address"
             )
-        if self.address is not None and not ADDRESS.fullmatch(self.address):
+        if self.engine == "dask" and not ADDRESS.fullmatch(self.address or ""):
             raise ValueError(
-                f"address: expected the form tcp://scheduler:8786, got {self.address:.80}"
+                f"address: expected the form tcp://scheduler:8786, got {self.address or 'none':.80}"
             )
         return self

@@ -2,7 +2,6 @@
 is the same.
 """
 
-import importlib.util
 import json
 import os
 import pickle
@@ -31,18 +30,6 @@ from tests.children import end_child, start_child
 ROOT = Path(__file__).parents[2]
 GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
-
-
-DASK = pytest.param(
-    "dask",
-    marks=[
-        pytest.mark.slow,
-        pytest.mark.skipif(
-            importlib.util.find_spec("distributed") is None, reason="the extra [dask] is missing"
-        ),
-    ],
-)
-ELSEWHERE = ["processes", DASK]
 
 
 @pytest.fixture
@@ -82,11 +69,8 @@ def lake_of(configuration):
     return Lake(configuration.uri)
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE)
-def test_every_engine_publishes_the_release_and_stores_the_vectors_of_a_local_run(
-    board, encoder, engine
-):
-    local, spread = board("local", uri="local"), board(engine, uri="spread")
+def test_processes_publish_the_release_and_store_the_vectors_of_a_local_run(board, encoder):
+    local, spread = board("local", uri="local"), board(uri="spread")
 
     outcomes = [reindex(configuration) for configuration in (local, spread)]
 
@@ -130,15 +114,6 @@ def change_calls(monkeypatch):
     return change
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE)
-def test_a_call_whose_worker_ends_is_made_again(board, engine, tmp_path):
-    call = partial(engine_steps.add, 1, 2)
-    leave_once = partial(engine_steps.call_and_leave_once, str(tmp_path / "left"), "after", call)
-
-    with open_engine(board(engine, "workers = 1")) as opened:
-        assert opened.run(leave_once) == 3
-
-
 def test_a_worker_that_ends_once_in_every_step_loses_and_doubles_nothing(
     board, encoder, tmp_path, change_calls
 ):
@@ -177,11 +152,8 @@ def test_a_shard_that_is_delivered_twice_counts_once_and_one_that_is_not_visible
     assert known_texts(workshop.lake, encoder.fingerprint).height == 8
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE)
-def test_errors_of_a_step_are_raised_as_they_are_and_one_that_ends_every_worker_is_named(
-    board, engine
-):
-    with open_engine(board(engine, "workers = 1")) as opened:
+def test_errors_of_a_step_are_raised_as_they_are_and_one_that_ends_every_worker_is_named(board):
+    with open_engine(board(more="workers = 1")) as opened:
         with pytest.raises(SourceError, match=r"^The source is gone\.$"):
             opened.run(partial(engine_steps.fail, "own"))
         with pytest.raises(KeyError, match="column") as unexpected:
@@ -195,16 +167,15 @@ def test_errors_of_a_step_are_raised_as_they_are_and_one_that_ends_every_worker_
     assert "engine_steps.py" in "".join(traceback.format_exception(unexpected.value))
 
 
-@pytest.mark.parametrize("engine", ELSEWHERE)
 def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries(
-    board, monkeypatch, engine
+    board, monkeypatch
 ):
     monkeypatch.setattr("flows.engines.processors", lambda: 6)
     for name in thread_limits(1):
         monkeypatch.delenv(name, raising=False)
     index = IndexSettings(encoder="hashing/64")
 
-    with open_engine(board(engine, "workers = 2")) as opened:
+    with open_engine(board()) as opened:
         assert (opened.workers, opened.threads) == (2, 3)
         calls = [partial(engine_steps.describe, index) for _ in range(6)]
         seen = DirectRunner().each([partial(opened.run, call) for call in calls], 2)
@@ -280,7 +251,7 @@ def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board,
     monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
 
     with pytest.raises(ConfigurationError, match=r"pip install -e '\.\[dask\]'"):
-        reindex(board("dask"))
+        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
 
 
 @pytest.fixture
@@ -308,13 +279,16 @@ def dask_cluster(workshop):
             time.sleep(0.05)
         return children[0], json.loads(file.read_text("utf-8"))["address"]
 
+    start_all.start = start
     yield start_all
     for child in reversed(children):
         end_child(child)
 
 
 @pytest.mark.slow
-def test_a_dask_cluster_at_an_address_publishes_the_same_release(board, dask_cluster):
+def test_a_dask_cluster_publishes_the_same_release_although_workers_end(
+    board, dask_cluster, tmp_path
+):
     expected = reindex(board("local", uri="local"))["release"]
     _, address = dask_cluster(workers=2)
     configuration = board("dask", f'address = "{address}"', uri="spread")
@@ -322,31 +296,34 @@ def test_a_dask_cluster_at_an_address_publishes_the_same_release(board, dask_clu
     outcome = reindex(configuration)
 
     assert (outcome["outcome"], outcome["release"]) == ("published", expected)
+    call = partial(engine_steps.add, 1, 2)
+    leave_once = partial(engine_steps.call_and_leave_once, str(tmp_path / "left"), "after", call)
     with open_engine(configuration) as engine:
         assert (engine.workers, engine.threads) == (2, None)
+        assert engine.run(leave_once) == 3
+        with pytest.raises(SourceError, match=r"^The source is gone\.$"):
+            engine.run(partial(engine_steps.fail, "own"))
+        with pytest.raises(PegboardError, match=r"lost leave: .*Finished work is kept"):
+            engine.run(partial(engine_steps.leave))
 
 
 @pytest.mark.slow
-def test_a_cluster_that_does_not_answer_or_has_no_worker_is_an_error_that_says_what_to_do(
+def test_a_cluster_that_does_not_answer_has_no_worker_or_is_lost_is_an_error_that_says_what_to_do(
     board, dask_cluster, monkeypatch
 ):
-    _, address = dask_cluster(workers=0)
+    scheduler, address = dask_cluster(workers=0)
     monkeypatch.setattr("flows.engines.WORKER_SECONDS", 0.5)
-
     for place, problem in (
-        ("tcp://127.0.0.1:9", r"answers at tcp://127\.0\.0\.1:9.*Start it .*\[run\] address"),
-        (address, rf"{address} has had no worker.*Start some"),
+        ("tcp://127.0.0.1:9", "tcp://127.0.0.1:9 does not answer: .*Start a scheduler"),
+        (address, f"{address} has no worker. Start"),
     ):
         with pytest.raises(PegboardError, match=problem):
             reindex(board("dask", f'address = "{place}"'))
 
-
-@pytest.mark.slow
-def test_a_dask_scheduler_that_is_lost_within_a_call_is_an_error(board, dask_cluster):
-    scheduler, address = dask_cluster(workers=1)
+    monkeypatch.setattr("flows.engines.WORKER_SECONDS", GUARD)
+    dask_cluster.start("worker", "--nthreads", "1")
     with open_engine(board("dask", f'address = "{address}"')) as engine:
         assert engine.run(partial(engine_steps.add, 1, 2)) == 3
         threading.Timer(0.5, scheduler.kill).start()
-
-        with pytest.raises(PegboardError, match=rf"{address} was lost\. Finished work is kept"):
+        with pytest.raises(PegboardError, match=f"{address} lost sleep: .*Finished work is kept"):
             engine.run(partial(time.sleep, GUARD))

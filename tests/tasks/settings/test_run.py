@@ -19,6 +19,7 @@ from tasks.settings.run import RunSettings
             {"engine": "dask", "address": "scheduler"},
             "form tcp://scheduler:8786, got scheduler",
         ),
+        ({"engine": "dask"}, "form tcp://scheduler:8786, got none"),
         ({"engine": "ray"}, "'local', 'processes' or 'dask'"),
     ],
 )
