@@ -50,10 +50,9 @@ class Measurement:
         self.encoder.encode(self.texts[:64])
         self.seconds: dict[str, list[float]] = {}
 
-    def configuration(self, engine: str, workers: int, address: str | None) -> Configuration:
-        run = RunSettings.model_validate({"engine": engine, "workers": workers, "address": address})
-        board = BoardSettings(uri=self.uri)
-        return Configuration(file=Path("pegboard.toml"), board=board, catalogs={}, run=run)
+    def configuration(self, run: dict[str, Any]) -> Configuration:
+        board, settings = BoardSettings(uri=self.uri), RunSettings.model_validate(run)
+        return Configuration(file=Path("pegboard.toml"), board=board, catalogs={}, run=settings)
 
     def shards(self) -> list[Shard]:
         """Store the shards in an empty lake."""
@@ -97,8 +96,8 @@ def main() -> None:
         addresses = {"processes": None, **({"dask": options.address} if options.address else {})}
         for name, address in addresses.items():
             for workers in options.workers:
-                configuration = measured.configuration(name, workers, address)
-                engine = opened.enter_context(open_engine(configuration))
+                run = {"engine": name, "workers": workers, "address": address}
+                engine = opened.enter_context(open_engine(measured.configuration(run)))
                 assert engine is not None
                 label = f"{name} {workers}"
                 start = seconds_of(partial(call_seconds, engine))
