@@ -48,14 +48,15 @@ VIEWS = {
     "compare": "#/compare?q=book+a+meeting+room&b_strategy=search&k=5",
     "browse": "#/browse",
     "tool": "#/browse?tool=kit/weather/get_forecast",
+    "traffic": "#/traffic",
     "missing": "#/browse?tool=kit/weather/none",
 }
 
 
 @contextmanager
-def served(uri: str, **serve: Any) -> Generator[str]:
+def served(uri: str, catalogs: Any = None, **serve: Any) -> Generator[str]:
     """A gateway on loopback, in a thread; its address."""
-    settings = GatewaySettings(serve=ServeSettings.model_validate(serve))
+    settings = GatewaySettings(serve=ServeSettings.model_validate(serve), catalogs=catalogs or {})
     gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
     listening = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(create_app(gateway), log_level="error", ws="none")
@@ -314,6 +315,37 @@ def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
         assert page.locator(".right input:checked").count() == 0
     [query] = read_queries(golden)
     assert (query.query, query.tools) == ("where can ten people meet", ("kit/desk/list_rooms",))
+
+
+def test_a_request_of_two_steps_is_not_saved_as_one_for_a_single_tool(chromium, board, tmp_path):
+    file = tmp_path / "golden.jsonl"
+    with served(board, golden=str(file)) as url, opened(chromium, url) as browser:
+        page = browser.page
+        browser.go("#/ask?q=book+a+meeting+room+and+show+the+tides")
+        page.locator(".right input").first.check()
+
+        assert "2 steps" in page.locator(".save").inner_text()
+        page.locator(".save button", has_text="Save").click()
+        page.wait_for_selector(".toast")
+    [query] = read_queries(file)
+    assert (len(query.tools), query.kind) == (1, "multi")
+
+
+def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_uri, desk):
+    with served(desk_uri, desk) as url, opened(chromium, url, "phone") as browser:
+        page = browser.page
+        browser.go("#/browse?tool=kit/desk/burn_archive")
+        for field in page.locator(".try textarea").all():
+            field.fill("all of it")
+        page.locator(".try button").click()
+        assert page.locator(".answer > *").count() == 0
+        page.locator(".try .agree input").check()
+        page.locator(".try button").click()
+        page.wait_for_selector(".answer pre")
+
+        assert page.locator(".answer pre").first.inner_text() == "Burnt."
+        browser.go("#/traffic")
+        assert "ok 1" in page.locator("main").inner_text()
 
 
 def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(

@@ -6,7 +6,7 @@ import { schemaOf } from "./schema.js";
 import { address, go } from "./state.js";
 import { traceOf, whyOf } from "./why.js";
 
-const SIZES = ["3", "5", "10", "20", "50"].map((size) => [size, size]);
+const SIZES = ["3", "5", "10", "20", "50"].map((size) => [size, `at most ${size}`]);
 
 export function releaseChoices(releases) {
   return releases.map((row) => [row.live ? "" : row.release, `${row.release}${row.live ? " (live)" : row.gate === "held" ? " (held)" : ""}`]);
@@ -49,12 +49,13 @@ export async function ask(main, values, { status, releases }, signal) {
     await welcome(results, signal);
     return;
   }
-  golden.begin(values.q.trim());
+  golden.begin(values.q.trim(), 1);
   results.setAttribute("aria-busy", "true");
   try {
     const body = { query: values.q, k: Number(values.k || 5), strategy: values.strategy, index: values.index, release: values.release, explain: true };
     const began = performance.now();
     const result = await post("v1/find", body, signal);
+    golden.begin(values.q.trim(), stepsOf(result, values).length);
     show(results, result, values, performance.now() - began);
   } catch (error) {
     if (error.name === "AbortError") return;
@@ -82,7 +83,7 @@ function show(results, result, values, milliseconds) {
   const { hits } = result;
   const likely = result.probability === null ? "" : `; ${percent(result.probability)} likely that one fits`;
   const head = `${plural(hits.length, "tool")} in ${Math.max(1, Math.round(milliseconds))} ms`;
-  const steps = result.steps.map((step) => step.text).filter((text) => text !== values.q.trim());
+  const steps = stepsOf(result, values);
   const mixed = hits.some((hit, place) => place > 0 && hit.probability > hits[place - 1].probability);
   const rows = hits.map((hit, place) => card(hit, place + 1, result, values));
   results.replaceChildren(
@@ -90,10 +91,21 @@ function show(results, result, values, milliseconds) {
     !hits.length ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "No tool was found."), ` ${result.reason || ""}`)) : "",
     h("p", { class: "facts" }, h("span", {}, head), h("span", {}, likely.replace(/^; /, "")), h("span", {}, "release ", h("code", {}, result.release)), h("a", { href: address("compare", { q: values.q, k: values.k, b_release: values.release, b_strategy: values.strategy, b_index: values.index }) }, "compare")),
     steps.length ? h("ol", { class: "steps" }, h("li", {}, "Also searched for"), steps.map((text) => h("li", {}, text))) : "",
-    mixed ? h("p", { class: "soft order" }, "The order gives each step its tools, so a tool may stand before a likelier one.") : "",
+    mixed ? h("p", { class: "soft order" }, steps.length > 1 ? "The order gives each step its tools, so a tool may stand before a likelier one." : `The order is that of “${orderedBy(result.trace)}”, which may put a tool before one that is likelier by the ranker's probability.`) : "",
     h("ol", { class: result.nothing_fits ? "hits faint" : "hits" }, rows),
     h("details", { class: "trace" }, h("summary", {}, "What the strategy did: ", h("b", {}, result.trace.strategy)), traceOf(result.trace)));
   say(`${result.nothing_fits ? "Nothing fits. " : ""}${head}${likely}.`);
+}
+
+/** What was searched for beside the whole request. */
+function stepsOf(result, values) {
+  return result.steps.map((step) => step.text).filter((text) => text !== values.q.trim());
+}
+
+/** The part of the strategy that ranked last. */
+function orderedBy(trace) {
+  const ranked = trace.parts.filter((part) => part.ranks && Object.keys(part.ranks).length);
+  return ranked.length ? ranked[ranked.length - 1].part : trace.strategy;
 }
 
 function card(hit, rank, result, values) {

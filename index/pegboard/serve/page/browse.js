@@ -6,6 +6,7 @@ import * as golden from "./golden.js";
 import { graphOf } from "./graph.js";
 import { schemaOf } from "./schema.js";
 import { address, go, note } from "./state.js";
+import { tryOf } from "./try.js";
 
 const HINTS = { readOnlyHint: "only reads", destructiveHint: "may destroy something", idempotentHint: "repeating changes nothing", openWorldHint: "reaches beyond its server" };
 
@@ -75,11 +76,7 @@ async function fill(list, values, agents, signal, after = null) {
 }
 
 async function showTool(main, values, signal) {
-  const [{ release, tool, agent, dependencies, dependents }, graph] = await Promise.all([
-    get(toolPath(values.tool), { release: values.release }, signal),
-    get("v1/graph", { tool: values.tool, release: values.release }, signal),
-  ]);
-  const names = new Map(graph.nodes.map((node) => [node.id, node]));
+  const { release, tool, agent, dependencies, dependents, names } = await get(toolPath(values.tool), { release: values.release }, signal);
   const request = golden.request();
   const title = h("h1", { tabindex: -1 }, tool.name);
   main.replaceChildren(h("article", { class: "one" },
@@ -92,7 +89,8 @@ async function showTool(main, values, signal) {
     section("Arguments", schemaOf(tool.input_schema)),
     tool.output_schema ? section("Returns", schemaOf(tool.output_schema, "An object without declared fields.")) : "",
     tool.examples.length ? section("Requests that it answers", h("ul", { class: "examples" }, tool.examples.map((example) => h("li", {}, h("a", { href: address("ask", { q: example, release: values.release }) }, example))))) : "",
-    graph.edges.length ? section("Dependencies", graphOf(tool.id, graph, values.release), edgeList("Needs", dependencies, "target", names, values), edgeList("Needed by", dependents, "source", names, values)) : "",
+    section("Try it", tryOf(tool, values.release)),
+    dependencies.length || dependents.length ? section("Dependencies", graphOf(tool.id, [...dependencies, ...dependents], names, values.release), edgeList("Needs", dependencies, "target", names, values), edgeList("Needed by", dependents, "source", names, values)) : "",
     section("Names", h("dl", { class: "fields" }, [["id", tool.id], ["called as", tool.call_name], ["catalog", tool.catalog], ["agent", tool.agent], ["release", release]].map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, text)))))),
     h("details", {}, h("summary", {}, "As JSON"), h("pre", { tabindex: 0 }, JSON.stringify({ input_schema: tool.input_schema, output_schema: tool.output_schema, annotations: tool.annotations }, null, 2)))));
   title.focus({ preventScroll: true });
@@ -106,6 +104,6 @@ function section(title, ...children) {
 function edgeList(title, edges, end, names, { release }) {
   if (!edges.length) return null;
   return h("div", {}, h("h3", {}, title), h("ul", { class: "edges" }, edges.map((edge) => h("li", {},
-    h("a", { href: address("browse", { tool: edge[end], release }) }, (names.get(edge[end]) || { name: edge[end] }).name),
+    h("a", { href: address("browse", { tool: edge[end], release }) }, names[edge[end]]),
     h("span", { class: "soft" }, [edge.parameter ? `for ${edge.parameter}` : "", edge.reason.replace(/\.$/, ""), edge.origin === "declared" ? "declared" : `${edge.origin}, ${Math.round(edge.confidence * 100)} % sure`].filter(Boolean).join("; "))))));
 }

@@ -4,7 +4,7 @@ import { post } from "./api.js";
 import { choice, failure, h, percent, plural, say, svg } from "./dom.js";
 import { address, go } from "./state.js";
 
-const SIZES = ["5", "10", "20"].map((size) => [size, size]);
+const SIZES = ["5", "10", "20"].map((size) => [size, `at most ${size}`]);
 const SIDES = ["a", "b"];
 const ROW_REM = 2.9; // the height of a row in style.css
 

@@ -2,7 +2,7 @@
 import { post } from "./api.js";
 import { failure, h, plural, say } from "./dom.js";
 
-const draft = { query: "", tools: new Map() };
+const draft = { query: "", steps: 1, tools: new Map() };
 let bar = null;
 
 export const isEnabled = () => Boolean(draft.enabled);
@@ -11,7 +11,8 @@ export const request = () => draft.query;
 export const isRight = (id) => draft.tools.has(id);
 
 /** Another request has other right tools. */
-export function begin(query) {
+export function begin(query, steps = draft.steps) {
+  draft.steps = steps;
   if (query === draft.query) return;
   draft.query = query;
   draft.tools.clear();
@@ -28,7 +29,7 @@ export function mark(id, name, right) {
 export function box(id, name) {
   if (!draft.enabled || !draft.query) return null;
   const tick = h("input", { type: "checkbox", checked: isRight(id), change: () => mark(id, name, tick.checked) });
-  return h("label", { class: "right" }, tick, h("span", {}, "right", h("span", { class: "sr" }, ` tool for the request: ${name}`)));
+  return h("label", { class: "right", title: "Mark it as right for this request, and save both as a golden query: the gate and `pegboard eval` measure by those" }, tick, h("span", {}, "right tool", h("span", { class: "sr" }, ` for the request: ${name}`)));
 }
 
 function show() {
@@ -37,7 +38,7 @@ function show() {
   if (!draft.tools.size) return;
   const told = h("div", { class: "told" });
   bar = h("aside", { class: "save", "aria-label": "Golden query" },
-    h("p", {}, h("b", {}, plural(draft.tools.size, "right tool")), ` for “${draft.query}”: ${[...draft.tools.values()].join(", ")}`, told),
+    h("p", {}, h("b", {}, plural(draft.tools.size, "right tool")), ` for “${draft.query}”: ${[...draft.tools.values()].join(", ")}.`, draft.steps > draft.tools.size ? h("span", { class: "warm" }, ` The request has ${draft.steps} steps: mark the right tools of each.`) : "", told),
     h("div", { class: "buttons" },
       h("button", { type: "button", class: "plain", click: () => { draft.tools.clear(); show(); dispatchEvent(new Event("marks")); } }, "Discard"),
       h("button", { type: "button", click: () => save(told) }, "Save golden query")));
@@ -46,7 +47,7 @@ function show() {
 
 async function save(told) {
   try {
-    const { saved } = await post("v1/golden", { query: draft.query, tools: [...draft.tools.keys()] });
+    const { saved } = await post("v1/golden", { query: draft.query, tools: [...draft.tools.keys()], kind: draft.steps > 1 ? "multi" : null });
     const text = saved ? "Saved as a golden query." : "It was saved before.";
     draft.tools.clear();
     show();

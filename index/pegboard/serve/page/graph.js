@@ -4,8 +4,8 @@ import { address } from "./state.js";
 
 const MOST = 8, ROW = 34, BOX = 176, GAP = 56;
 
-export function graphOf(middle, { nodes, edges }, release) {
-  const node = new Map(nodes.map((one) => [one.id, one]));
+/** `names` are those of the tools by id. */
+export function graphOf(middle, edges, names, release) {
   const left = [...new Set(edges.filter((edge) => edge.target === middle).map((edge) => edge.source))];
   const right = [...new Set(edges.filter((edge) => edge.source === middle).map((edge) => edge.target))];
   const columns = [left, [middle], right].map((ids) => ids.slice(0, MOST));
@@ -22,7 +22,7 @@ export function graphOf(middle, { nodes, edges }, release) {
     ...columns[0].map((id) => line(from(0, id), from(1, middle))),
     ...columns[2].map((id) => line(from(1, middle), from(2, id))),
   ];
-  const boxes = columns.flatMap((ids, column) => ids.map((id) => box(node.get(id), from(column, id), id === middle, release)));
+  const boxes = columns.flatMap((ids, column) => ids.map((id) => box({ id, name: names[id] }, from(column, id), id === middle, release)));
   const hidden = left.length + right.length - columns[0].length - columns[2].length;
   const picture =
     svg("svg", { viewBox: `-2 0 ${width + 4} ${height}`, role: "group", "aria-label": "Dependencies as a picture" },

@@ -6,9 +6,10 @@ import { compare } from "./compare.js";
 import { failure, h, plural } from "./dom.js";
 import * as golden from "./golden.js";
 import { current } from "./state.js";
+import { traffic } from "./traffic.js";
 
-const VIEWS = { ask, compare, browse };
-const TITLES = { ask: "Ask", compare: "Compare", browse: "Browse" };
+const VIEWS = { ask, compare, browse, traffic };
+const TITLES = { ask: "Ask", compare: "Compare", browse: "Browse", traffic: "Traffic" };
 const main = document.getElementById("main");
 let context = null;
 let shown = new AbortController();
@@ -39,6 +40,7 @@ async function show() {
 async function load(signal) {
   const [status, { releases }] = await Promise.all([get("v1/status", {}, signal), get("v1/releases", {}, signal)]);
   golden.enable(status.golden);
+  document.querySelector("[data-view=traffic]").hidden = !status.operator;
   document.getElementById("board").replaceChildren(
     h("span", {}, plural(status.tools, "tool")), status.channel ? h("span", {}, "channel ", h("b", {}, status.channel)) : "", h("code", { title: "release" }, status.release));
   return { status, releases };

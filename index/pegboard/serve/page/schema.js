@@ -29,7 +29,7 @@ function collect(schema, root, depth, rows, within = []) {
 }
 
 /** The schema that a reference leads to, itself; with `within`, a schema in itself is noticed. */
-function target(value, root, hops = 0) {
+export function target(value, root, hops = 0) {
   const path = value && typeof value === "object" && value.$ref;
   if (typeof path !== "string" || !path.startsWith("#") || hops > 5) return value;
   let place = root;
