@@ -1,13 +1,11 @@
 """The reader: what a search finds, what it refuses, and how it follows the channel."""
 
 import math
-import shutil
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 from threading import Event
 from types import SimpleNamespace
 
@@ -413,22 +411,6 @@ def test_a_reader_stays_on_its_release_follows_its_channel_and_looks_no_sooner_t
 
     assert (slow.release, fixed.release, canary.release) == (first, second, first)
     assert names(fixed.search("task", 1))[0].startswith("new")
-
-
-def test_a_reader_goes_on_while_the_store_is_away_and_follows_again_when_it_is_back(
-    two_releases, encoder
-):
-    workshop, _, second = two_releases
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=0)
-    before = board.search("task", 12)
-    away = Path(shutil.move(workshop.uri, f"{workshop.uri}-away"))
-
-    assert board.search("task", 12) == before
-    assert board.tool(before[0].tool.id) == before[0].tool
-
-    away.rename(workshop.uri)
-    workshop.store.promote(second.id)
-    assert board.release.id == second.id
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])

@@ -8,7 +8,6 @@ from typing import Any
 
 from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
 from pegboard.cli.tables import count_text, limited_lines
-from pegboard.errors import BoardNotFound
 from pegboard.store.diff import Changes, FieldChange, IndexDiff, ReleaseDiff, diff_releases
 from pegboard.store.releases import ReleaseStore
 
@@ -19,7 +18,7 @@ the channel's previous release.
 examples:
   pegboard releases diff                                  what the last publish changed
   pegboard releases diff live canary                      what promoting canary would change
-  pegboard releases diff --tool github/issues/create      one tool: its texts and dependencies"""
+  pegboard releases diff --texts                          old and new text of changed tools"""
 LISTED = 20
 """Lines of a kind that are printed; --json has all."""
 SHORT = 60
@@ -41,7 +40,6 @@ def register_diff(actions: Subparsers) -> None:
     parser.add_argument("old", nargs="?", help="the release to compare with")
     parser.add_argument("new", nargs="?", help="the release to compare")
     add_options(parser, "--board", "--channel")
-    parser.add_argument("--tool", metavar="ID", help="show everything that changed in one tool")
     parser.add_argument(
         "--texts", action="store_true", help="show the old and new text of all changed tools"
     )
@@ -53,11 +51,7 @@ def _diff(options: argparse.Namespace) -> int:
     new = store.named(options.new or options.channel)
     old = store.named(options.old) if options.old else store.previous(options.channel)
     diff = diff_releases(store, old, new)
-    if options.tool and options.json:
-        print_json(_tool_record(diff, options.tool))
-    elif options.tool:
-        _print_tool(diff, options.tool)
-    elif options.json:
+    if options.json:
         print_json(diff.to_dict())
     else:
         _print_diff(diff, texts=options.texts)
@@ -115,45 +109,6 @@ def _index(index: IndexDiff) -> str:
         for name, change in index.recipe.items()
     )
     return "; ".join(text for text in (index.state, rows, recipe) if text)
-
-
-def _tool_state(diff: ReleaseDiff, tool: str) -> str:
-    if tool in diff.added:
-        return "added"
-    if tool in diff.removed:
-        return "removed"
-    changed = tool in diff.edges or any(change.id == tool for change in diff.changed)
-    return "changed" if changed else "same"
-
-
-def _tool_record(diff: ReleaseDiff, tool: str) -> dict[str, Any]:
-    values = diff.to_dict()
-    changed = {change["id"]: change["fields"] for change in values["changed"]}
-    return {
-        "tool": tool,
-        "state": _tool_state(diff, tool),
-        "fields": changed.get(tool, {}),
-        "edges": values["edges"].get(tool),
-    }
-
-
-def _print_tool(diff: ReleaseDiff, tool: str) -> None:
-    state = _tool_state(diff, tool)
-    if state == "same":
-        raise BoardNotFound(
-            f"Tool '{tool}' is the same in releases {diff.old} and {diff.new}, or in neither. "
-            "`pegboard releases diff` lists the tools that differ."
-        )
-    print(f"{SIGNS[state]} {tool}")
-    for change in diff.changed:
-        if change.id == tool:
-            for line in _lines_of_fields(change.fields):
-                print(line)
-    if tool in diff.edges:
-        print("depends on")
-        for kind, edges in asdict(diff.edges[tool]).items():
-            for edge in edges:
-                print(f"  {SIGNS[kind]} {edge}")
 
 
 def _lines_of_fields(fields: Mapping[str, FieldChange]) -> list[str]:

@@ -69,7 +69,7 @@ def register(subparsers: Subparsers) -> None:
         "OUT/release=ID/TABLE/catalog=NAME/part-0.parquet, with the release's record in "
         "release.json beside the tables. The export is complete or absent, never partial.",
     )
-    _add_options(parser, "release, folder, rows, files, bytes, written", "release")
+    _add_options(parser, "release, folder, rows, files, bytes", "release")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write to")
     parser.add_argument(
         "--force", action="store_true", help="replace another export of the release in that folder"
@@ -220,9 +220,8 @@ def _export(options: argparse.Namespace) -> int:
     if options.json:
         print_json(exported.to_dict())
         return 0
-    state = "is written to" if exported.written else "is already in"
     files = count_text(exported.files, "file")
-    print(f"Release {release.id} {state} {exported.folder}: {files}, {exported.bytes} bytes")
+    print(f"Release {release.id} is written to {exported.folder}: {files}, {exported.bytes} bytes")
     for name, rows in exported.rows.items():
         print(f"  {name}: {count_text(rows, 'row')}")
     return 0

@@ -135,25 +135,6 @@ class BoardSearch:
         ]
         return await asyncio.to_thread(self._findings, found, plan)
 
-    def find_agents(self, query: str, agents: int = 1, k: int = 20) -> Findings:
-        """Return the tools of the agents that fit a request best, best tools first, for a model
-        that is to work with a whole agent (Tool-to-Agent). Raises as `Board.find` does.
-
-        Args:
-            agents: how many agents.
-            k: tools of them, at most.
-        """
-        options: dict[str, Any] = {"where": self.where, "index": self._options["index"]}
-        found = self.board.search_agents(
-            query.encode("utf-8", "replace").decode(), agents, **options
-        )
-        where = {**self.where, "agent": [hit.agent.id for hit in found]}
-        names = self.names()
-        if not found:
-            return Findings((), names, NO_MATCH if query.strip() else BLANK)
-        plan = _Plan(query, k, [where], 1)
-        return self._findings([self.board.find(query, k, where=where, **self._options)], plan)
-
     def names(self, release: str | None = None) -> CallNames:
         """Return the names of the tools of the current release, or of one that just answered."""
         release = release or self.board.release.id

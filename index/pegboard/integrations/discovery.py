@@ -71,10 +71,6 @@ class Discovery:
         """Return what `search` does; the event loop goes on meanwhile."""
         return self._add(await self.options.find_async(query, k))
 
-    def search_agents(self, query: str, agents: int = 1, k: int = 20) -> Discovered:
-        """Add the tools of the agents that fit best; as `BoardSearch.find_agents`."""
-        return self._add(self.options.find_agents(query, agents, k))
-
     def called(self, name: str) -> Hit:
         """Return the tool that a model calls by a name.
 

@@ -27,14 +27,13 @@ RECORD = "release.json"
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A release as Parquet: rows by table, files and bytes; `written` is False if it existed."""
+    """A release as Parquet: rows by table, files and bytes."""
 
     release: str
     folder: str
     rows: dict[str, int]
     files: int
     bytes: int
-    written: bool
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -47,11 +46,10 @@ def export_release(
     """Write a release as Parquet below the folder `out`.
 
     Args:
-        force: replace what is there under the release's name, if it is not the same.
+        force: replace what is there under the release's name.
 
     Raises:
-        ConfigurationError: `out` is an address of a store, or holds something else under the
-            release's name.
+        ConfigurationError: `out` is an address of a store, or has the release's folder already.
         StoreError: the board cannot be read, or the folder cannot be written.
     """
     if "://" in str(out):
@@ -61,14 +59,8 @@ def export_release(
         )
     folder = Path(out).expanduser().resolve()
     target = folder / f"release={release.id}"
-    existing = _existing(target, release)
-    if existing is not None:
-        return existing
     if target.exists() and not force:
-        raise ConfigurationError(
-            f"{target} exists and is not an export of this release. Give another folder, or "
-            f"--force to replace it."
-        )
+        raise ConfigurationError(f"{target} exists. Give another folder, or --force to replace it.")
     partial = folder / f".release={release.id}.{os.getpid()}.tmp"
     try:
         partial.mkdir(parents=True)
@@ -79,7 +71,8 @@ def export_release(
             str(path.relative_to(partial)): path.stat().st_size
             for path in sorted(partial.rglob("*.parquet"))
         }
-        text = json.dumps({**_record(release), "files": files}, ensure_ascii=False, indent=1)
+        record = {**release.to_dict(), "files": files}
+        text = json.dumps(record, ensure_ascii=False, indent=1)
         (partial / RECORD).write_text(text, "utf-8")
         _put(partial, target)
     except OSError as error:
@@ -89,28 +82,7 @@ def export_release(
         ) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    return Exported(release.id, str(target), rows, len(files), sum(files.values()), written=True)
-
-
-def _existing(target: Path, release: Release) -> Exported | None:
-    """The export in that folder, if it is of this release with all its files."""
-    try:
-        record = json.loads((target / RECORD).read_text("utf-8"))
-        files: dict[str, int] = record.pop("files")
-        whole = record == _record(release) and all(
-            (target / path).stat().st_size == size for path, size in files.items()
-        )
-    except (OSError, ValueError, KeyError, AttributeError):
-        return None
-    if not whole:
-        return None
-    rows = {name: pin.rows for name, pin in release.tables.items()}
-    return Exported(release.id, str(target), rows, len(files), sum(files.values()), written=False)
-
-
-def _record(release: Release) -> dict[str, Any]:
-    """The release's row as JSON has it, with lists for tuples."""
-    return json.loads(json.dumps(release.to_dict()))
+    return Exported(release.id, str(target), rows, len(files), sum(files.values()))
 
 
 def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:

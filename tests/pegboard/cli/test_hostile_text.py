@@ -30,8 +30,8 @@ COMMANDS = {
     "graph": ["show", "show TOOL", "show OTHER", "show TOOL --json", "show zzz",
               "show dollars", "export", f"show '{HOSTILE}'"],
     "releases": ["list", "show live", "show live --json", "verify", "verify --json",
-                 "diff old live", "diff old live --json", "diff old live --tool TOOL",
-                 "diff old live --tool GONE", f"show '{HOSTILE}'"],
+                 "diff old live", "diff old live --json", "diff old live --texts",
+                 f"show '{HOSTILE}'"],
     "export": ["live --out OUT"],
     "promote": ["old --channel canary", "live --channel canary --json"],
     "rollback": ["--channel canary"],
@@ -91,7 +91,6 @@ def hostile(tmp_path_factory, workshop_type):
     words = {
         "TOOL": tool,
         "OTHER": id_of(workshop, old, "other"),
-        "GONE": id_of(workshop, old, "gone"),
         "OUT": str(workshop.folder / "out"),
         "GOLDEN": str(workshop.write("g.jsonl", "\n".join(map(json.dumps, golden)))),
         "LOG": str(workshop.write("requests.jsonl", "\n".join(map(json.dumps, log_of(tool))))),

@@ -8,7 +8,7 @@ import pytest
 
 from pegboard import as_anthropic_tools, as_openai_tools
 from pegboard.errors import QueryError
-from pegboard.integrations.board_search import BLANK, BoardSearch
+from pegboard.integrations.board_search import BoardSearch
 from pegboard.integrations.discovery import GONE, Discovery
 from tests.pegboard.integrations.boards import TOOLS, Shelf, changed, many, tool, without
 
@@ -35,19 +35,6 @@ def test_found_tools_are_only_ever_appended(shelf):
         seen = definitions
 
     assert len(seen) == len(set(seen)) > 4
-
-
-def test_a_conversation_may_be_given_the_tools_of_a_whole_agent(shelf):
-    discovery = Discovery(BoardSearch(shelf.board, where={"agent": ["desk", "git"]}))
-
-    found = discovery.search_agents("which commits are on the branch?")
-    discovery.search_agents("rain")
-    blank = discovery.search_agents(" ")
-
-    assert set(found.tools) == {"create_issue", "list_commits", "git__search"}
-    assert discovery.called("git__search").agent.name == "git"
-    assert not any("forecast" in name for name in discovery.found)
-    assert blank.reason == BLANK
 
 
 def test_a_name_stays_with_its_tool_when_a_promotion_makes_it_ambiguous():
@@ -204,13 +191,3 @@ def test_a_stored_conversation_restores_no_reserved_name(shelf):
 
     assert list(discovery.found) == ["mine"]
     assert discovery.to_dict() == {"mine": GIT}
-
-
-def test_five_thousand_tools_cost_a_conversation_only_what_it_finds():
-    search = BoardSearch(Shelf(many(5_000)).board, k=5, max_tokens=200)
-    discovery = Discovery(search)
-    found = discovery.search("handle the case number77")
-
-    assert 0 < len(found.tools) < 5
-    assert found.left_out
-    assert len(json.dumps(as_openai_tools(discovery.found))) < 200 * 6
