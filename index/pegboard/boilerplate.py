@@ -11,7 +11,7 @@ from pegboard.records import Tool
 
 MOST_TOOLS = 5
 MOST_SHARE = 0.02
-"""A sentence may stand in so many tools of a catalog, or in this share of them if that is more."""
+"""A sentence in more tools of a catalog than both the number and the share is boilerplate."""
 
 
 def sentence_key(sentence: str) -> str:
@@ -37,7 +37,7 @@ def boilerplate(tools: Iterable[Tool]) -> frozenset[str]:
         tools: all tools of one catalog.
     """
     keys = [sentence_keys(tool) for tool in tools]
-    counts = Counter(key for each in keys for key in each)
+    counts = Counter(key for tool_keys in keys for key in tool_keys)
     return frozenset(key for key, count in counts.items() if count > most_tools(len(keys)))
 
 

@@ -14,7 +14,7 @@ PegboardError
 │   └── GateFailed          a release did not pass its gate and is held     exit 8
 ├── CompletionError         an LLM did not answer, or refused               exit 7
 │   └── BudgetExhausted     a run reached the budget that it was given
-└── QueryError              a search was asked for in a way that has no answer, exit 2
+└── QueryError              a search has invalid arguments                  exit 2
 
 A message says what, where, what was expected, and the next step. `exit_code` is what the command
 line ends with."""
@@ -151,7 +151,7 @@ class BudgetExhausted(CompletionError):
 
 
 class QueryError(PegboardError):
-    """A search was asked for in a way that has no answer: an unknown mode, filter or dimension."""
+    """A search has invalid arguments: an unknown mode, filter or dimension."""
 
     exit_code = 2
 

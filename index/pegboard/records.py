@@ -75,7 +75,7 @@ class Enrichment:
             "arguments": dict(self.arguments),
             "questions": list(self.questions),
             "topics": list(self.topics),
-            "dependencies": [dict(one) for one in self.dependencies],
+            "dependencies": [dict(dependency) for dependency in self.dependencies],
         }
         return {name: value for name, value in values.items() if value}
 

@@ -99,13 +99,13 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
     role = "core" if tool in graph.core_tools() else "regular"
     lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
     if as_json:
-        edges = {name: [asdict(one) for one in some] for name, some in lists.items()}
+        edges = {name: [asdict(edge) for edge in group] for name, group in lists.items()}
         print_json({"tool": tool, "role": role, **edges})
         return 0
     print_table((), [[tool, f"({role} tool)"]])
     _print_list("needs", [[edge.target, _why(edge)] for edge in needs], limit=None)
     _print_list("and through others", [[edge.target, f"(of {edge.source})"] for edge in through])
-    _print_list("needed by", [[one] for one in dict.fromkeys(edge.source for edge in needed_by)])
+    _print_list("needed by", [[tool] for tool in dict.fromkeys(edge.source for edge in needed_by)])
     return 0
 
 

@@ -143,7 +143,7 @@ def _show(options: argparse.Namespace) -> int:
         "digest": [release.digest],
         "created": [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"],
         "contract": [str(release.contract)],
-        "channel": _kept_by(release, channels),
+        "channel": _retention_reasons(release, channels),
         "gate": gate_lines(release, channels),
         "table": [_table_text(*table) for table in release.tables.items()],
         **_manifest_lists(release),
@@ -174,7 +174,7 @@ def _manifest_lists(release: Release) -> dict[str, list[str]]:
     }
 
 
-def _kept_by(release: Release, channels: list[Channel]) -> list[str]:
+def _retention_reasons(release: Release, channels: list[Channel]) -> list[str]:
     """Why a prune keeps the release, however old it is."""
     current = [f"{channel.name} names it" for channel in channels if channel.release == release.id]
     previous = [channel.name for channel in channels if channel.history[:1] == (release.id,)]

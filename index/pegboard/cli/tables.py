@@ -64,7 +64,7 @@ def print_table(
     indent: str = "",
     limit: int | None = None,
 ) -> None:
-    """Print rows as aligned columns; with a limit so many of them, and how many more there are."""
+    """Print rows as aligned columns; with a limit the first ones, and the number of the others."""
     lines = table_lines(header, rows, indent)
     most = len(lines) if limit is None else limit + bool(header)
     for line in limited_lines(lines, most, indent, "; --json lists all"):

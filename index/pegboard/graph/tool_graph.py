@@ -32,8 +32,7 @@ class ToolGraph:
     Args:
         edges: in the order in which catalogs declare them; inferred ones come behind, direct ones
             first, then the most certain. An edge of a tool to itself is left out.
-            Targets that no release has are
-            kept: whoever asks for their tools finds that they are missing.
+            Targets that no release has stay.
         core: ids of tools that their catalog calls core tools, whatever depends on them.
 
     Example:
@@ -170,7 +169,7 @@ def _place(edge: Edge) -> tuple[bool, bool, float]:
 
 
 def _by(edges: Iterable[Edge], keys: Iterable[str]) -> dict[str, tuple[Edge, ...]]:
-    gathered: dict[str, list[Edge]] = {}
+    groups: dict[str, list[Edge]] = {}
     for key, edge in zip(keys, edges, strict=True):
-        gathered.setdefault(key, []).append(edge)
-    return {key: tuple(some) for key, some in gathered.items()}
+        groups.setdefault(key, []).append(edge)
+    return {key: tuple(group) for key, group in groups.items()}

@@ -209,7 +209,7 @@ def tool_fields(row: Mapping[str, Any]) -> dict[str, Any]:
         for column in CATALOG_TOOL
         if column.name != "kind"  # of its agent
     }
-    dependencies = (Dependency(**one) for one in fields["dependencies"])
+    dependencies = (Dependency(**dependency) for dependency in fields["dependencies"])
     return {**fields, "dependencies": tuple(dependencies)}
 
 

@@ -123,10 +123,10 @@ def opening_options(
 
 
 def within(seconds: float | None, call: Callable[[], Answer]) -> Answer:
-    """Return what the call returns; raise TimeoutError after so many seconds, if they are given.
+    """Return what the call returns; raise TimeoutError after `seconds`; None waits for it.
 
-    The call is then left to itself: Lance asks a silent store again and again, for minutes, and
-    cannot be told to stop.
+    The call then goes on in its thread: Lance retries a silent store for minutes and cannot be
+    cancelled.
     """
     if seconds is None:
         return call()
