@@ -239,7 +239,7 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def _searched(folder: Path, uri: str, board: Any) -> dict[str, Any]:
     import numpy as np
 
-    from pegboard.evaluation.collisions import tool_vectors
+    from pegboard.evaluation.tool_vectors import tool_vectors
     from pegboard.search.loaded import LoadedRelease
     from pegboard.store.releases import ReleaseStore
     from tasks.embed import encoder_for

@@ -11,7 +11,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from pegboard.evaluation.collisions import tool_vectors
+from pegboard.evaluation.tool_vectors import tool_vectors
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 

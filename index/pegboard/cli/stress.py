@@ -1,4 +1,4 @@
-"""`pegboard stress`: golden queries among more and more distractors, and tools that look alike."""
+"""`pegboard stress`: golden queries among more and more distractors."""
 
 import argparse
 import sys
@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 
 WHOLE = "all"
 KINDS = ("random", "nearest")
-PAIRS = 5
-"""Pairs of tools that are shown for each cosine."""
 MISSING_SHOWN = 10
 """Missing tools that the warning names."""
-SIDES = {True: "that collide", False: "others"}
 EPILOG = """\
 For each query the candidates are its right tools and, for each of them, as many distractors as
 --noise says: random ones, or the nearest by the vectors of the index. `all` searches all tools of
 the release. Every strategy searches the same candidates, and smaller noise is part of larger noise.
 Recall@5 looks at the first five results; F1 at all of them, at most ten, so that without noise it
 is 1, as in Retrieval-Plan-Select, whose experiment this is.
-
-Two tools collide if their cosine is at least that of --collisions; results are grouped by whether a
-query needs a tool that collides.
 
 examples:
   pegboard stress golden.jsonl --board ./board
@@ -55,7 +49,7 @@ def register(subparsers: Subparsers) -> None:
         EPILOG,
         help="measure what is found among more and more distractors",
         description="Measure how many of the right tools are found among more and more "
-        "distractors, and which tools look alike.",
+        "distractors.",
     )
     add_system_options(parser)
     parser.add_argument(
@@ -64,20 +58,14 @@ def register(subparsers: Subparsers) -> None:
         metavar="N,...",
         help="distractors for each right tool, or all (default: 0,10,30,50,all)",
     )
-    parser.add_argument(
-        "--collisions",
-        default="0.9,0.95",
-        metavar="COSINE,...",
-        help="cosines at and above which tools collide (default: 0.9,0.95)",
-    )
-    add_json_option(parser, "rows, against_none, against_first, collisions, ...")
+    add_json_option(parser, "rows, against_none, against_first, ...")
 
 
 def _stress(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.stress import STRESS_MEASURES, stress
 
-    noise, min_cosines = _counts(options.noise), _cosines(options.collisions)
+    noise = _counts(options.noise)
     queries = read_queries(options.golden)[: options.limit]
     counts = [count for count in noise if count is not None]
     whole = None in noise
@@ -90,7 +78,6 @@ def _stress(options: argparse.Namespace) -> int:
             counts=counts,
             whole=whole,
             measures=options.measure or STRESS_MEASURES,
-            min_cosines=min_cosines,
             advance=progress_lines(
                 "asked", levels * len(systems) * len(queries), quiet=options.quiet
             ),
@@ -113,18 +100,6 @@ def _counts(text: str) -> list[int | None]:
             f"0,10,50,{WHOLE}."
         )
     return list(dict.fromkeys(None if word == WHOLE else int(word) for word in words))
-
-
-def _cosines(text: str) -> list[float]:
-    try:
-        cosines = [float(word) for word in text.split(",") if word.strip()]
-    except ValueError:
-        cosines = [0.0]
-    if not all(0 < cosine <= 1 for cosine in cosines):
-        raise QueryError(
-            f"--collisions is {text!r}; expected cosines above 0, at most 1, as in 0.9,0.95."
-        )
-    return list(dict.fromkeys(cosines))
 
 
 def _print(result: Row) -> None:
@@ -154,31 +129,6 @@ def _print(result: Row) -> None:
                 lambda row: f"{row['value']:+.3f} (p {row['p_holm']:.4f})",
             )
             _print_pivoted(["noise", ""], measures, lines)
-    for level in result["collisions"]:
-        rows = [row for row in result["by_collision"] if row["least"] == level["least"]]
-        _print_collisions(level, rows)
-
-
-def _print_collisions(level: Row, rows: Sequence[Row]) -> None:
-    print(
-        f"\n{level['total']} pairs of {level['tools']} tools ({level['density']:.2g} of all) have "
-        f"a cosine of {level['least']:g} or more; {level['colliding']} tools are in one"
-    )
-    for pair in level["pairs"][:PAIRS]:
-        print(f"  {pair['cosine']:.3f}  {plain(pair['first'])}  {plain(pair['second'])}")
-    counts = {row["colliding"]: row["n"] for row in rows}
-    if len(counts) < 2:
-        print("every query needs one of them" if True in counts else "no query needs any of them")
-        return
-    measures = list(dict.fromkeys(row["measure"] for row in rows))
-    heads = [f"{name}, {counts[side]} {SIDES[side]}" for name in measures for side in (True, False)]
-    lines = _pivoted(
-        rows,
-        lambda row: (_noise(row), _system(row)),
-        lambda row: f"{row['measure']}, {row['n']} {SIDES[row['colliding']]}",
-        interval_text,
-    )
-    _print_pivoted(["noise", ""], heads, lines)
 
 
 def _pivoted(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from zlib import crc32
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.collisions import tool_vectors
+from pegboard.evaluation.tool_vectors import tool_vectors
 from pegboard.search.cosine import cosines_with_group
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.memory import COSINE_DIGITS

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.collisions import Collisions, collisions
 from pegboard.evaluation.comparison import MIN_DEPTH, Evaluation, difference_rows
 from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
 from pegboard.evaluation.golden import GoldenQuery, Needed
@@ -23,8 +22,6 @@ from pegboard.search.memory import MemoryIndex
 
 COUNTS = (0, 10, 30, 50)
 """Distractors for each right tool, as in the paper."""
-MIN_COSINES = (0.9, 0.95)
-"""Cosines at and above which two tools collide."""
 STRESS_MEASURES = ("Recall@5", "F1@5", "Recall@10", "F1@10", "F1")
 """`F1` is of all that is returned, at most ten here: its precision is of what was returned, not of
 ten.
@@ -39,14 +36,12 @@ class Stress:
         evaluations: by noise, one evaluation for each system, in the order of the systems; all of
             the same queries.
         candidates: by noise the mean number of tools that were searched.
-        collisions: the tools that look alike, for each cosine.
         near_by: the index whose vectors decide which tools are near.
         left_out: queries none of whose tools the release has.
     """
 
     evaluations: Mapping[Noise, tuple[Evaluation, ...]]
     candidates: Mapping[Noise, float]
-    collisions: tuple[Collisions, ...]
     near_by: str
     left_out: int = 0
 
@@ -94,19 +89,6 @@ class Stress:
         }
         return self._differences(pairs, against=self.first.system)
 
-    def collision_rows(self) -> list[dict[str, Any]]:
-        """Recall by whether a query needs a tool that collides, for each cosine, noise and system.
-
-        A group without a query has no row.
-        """
-        return [
-            row
-            for level in self.collisions
-            for noise, evaluation in self._each()
-            for collides, group in _by_collision(_recall_only(evaluation), level)
-            for row in group.rows(least=level.least, colliding=collides, **_noise_labels(noise))
-        ]
-
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
         return {
@@ -119,8 +101,6 @@ class Stress:
             "against_none": self.against_none(),
             "against_first": self.against_first(),
             "overhead": [overhead.to_dict() for overhead in self.overheads],
-            "collisions": [level.to_dict() for level in self.collisions],
-            "by_collision": self.collision_rows(),
         }
 
     def _each(self) -> Iterator[tuple[Noise, Evaluation]]:
@@ -151,7 +131,6 @@ def stress(
     counts: Sequence[int] = COUNTS,
     whole: bool = True,
     measures: Sequence[str | Measure] = STRESS_MEASURES,
-    min_cosines: Sequence[float] = MIN_COSINES,
     advance: Advance = lambda _: None,
 ) -> Stress:
     """Evaluate systems of one release among the right tools and distractors, the same for all.
@@ -160,7 +139,6 @@ def stress(
         systems: the first is the baseline; the vectors of its index decide which tools are near.
         counts: distractors for each right tool; the larger sets contain the smaller.
         whole: also evaluate among all tools of the release.
-        min_cosines: cosines at and above which two tools collide.
         advance: called with the number of queries answered; of each noise and system.
 
     A query is searched as if the release had its candidates only. Queries none of whose tools the
@@ -202,7 +180,6 @@ def stress(
             for noise in levels
         },
         {noise: candidates[noise] for noise in levels},
-        tuple(collisions(searcher.loaded, near_by, least=cosine) for cosine in min_cosines),
         near_by,
         len(needs) - len(usable),
     )
@@ -236,22 +213,6 @@ def _in_memory(searcher: Searcher, indexes: Sequence[str]) -> Searcher:
     if all(isinstance(searcher.loaded.index(name), MemoryIndex) for name in indexes):
         return searcher
     return searcher.restricted(searcher.names.catalogs.keys())
-
-
-def _recall_only(evaluation: Evaluation) -> Evaluation:
-    recalls = {m: values for m, values in evaluation.values.items() if m.kind == "Recall"}
-    return replace(evaluation, values=recalls)
-
-
-def _by_collision(evaluation: Evaluation, level: Collisions) -> Iterator[tuple[bool, Evaluation]]:
-    """The queries that need a colliding tool, then the others; no empty group."""
-    collides = [
-        any(tools & level.colliding for tools in result.needed.tools.values())
-        for result in evaluation.results
-    ]
-    for group in (True, False):
-        if places := [place for place, value in enumerate(collides) if value == group]:
-            yield group, evaluation.subset(places)
 
 
 def _noise_labels(noise: Noise) -> dict[str, Any]:

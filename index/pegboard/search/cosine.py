@@ -1,10 +1,10 @@
-"""Cosines between many unit vectors, in blocks that fit in memory: nearest rows, ranks, pairs.
+"""Cosines between many unit vectors, in blocks that fit in memory: nearest rows, and ranks.
 
 Scores are computed in float32. Whatever float32 cannot decide is scored again in float64, so that
 neither the size of a block nor the order of summing shows in a result.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -150,40 +150,13 @@ def _better_rows(
     return np.delete(better, unsure[exact <= limit])
 
 
-def group_cosines(
-    vectors: "Floats", starts: "Rows", *, block_scores: int = BLOCK_SCORES
-) -> "Iterator[tuple[int, Floats]]":
-    """Yield the cosines of each pair of groups of rows, those of their closest rows, in blocks.
-
-    A block is a group's number `first` and a matrix of shape (groups, following): those groups,
-    from `first` on, with themselves and all that follow.
-
-    Args:
-        vectors: unit vectors, group by group, shape (rows, dimensions).
-        starts: the first row of each group; every group has at least one.
-        block_scores: how many scores are held at once, about; 4 bytes each.
-    """
-    import numpy as np
-
-    ends = np.append(starts, len(vectors))
-    first = 0
-    while first < len(starts):
-        row = int(starts[first])
-        last_row = row + max(1, block_scores // max(1, len(vectors) - row))
-        end = max(first + 1, int(np.searchsorted(starts, last_row)))
-        cosines = vectors[row : ends[end]] @ vectors[row:].T
-        if len(starts) < len(vectors):
-            cosines = np.maximum.reduceat(cosines, starts[first:end] - row, axis=0)
-            cosines = np.maximum.reduceat(cosines, starts[first:] - row, axis=1)
-        yield first, cosines
-        first = end
-
-
 def cosines_with_group(vectors: "Floats", starts: "Rows", group: int) -> "Floats":
     """Return the cosines of one group with every group, those of their closest rows, in order.
 
     Args:
-        vectors, starts: as in `group_cosines`.
+        vectors: unit vectors, group by group, shape (rows, dimensions).
+        starts: the first row of each group; every group has at least one.
+        group: its place in `starts`.
     """
     import numpy as np
 

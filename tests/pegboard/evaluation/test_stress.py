@@ -3,7 +3,6 @@
 import json
 from itertools import pairwise
 
-import numpy as np
 import pytest
 
 from pegboard.cli.main import main
@@ -65,7 +64,6 @@ def stressed(searcher, queries):
         queries,
         counts=[0, 3, 6],
         measures=RECALL,
-        min_cosines=[0.5, 0.97],
     )
 
 
@@ -158,7 +156,6 @@ def test_a_release_that_is_too_large_for_memory_has_equal_results(office, search
     )
 
     assert large.rows() == small.rows()
-    assert large.collisions == small.collisions
 
 
 def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hashing):
@@ -193,32 +190,6 @@ def test_systems_are_compared_with_no_noise_and_with_the_first_system(stressed):
     assert json.loads(json.dumps(stressed.to_dict()))["against_first"] == gaps
 
 
-def test_queries_of_colliding_tools_are_measured_apart(stressed):
-    rows = [
-        row
-        for row in stressed.collision_rows()
-        if (row["least"], row["distractors"], row["measure"]) == (0.97, "all", "Recall@1")
-        and row["strategy"] == "vector"
-    ]
-    colliding = stressed.collisions[1].colliding
-    evaluation = stressed.evaluations[ALL][0]
-    values = next(iter(evaluation.values.values()))
-    inside = np.array(
-        [
-            any(tools & colliding for tools in result.needed.tools.values())
-            for result in evaluation.results
-        ]
-    )
-
-    assert [level.least for level in stressed.collisions] == [0.5, 0.97]
-    assert {row["measure"] for row in stressed.collision_rows()} == {"Recall@1", "Recall@5"}
-    assert [(row["colliding"], row["n"], row["value"]) for row in rows] == [
-        (side, (inside == side).sum(), pytest.approx(values[inside == side].mean()))
-        for side in (True, False)
-        if side in inside
-    ]
-
-
 def test_queries_of_unknown_tools_are_left_out_and_counted(searcher):
     known, gone = GoldenQuery("open the room", ("open_room",)), GoldenQuery("fly", ("fly_away",))
     half = GoldenQuery("close the taxi and fly", ("close_taxi", "fly_away"))
@@ -250,7 +221,7 @@ def command(tmp_path, board_uri):
 
 
 def test_the_command_prints_what_is_found_under_every_noise(command, capsys):
-    options = "--strategy search --strategy clauses --noise 0,4,all --collisions 0.3"
+    options = "--strategy search --strategy clauses --noise 0,4,all"
     assert command(*options.split()) == 0
 
     printed = capsys.readouterr()
@@ -259,7 +230,6 @@ def test_the_command_prints_what_is_found_under_every_noise(command, capsys):
     assert levels == ["none", "none"] + ["4 random"] * 2 + ["4 nearest"] * 2 + ["all", "all"]
     assert "against no noise" in printed.out
     assert "against the first strategy" in printed.out
-    assert "have a cosine of 0.3 or more" in printed.out
     assert "left out: 1 query of which the release has no tool" in printed.err
     assert "gone" in printed.err
 
@@ -280,15 +250,12 @@ def test_the_command_prints_one_json_object(command, capsys):
     others = {"candidates", "strategy", "index", "encoder", "value", "low", "high"}
     assert {*columns, *others} == set(result["rows"][0])
     assert result["against_first"] == []
-    assert [level["least"] for level in result["collisions"]] == [0.9, 0.95]
 
 
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
         ("--noise 0,ten", "--noise has 'ten'; expected numbers and `all`"),
-        ("--collisions 0.9,2", "expected cosines above 0"),
-        ("--collisions near", "expected cosines above 0"),
         ("--llm-api-base http://localhost", "Expected --llm MODEL"),
         ("--index none", "It has: fine, full"),
         ("--measure Recal@5", "There is no measure 'Recal@5'"),
