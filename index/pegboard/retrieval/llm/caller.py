@@ -51,7 +51,6 @@ class Completion:
         text: the reply; None if there is no usable one.
         prompt_tokens, completion_tokens: of the reply, usable or not; 0 if there was none.
         cost_usd: None if unknown: the model has no listed price, or the question was abandoned.
-        seconds: from the question to the reply, waiting for other questions included.
         why: why there is no text: timed out, cut off, refused, no key, what the server reported.
         timed_out: whether the time ran out.
     """
@@ -60,7 +59,6 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     cost_usd: float | None = None
-    seconds: float = 0.0
     why: str | None = None
     timed_out: bool = False
 
@@ -137,27 +135,24 @@ class LlmCaller:
         return list(await asyncio.gather(*(self._one(request) for request in requests)))
 
     async def _one(self, request: ChatRequest) -> Completion:
-        began = time.monotonic()
+        until = time.monotonic() + self.timeout
         try:
             async with asyncio.timeout(self.timeout), self._slots:
-                reply = await self._attempts(request, began + self.timeout)
+                reply = await self._attempts(request, until)
             if not isinstance(reply, ChatReply):  # pyright: ignore[reportUnnecessaryIsInstance]
                 return _failed(
-                    f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply",
-                    began,
+                    f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply"
                 )
         except TimeoutError:
-            return _timed_out(self.timeout, began)
+            return _timed_out(self.timeout)
         except CompletionError as error:
             if error.kind == "timeout" and error.status is None:
-                return _timed_out(self.timeout, began)
-            return _failed(
-                f"{_SHORT.get(error.kind, 'no answer')}: {error}", began, status=error.status
-            )
+                return _timed_out(self.timeout)
+            return _failed(f"{_SHORT.get(error.kind, 'no answer')}: {error}", error.status)
         # A custom completer may raise anything; the search goes on without it.
         except Exception as error:
-            return _failed(f"no answer: {type(error).__name__}: {error}", began)
-        return _read(reply, request, time.monotonic() - began)
+            return _failed(f"no answer: {type(error).__name__}: {error}")
+        return _read(reply, request)
 
     async def _attempts(self, request: ChatRequest, until: float) -> ChatReply:
         try:
@@ -218,7 +213,7 @@ def open_caller(
     return LlmCaller(completer, **bounds) if completer is not None else None
 
 
-def _read(reply: Any, request: ChatRequest, seconds: float) -> Completion:
+def _read(reply: Any, request: ChatRequest) -> Completion:
     why: str | None = None
     if reply.finish_reason == "content_filter":
         why = "refused: the provider withheld the reply"
@@ -231,24 +226,18 @@ def _read(reply: Any, request: ChatRequest, seconds: float) -> Completion:
         prompt_tokens=reply.prompt_tokens,
         completion_tokens=reply.completion_tokens,
         cost_usd=reply.cost_usd,
-        seconds=seconds,
         why=why,
     )
 
 
-def _failed(why: str, began: float, status: int | None = None) -> Completion:
+def _failed(why: str, status: int | None = None) -> Completion:
     # Providers do not bill calls that end with an error; for a timed-out call this is unknown.
     cost = 0.0 if status is not None else None
-    return Completion(
-        text=None,
-        cost_usd=cost,
-        seconds=time.monotonic() - began,
-        why=redact_line(why, _WHY_CHARACTERS),
-    )
+    return Completion(text=None, cost_usd=cost, why=redact_line(why, _WHY_CHARACTERS))
 
 
-def _timed_out(timeout: float, began: float) -> Completion:
-    return replace(_failed(f"timed out after {timeout:g} s", began), timed_out=True)
+def _timed_out(timeout: float) -> Completion:
+    return replace(_failed(f"timed out after {timeout:g} s"), timed_out=True)
 
 
 def _closed(requests: Sequence[ChatRequest]) -> list[Completion]:
