@@ -139,12 +139,6 @@ def _add_query_options(group: Any) -> None:
     add_options(group, "--strategy", "--index", "--llm", "--llm-api-base", "--max-fallbacks")
     add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn by --seed")
     add("--seed", type=int, default=0, help="of queries and distractors (default: 0)")
-    add(
-        "--descriptions",
-        choices=("catalog", "written"),
-        default="catalog",
-        help="of the tools that it is given (default: catalog)",
-    )
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
@@ -197,7 +191,6 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
         seed=options.seed,
         margin=options.margin,
         reply_tokens=options.reply_tokens,
-        descriptions=options.descriptions,
     )
     with closing(searcher):
         prepared = prepare(searcher, queries, spec, progress_counter("searched for the queries"))

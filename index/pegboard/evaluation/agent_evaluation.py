@@ -26,7 +26,7 @@ from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, ReleaseSystem
 from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
-from pegboard.hits import Descriptions, Hit, as_openai_tools, call_names
+from pegboard.hits import Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
 from pegboard.llm.client import Budget, Client, Pacing, price_of
 from pegboard.llm.hosted import prompt_text
@@ -84,7 +84,6 @@ class AgentSpec:
     seed: int = 0
     margin: float = MARGIN
     reply_tokens: int = 1024
-    descriptions: Descriptions = "catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +200,7 @@ class Prepared:
         tools: Sequence[str],
     ) -> Trial:
         named = call_names([hits[tool] for tool in tools])
-        definitions = as_openai_tools(named, self.spec.descriptions)
+        definitions = as_openai_tools(named)
         request = agent_request(case.query, definitions, self.spec.reply_tokens)
         names = {name: hit.tool.id for name, hit in named.items()}
         key = request_key(model, request) if tools else None
