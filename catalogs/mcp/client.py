@@ -20,13 +20,9 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import parse_json
 from pegboard.redaction import redact
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.connect import handshake, server_streams, silence_sdk
+from pegboard.servers.connect import all_tools, handshake, server_streams, silence_sdk
 from pegboard.servers.failures import Progress, evidence, explain_failure
 from pegboard.servers.process import Stderr, killing_leftovers
-
-MAX_PAGES = 1_000
-MAX_TOOLS = 20_000
-"""Of one server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +84,7 @@ async def _converse(streams: Any, progress: Progress, traffic: "Traffic") -> Non
         progress.stage = "initialize"
         await handshake(session)
         progress.stage = "tools/list"
-        tools = await _all_tools(session, traffic)
+        tools = await all_tools(session, traffic)
         about = session.server_info.model_dump() if session.server_info else {}
         traffic.answer = ServerAnswer(agent_description(about, session.instructions), tools)
 
@@ -112,44 +108,6 @@ class _Pages:
 
     async def run(self, *args: Any, **kwargs: Any) -> None:
         await self.inner.run(*args, **kwargs)
-
-
-async def _all_tools(session: Any, traffic: "Traffic") -> list[Any]:
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import (
-        METHOD_NOT_FOUND,
-        ListToolsRequest,
-        ListToolsResult,
-        PaginatedRequestParams,
-    )
-
-    tools: list[Any] = []
-    cursors: list[str] = []
-    while len(cursors) < MAX_PAGES:
-        params = PaginatedRequestParams(cursor=cursors[-1]) if cursors else None
-        try:
-            await session.send_request(ListToolsRequest(params=params), ListToolsResult)
-        except MCPError as error:
-            if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
-                return []  # a server of prompts or resources only
-            raise
-        page, cursor = traffic.page.get("tools"), traffic.page.get("nextCursor")
-        traffic.page = {}
-        if not isinstance(page, list):
-            raise ServerProblem("its answer to tools/list has no list of tools")
-        tools += page
-        if len(tools) > MAX_TOOLS:
-            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} tools; correct the server")
-        if not cursor:
-            return tools
-        if not isinstance(cursor, str) or cursor in cursors:
-            what = "repeats a cursor" if cursor in cursors else "has a cursor that is not text"
-            raise ServerProblem(
-                f"its tools/list {what} on page {len(cursors) + 1}, so it has no end; correct the "
-                f"server"
-            )
-        cursors.append(cursor)
-    raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
 
 
 class Traffic:

@@ -140,7 +140,12 @@ class CallSettings(Settings):
             wait, within their timeout.
         destructive: what becomes of a call that may destroy something (`destructiveHint`, DELETE):
             `confirm` asks the user through the client, and refuses where it cannot ask.
-        idle: seconds after which an MCP server that nobody calls is ended.
+        idle: seconds after which a session with an MCP server that nobody uses is ended.
+        sessions: whether each session of a client has one of its own with an MCP server (`client`),
+            or all share one (`shared`); None is `client` for servers that are started, and `shared`
+            for those over HTTP.
+        changed: what becomes of a call of a tool whose definition at its server is not the
+            release's: `warn` says so in the result's `_meta` and in the log.
     """
 
     timeout: Annotated[float, Field(gt=0, le=3600)] = 60
@@ -148,6 +153,22 @@ class CallSettings(Settings):
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
     destructive: Destructive = "confirm"
     idle: Annotated[float, Field(gt=0)] = 600
+    sessions: Literal["client", "shared"] | None = None
+    changed: Literal["refuse", "warn", "allow"] = "warn"
+
+
+class ServerSettings(Settings):
+    """`[serve.servers."catalog/server"]`: sessions with one MCP server.
+
+    Attributes:
+        sessions: instead of that of `[serve.calls]`.
+        max_sessions: open at once; then the one that was idle longest ends.
+        auth: `passthrough` sends it the bearer token of the client's own request, and no other.
+    """
+
+    sessions: Literal["client", "shared"] | None = None
+    max_sessions: Annotated[int, Field(ge=1, le=10_000)] = 32
+    auth: Literal["passthrough"] | None = None
 
 
 class ApiSettings(Settings):
@@ -228,6 +249,7 @@ class ServeSettings(Settings):
     pinned: tuple[str, ...] = ()
     clients: dict[str, ClientSettings] = Field(default_factory=dict[str, ClientSettings])
     calls: CallSettings = CallSettings()
+    servers: dict[str, ServerSettings] = Field(default_factory=dict[str, ServerSettings])
     apis: dict[str, ApiSettings] = Field(default_factory=dict[str, ApiSettings])
     python: tuple[str, ...] = ()
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
@@ -244,6 +266,7 @@ class GatewaySettings(Settings):
         file: the file; None without one.
         board: the address of the board, if the file names one.
         catalogs: the tables of `[catalogs]`, unchecked: builds check them.
+        overridden: ids of tools that `[overrides]` describes otherwise than their catalog.
     """
 
     file: Path | None = None
@@ -251,6 +274,7 @@ class GatewaySettings(Settings):
     channel: str = "live"
     serve: ServeSettings = ServeSettings()
     catalogs: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
+    overridden: frozenset[str] = frozenset()
 
     @property
     def base(self) -> Path:
@@ -291,4 +315,5 @@ def load_gateway_settings(file: str | Path) -> GatewaySettings:
         catalogs={
             name: dict(table) for name, table in catalogs.items() if isinstance(table, Mapping)
         },
+        overridden=frozenset(cast("Any", tables.get("overrides") or {})),
     )

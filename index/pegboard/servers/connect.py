@@ -6,11 +6,15 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from pegboard.servers.config import Server
+from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.failures import Progress
 from pegboard.servers.process import Stderr, passed_environment
 from pegboard.servers.stdio import stdio_streams
 from pegboard.servers.traffic import Traffic
+
+MAX_PAGES = 1_000
+MAX_TOOLS = 20_000
+"""Of one server."""
 
 
 @asynccontextmanager
@@ -57,24 +61,75 @@ async def server_streams(
             yield streams
 
 
-async def handshake(session: Any) -> None:
+async def handshake(session: Any, modern: bool = False) -> None:
     """Agree on a protocol: the handshake used until 2026-07 first, then the one without.
 
     The SDK's own order costs 10 seconds with an older server that leaves unknown requests
     unanswered.
+
+    Args:
+        modern: whether the one without is tried first, as the SDK does.
     """
     from mcp.shared.exceptions import MCPError
     from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+    from pydantic import ValidationError
 
+    first, second = session.initialize, session.discover
+    if modern:
+        first, second = second, first
     try:
-        await session.initialize()
-    except MCPError as error:
-        if error.code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
+        await first()
+    except (MCPError, ValidationError) as error:
+        code = error.code if isinstance(error, MCPError) else 0
+        if not modern and code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
             raise
         try:
-            await session.discover()
+            await second()
         except MCPError:
             raise error from None
+
+
+async def all_tools(session: Any, pages: Any) -> list[Any]:
+    """Return the tools of a server as it sent them. Raises ServerProblem if they have no end.
+
+    Args:
+        pages: keeps the last answer to `tools/list`, as it is, in `page`.
+    """
+    from mcp.shared.exceptions import MCPError
+    from mcp_types import (
+        METHOD_NOT_FOUND,
+        ListToolsRequest,
+        ListToolsResult,
+        PaginatedRequestParams,
+    )
+
+    tools: list[Any] = []
+    cursors: list[str] = []
+    while len(cursors) < MAX_PAGES:
+        params = PaginatedRequestParams(cursor=cursors[-1]) if cursors else None
+        try:
+            await session.send_request(ListToolsRequest(params=params), ListToolsResult)
+        except MCPError as error:
+            if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
+                return []  # a server of prompts or resources only
+            raise
+        page, cursor = pages.page.get("tools"), pages.page.get("nextCursor")
+        pages.page = {}
+        if not isinstance(page, list):
+            raise ServerProblem("its answer to tools/list has no list of tools")
+        tools += page
+        if len(tools) > MAX_TOOLS:
+            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} tools; correct the server")
+        if not cursor:
+            return tools
+        if not isinstance(cursor, str) or cursor in cursors:
+            what = "repeats a cursor" if cursor in cursors else "has a cursor that is not text"
+            raise ServerProblem(
+                f"its tools/list {what} on page {len(cursors) + 1}, so it has no end; correct the "
+                f"server"
+            )
+        cursors.append(cursor)
+    raise ServerProblem(f"its tools/list has more than {MAX_PAGES:,} pages; correct the server")
 
 
 def silence_sdk() -> None:

@@ -151,11 +151,10 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
             client = gateway.client({})
             tool = await (await gateway.catalogue.view(client)).tool("echo")
             await gateway.caller.call(client, tool, {"text": "x"})
-            upstream = gateway.caller._servers._upstreams["kit/desk"]
-            assert upstream.connection.usable
-        return upstream.connection
+            states = [gateway.caller.upstreams.health()["kit/desk"]["state"]]
+        return [*states, gateway.caller.upstreams.health()["kit/desk"]["state"]]
 
-    assert not asyncio.run(run()).usable
+    assert asyncio.run(run()) == ["up", "idle"]
 
 
 def test_progress_is_passed_on(desk_uri, desk, gateway_of):
@@ -175,10 +174,16 @@ def test_progress_is_passed_on(desk_uri, desk, gateway_of):
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
+async def ended(gateway):
+    """Wait until the desk has no session any more; the test's own limit ends it."""
+    while gateway.caller.upstreams.health()["kit/desk"]["state"] == "up":
+        await asyncio.sleep(0.01)
+
+
 def test_a_server_that_freezes_is_ended_and_started_anew(
     desk_uri, desk, gateway_of, connect, monkeypatch
 ):
-    monkeypatch.setattr("pegboard.serve.calls.mcp_servers.PING_SECONDS", 0.2)
+    monkeypatch.setattr("pegboard.serve.calls.upstreams.PING_SECONDS", 0.2)
 
     async def run():
         async with (
@@ -187,7 +192,7 @@ def test_a_server_that_freezes_is_ended_and_started_anew(
         ):
             await client.call_tool("echo", {"text": "ready"})
             frozen = await client.call_tool("freeze", {})
-            await gateway.caller._servers._upstreams["kit/desk"].checking
+            await ended(gateway)
             return frozen, await client.call_tool("count_starts", {})
 
     frozen, starts = asyncio.run(run())
@@ -206,7 +211,7 @@ def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
             connect(gateway) as client,
         ):
             await client.call_tool("echo", {"text": "x"})
-            await gateway.caller._servers._upstreams["kit/desk"].connection._task
+            await ended(gateway)
             return await client.call_tool("count_starts", {})
 
     assert text_of(asyncio.run(run())) == "2"
@@ -252,7 +257,7 @@ def test_a_server_over_http_that_was_restarted_is_called_again(
 ):
     """Its first call may tell that the session is lost; nobody has to restart the gateway."""
     monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
-    monkeypatch.setattr("pegboard.serve.calls.mcp_servers.RETRY_SECONDS", 0.0)
+    monkeypatch.setattr("pegboard.serve.calls.upstreams.RETRY_SECONDS", 0.0)
     workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
 
     async def run():

@@ -11,17 +11,17 @@ from mcp_types import CallToolResult
 from pegboard.records import Tool, agent_id, tool_id
 from pegboard.serve.access import Client
 from pegboard.serve.calls.arguments import MAX_WORKERS, ArgumentCheck
-from pegboard.serve.calls.confirm import AskFirst, is_destructive
-from pegboard.serve.calls.mcp_servers import McpServers
+from pegboard.serve.calls.confirm import SEPARATOR, AskFirst, is_destructive
+from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.python import PythonCalls
 from pegboard.serve.calls.results import CallProblem, error_result, sendable
 from pegboard.serve.calls.turns import Turns
+from pegboard.serve.calls.upstreams import Upstreams
 from pegboard.serve.observer import Observers, Outcome
 from pegboard.serve.settings import GatewaySettings
-from pegboard.servers.connection import Report
 
-Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[None]]
+Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
 """Returns if the user agrees to a call; see `Confirmation.confirm`."""
 
 
@@ -29,14 +29,34 @@ class Caller:
     """Calls tools, and reports each call to the observers. Callers check what a client may call."""
 
     def __init__(self, settings: GatewaySettings, observers: Observers) -> None:
-        serve, catalogs, base = settings.serve, settings.catalogs, settings.base
-        self.observers, self.limits = observers, serve.calls
+        self.observers = observers
+        self.upstreams = Upstreams(settings)
         self._check = ArgumentCheck()
-        self._servers = McpServers(catalogs, base, serve.calls)
-        self._apis = OpenAPICalls(serve.apis, serve.calls)
-        self._python = PythonCalls(catalogs, serve.python, base, serve.calls)
+        self._set(settings)
         self._checks = Turns(MAX_WORKERS)
         self._turns: dict[str, Turns] = {}
+
+    def _set(self, settings: GatewaySettings) -> None:
+        serve = settings.serve
+        self.limits = serve.calls
+        self._apis = OpenAPICalls(serve.apis, serve.calls)
+        self._python = PythonCalls(settings.catalogs, serve.python, settings.base, serve.calls)
+
+    async def reload(self, settings: GatewaySettings) -> None:
+        """Take other settings; sessions with MCP servers that did not change go on."""
+        await self.upstreams.reload(settings)
+        apis, python = self._apis, self._python
+        self._set(settings)
+        await apis.close()
+        python.close()
+
+    def can_call(self, tool: Tool) -> str:
+        """Return why a tool of the release cannot be called with these settings; "" if it can."""
+        try:
+            self._route("", "", tool, {}, None)
+        except CallProblem as problem:
+            return str(problem)
+        return ""
 
     async def call(
         self,
@@ -51,7 +71,7 @@ class Caller:
         """Return the result of a call; a failure is a result with `isError`.
 
         Args:
-            session: for the observers.
+            session: the client's, "" for none: servers have a session of their own for each.
             confirm: asks the user about a call that may destroy something.
             report: is told of the call's progress.
 
@@ -61,7 +81,7 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            result = await self._guarded(client, tool, arguments, confirm, report)
+            result = await self._guarded(client, session, tool, arguments, confirm, report)
             outcome = "tool_error" if result.is_error else "ok"
             size = _size(result)
         except CallProblem as problem:
@@ -80,13 +100,14 @@ class Caller:
     async def close(self) -> None:
         """End the servers that were started."""
         await self._check.close()
-        await self._servers.close()
+        await self.upstreams.close()
         await self._apis.close()
         self._python.close()
 
     async def _guarded(
         self,
         client: Client,
+        session: str,
         tool: Tool,
         arguments: Mapping[str, Any],
         confirm: Confirm | None,
@@ -101,17 +122,23 @@ class Caller:
                     await self._check.check(tool, arguments)
             except TimeoutError:
                 raise CallProblem("timeout", busy) from None
+        agreed: str | None = None
         if is_destructive(tool) and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
-            await confirm(tool, arguments)
-        place, call = self._route(tool, arguments, report)
+            agreed = await confirm(tool, arguments)
+        place, call = self._route(client.name, session, tool, arguments, report)
         turns = self._turns.setdefault(place, Turns(self.limits.concurrency))
         busy = f"Too many calls of {place} are under way, and {tool.id} was not called. Try again."
         async with turns.of(client, limit, busy):
             try:
                 async with asyncio.timeout(limit):
                     return await call()
+            except AskFirst as question:
+                if agreed:
+                    state = f"{agreed}{SEPARATOR}{question.result.request_state or ''}"
+                    question.result = question.result.model_copy(update={"request_state": state})
+                raise
             except TimeoutError:
                 raise CallProblem(
                     "timeout",
@@ -120,14 +147,21 @@ class Caller:
                 ) from None
 
     def _route(
-        self, tool: Tool, arguments: Mapping[str, Any], report: Report | None
+        self,
+        client: str,
+        session: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        report: Report | None,
     ) -> tuple[str, Callable[[], Awaitable[CallToolResult]]]:
         """Return whose turns a call takes, a server's by its agent or a catalog's, and the call."""
         if not _is_consistent(tool):
             raise CallProblem("refused", f"The release contradicts itself about {tool.id}.")
-        if self._servers.serves(tool.agent):
-            return tool.agent, partial(self._servers.call, tool, arguments, report)
+        if tool.agent in self.upstreams.agents():
+            call = partial(self.upstreams.call, client, session, tool, arguments, report)
+            return tool.agent, call
         if tool.annotations.get("path") and tool.annotations.get("method"):
+            self._apis.check(tool)
             return tool.catalog, partial(self._apis.call, tool, arguments)
         if self._python.serves(tool.catalog):
             return tool.catalog, partial(self._python.call, tool, arguments)

@@ -23,6 +23,8 @@ from pegboard.redaction import redact_line
 from pegboard.serve.calls.results import CallProblem
 
 KEY = "confirm"
+AGREED, SEPARATOR = "agreed", "|"
+"""Of a state that says that the user agreed, before that of the tool's server."""
 VALID_SECONDS = 600.0
 """Within which a question is to be answered."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
@@ -52,6 +54,12 @@ def is_destructive(tool: Tool) -> bool:
     )
 
 
+def agreed_part(state: str) -> tuple[str, str]:
+    """Return what a state says of the user's agreement, and the part for the tool's server."""
+    agreed, separator, rest = state.partition(SEPARATOR)
+    return (agreed, rest) if separator and agreed[:1].isdigit() else ("", state)
+
+
 class Confirmation:
     """Asks the user of one request, in the way of its protocol.
 
@@ -66,8 +74,9 @@ class Confirmation:
     def __init__(self, ctx: Any, params: CallToolRequestParams, client: str) -> None:
         self._ctx, self._params, self._client = ctx, params, client
 
-    async def confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
-        """Return if the user agrees.
+    async def confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Return if the user agrees: what a question of the server itself adds to its state, so
+        that the user is not asked again with the answer to that.
 
         Raises:
             CallProblem: the user does not, or the client cannot ask.
@@ -84,6 +93,7 @@ class Confirmation:
         answer = self._answered(tool, arguments, question) if modern else await self._ask(question)
         if answer != "accept":
             raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
+        return self._state(int(time.time()), tool, arguments, AGREED) if modern else ""
 
     def _can_ask(self) -> bool:
         capabilities = self._ctx.session.client_capabilities
@@ -102,12 +112,11 @@ class Confirmation:
         """Return the answer that came with the call, if it is one to this very question."""
         answers: Any = self._params.input_responses or {}
         answer, state = answers.get(KEY), self._params.request_state or ""
-        asked, _, _ = state.partition(".")
-        if isinstance(answer, ElicitResult) and asked.isdigit():
-            fresh = 0 <= time.time() - int(asked) <= VALID_SECONDS
-            expected = self._state(int(asked), tool, arguments)
-            if fresh and hmac.compare_digest(state.encode(), expected.encode()):
-                return answer.action
+        agreed, _ = agreed_part(state)
+        if agreed and self._is_own(agreed, tool, arguments, AGREED):
+            return "accept"
+        if isinstance(answer, ElicitResult) and self._is_own(state, tool, arguments):
+            return answer.action
         params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
         raise AskFirst(
             InputRequiredResult(
@@ -116,7 +125,19 @@ class Confirmation:
             )
         )
 
-    def _state(self, asked: int, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        said = canonical_json([asked, self._client, tool.id, tool.digest, dict(arguments)])
+    def _is_own(
+        self, state: str, tool: Tool, arguments: Mapping[str, Any], purpose: str = KEY
+    ) -> bool:
+        """Whether a state was made for this call, and not long ago."""
+        asked = state.partition(".")[0]
+        if not asked.isdigit() or not 0 <= time.time() - int(asked) <= VALID_SECONDS:
+            return False
+        expected = self._state(int(asked), tool, arguments, purpose)
+        return hmac.compare_digest(state.encode(), expected.encode())
+
+    def _state(
+        self, asked: int, tool: Tool, arguments: Mapping[str, Any], purpose: str = KEY
+    ) -> str:
+        said = canonical_json([asked, purpose, self._client, tool.id, tool.digest, dict(arguments)])
         digest = hmac.new(self._key, said.encode("utf-8", "replace"), hashlib.sha256)
         return f"{asked}.{digest.hexdigest()}"

@@ -40,9 +40,8 @@ class OpenAPICalls:
         Raises:
             CallProblem: the catalog has no address, or the API does not answer within the limits.
         """
-        api = self.apis.get(tool.catalog)
-        if api is None:
-            raise CallProblem("refused", _unnamed(tool))
+        self.check(tool)
+        api = self.apis[tool.catalog]
         request = build_request(tool, arguments, api.base_url, api.slashes)
         secrets = _authorize(request, tool, api)
         try:
@@ -56,6 +55,11 @@ class OpenAPICalls:
                 f"not known: check before you repeat it. The gateway's log says why.",
             ) from None
         return _result(status, kind, body, SecretValues(secrets))
+
+    def check(self, tool: Tool) -> None:
+        """Raise CallProblem if the catalog of a tool has no address."""
+        if tool.catalog not in self.apis:
+            raise CallProblem("refused", _unnamed(tool))
 
     async def close(self) -> None:
         """Close the connections that are kept."""

@@ -1,0 +1,278 @@
+"""One session with an MCP server: FastMCP's client over the server's streams."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from fastmcp.client.transports import ClientTransport
+from fastmcp.server.context import Context
+from fastmcp.server.providers.proxy import ProxyClient
+from mcp.client.session import ClientSession
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import x_mcp_header_map
+from mcp_types import (
+    CONNECTION_CLOSED,
+    CallToolResult,
+    InputRequiredResult,
+    ToolListChangedNotification,
+)
+
+from pegboard.canonical import canonical_json
+from pegboard.records import Tool
+from pegboard.redaction import redact
+from pegboard.secret_values import SecretValues
+from pegboard.servers.config import Server, ServerProblem
+from pegboard.servers.connect import all_tools, handshake, server_streams, silence_sdk
+from pegboard.servers.dispatcher import RelaySession, ServerDispatcher
+from pegboard.servers.failures import Progress, evidence, explain_failure
+from pegboard.servers.process import Stderr, killing_leftovers
+from pegboard.servers.traffic import BoundedMessages
+
+Report = ProgressFnT
+"""Is told of a call's progress, total and message."""
+
+log = logging.getLogger("pegboard.serve")
+
+
+class ConnectionLost(ServerProblem):
+    """The server ended, or forgot the session, before it answered.
+
+    Attributes:
+        unheard: whether it certainly did nothing with the request.
+    """
+
+    def __init__(self, message: str, unheard: bool = False) -> None:
+        super().__init__(message)
+        self.unheard = unheard
+
+
+class _Transport(ClientTransport):
+    """The streams of one server, for FastMCP's client."""
+
+    def __init__(self, server: Server, timeout: float, max_bytes: int) -> None:
+        self._server, self._timeout = server, timeout
+        self._stderr = Stderr()
+        self.progress = Progress(server.secrets)
+        self.traffic = BoundedMessages(max_bytes)
+        self.dispatcher: ServerDispatcher | None = None
+        self.trouble: BaseException | None = None
+
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: Any = None, **session_kwargs: Any
+    ) -> AsyncGenerator[ClientSession]:
+        """Start or reach the server, and yield a session with it; it ends with the block."""
+        silence_sdk()
+        secrets = SecretValues(self._server.private)
+        try:
+            with killing_leftovers() as mark:
+                server = replace(self._server, env={**self._server.env, **mark})
+                async with server_streams(
+                    server, self._timeout, self.progress, self._stderr, self.traffic
+                ) as streams:
+                    self.dispatcher = ServerDispatcher(streams, self.progress, secrets)
+                    async with RelaySession(
+                        dispatcher=self.dispatcher, **session_kwargs
+                    ) as session:
+                        yield session
+        except BaseException as error:
+            self.trouble = error
+            raise
+
+    def explain(self, error: BaseException) -> str:
+        """Return why the server could not be reached, with the end of its stderr."""
+        cause = self.traffic.problem or self.trouble or error
+        sentences = [explain_failure(cause, self._server, self.progress)]
+        sentences += evidence(self.progress, self._stderr.end())
+        return redact(". ".join(sentences), self._server.secrets)
+
+
+class Connection:
+    """A session with one server, for one session of a client or for all. Made by `open`.
+
+    Args:
+        server: with its secrets resolved.
+        forwards: whether what the server asks its client goes to whoever called last: only if all
+            calls come from one session.
+        modern: whether the protocol since 2026-07-28 is preferred.
+        checked: whether the definitions of its tools are compared with the release's.
+    """
+
+    def __init__(
+        self,
+        server: Server,
+        limits: tuple[float, int],
+        *,
+        forwards: bool,
+        modern: bool,
+        checked: bool,
+    ) -> None:
+        self.server, self._forwards, self._modern = server, forwards, modern
+        self._transport = _Transport(server, *limits)
+        options: dict[str, Any] = {} if forwards else dict.fromkeys(_SERVER_REQUESTS)
+        self.client = ProxyClient(
+            self._transport,
+            name="pegboard",
+            auto_initialize=False,
+            message_handler=self._on_message,
+            **options,
+        )
+        self._stale = checked
+        self._definitions: dict[str, tuple[str, str]] | None = None
+        self._users, self.used, self._closed = 0, time.monotonic(), False
+
+    @property
+    def usable(self) -> bool:
+        """Whether calls may still be answered."""
+        dispatcher = self._transport.dispatcher
+        return not self._closed and (dispatcher is None or not dispatcher.ended)
+
+    @property
+    def in_use(self) -> bool:
+        """Whether a call is under way."""
+        return self._users > 0
+
+    @contextmanager
+    def held(self) -> Generator[None]:
+        """Keep the connection from being idle in the block."""
+        self._users += 1
+        try:
+            yield
+        finally:
+            self._users -= 1
+            self.used = time.monotonic()
+
+    async def open(self) -> None:
+        """Start or reach the server, and agree on a protocol. Raises ServerProblem."""
+        try:
+            await self.client.__aenter__()
+            self._transport.progress.stage = "initialize"
+            await handshake(self.client.session, self._modern)
+        except Exception as error:
+            await self.close()
+            raise ServerProblem(await asyncio.to_thread(self._transport.explain, error)) from None
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """End the session, and the server if it was started."""
+        self._closed = True
+        with suppress(Exception):
+            await self.client.close()
+
+    async def call(
+        self,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        report: Report | None,
+        front: Context | None,
+        answers: tuple[Any, str | None],
+    ) -> CallToolResult | InputRequiredResult:
+        """Return the result of a call. Cancelling it tells the server.
+
+        Args:
+            front: the client's request, for what the server asks meanwhile.
+            answers: of the client to what the server asked before, and the server's state then.
+
+        Raises:
+            ConnectionLost: the connection is of no use any more.
+            ServerProblem: the server answered with an error of the protocol.
+        """
+        if self._forwards and front is not None:
+            rc: Any = front.request_context
+            self.client._proxy_rc_ref[0] = rc, front._fastmcp  # pyright: ignore[reportPrivateUsage]
+        self._transport.progress.stage = "tools/call"
+        self._transport.progress.status = None
+        try:
+            session = self.client.session
+            if headers := x_mcp_header_map(dict(tool.input_schema)):
+                session._x_mcp_header_maps[tool.name] = headers  # pyright: ignore[reportPrivateUsage]
+            return await session.call_tool(
+                tool.name,
+                dict(arguments),
+                progress_callback=report,
+                input_responses=answers[0],
+                request_state=answers[1],
+                allow_input_required=True,
+            )
+        except Exception as error:
+            raise self._problem(error) from None
+
+    async def change_of(self, tool: Tool) -> str:
+        """Return in which way the server's definition of a tool differs from the release's; "" if
+        it does not, or is not known.
+        """
+        if self._stale:
+            self._stale = False
+            dispatcher = self._transport.dispatcher
+            assert dispatcher is not None
+            try:
+                rows = await all_tools(self.client.session, dispatcher)
+            except Exception as error:
+                log.warning("The tools of a server cannot be compared: %s", self._problem(error))
+            else:
+                self._definitions = dict(map(_definition, rows))
+        if self._definitions is None:
+            return ""
+        if (own := self._definitions.get(tool.name)) is None:
+            return "its server lists it no more"
+        description, schema = own
+        if description != _squeezed(tool.description):
+            return "its description at the server is another"
+        return "" if schema == canonical_json(tool.input_schema) else "its inputSchema has changed"
+
+    async def answers(self, seconds: float) -> bool:
+        """Whether the server answers a ping within so many seconds."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self.client.session.send_ping()
+        except TimeoutError:
+            return False
+        except Exception:
+            return self.usable  # an error is an answer
+        return True
+
+    async def _on_message(self, message: Any) -> None:
+        if isinstance(message, ToolListChangedNotification) and self._definitions is not None:
+            self._stale = True
+
+    def _problem(self, error: Exception) -> ServerProblem:
+        transport = self._transport
+        if transport.traffic.problem is not None:
+            problem, transport.traffic.problem = transport.traffic.problem, None
+            return problem
+        text = explain_failure(error, self.server, transport.progress)
+        text = redact(text, self.server.secrets)
+        forgotten = transport.progress.status == 404 and "session" in str(error).lower()
+        if (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED) or forgotten:
+            self._closed = True
+            return ConnectionLost(text, unheard=forgotten)
+        return ServerProblem(text) if self.usable else ConnectionLost(text)
+
+
+_SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_handler")
+"""What `ProxyClient` forwards unless it is told otherwise."""
+
+
+def _definition(raw: Any) -> tuple[str, tuple[str, str]]:
+    """Return name, description and inputSchema of a tool as a release would have them."""
+    row: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    hints: Any = row.get("annotations")
+    title = row.get("title") or (hints.get("title") if isinstance(hints, Mapping) else "")
+    schema = row.get("inputSchema") or {"type": "object", "properties": {}}
+    try:
+        text = canonical_json(schema)
+    except (TypeError, ValueError, RecursionError):
+        text = ""
+    name = str(row.get("name", "")).strip()
+    return name, (_squeezed(str(row.get("description") or title or "")), text)
+
+
+def _squeezed(text: str) -> str:
+    return " ".join(text.split())

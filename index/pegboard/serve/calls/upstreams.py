@@ -1,0 +1,374 @@
+"""The MCP servers of the configuration: started when first needed, kept, ended when idle.
+
+The command of a server comes from the operator's file alone, never from a release: who may publish
+tools must not run code on this machine."""
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, cast
+
+from fastmcp import Client as McpClient
+from fastmcp.server.context import Context
+from fastmcp.server.dependencies import get_context, get_http_headers
+from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from pegboard.errors import SourceError
+from pegboard.records import Tool, agent_id
+from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
+from pegboard.serve.calls.connection import Connection, ConnectionLost, Report
+from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.settings import GatewaySettings, ServerSettings
+from pegboard.servers.config import ServerProblem, read_servers, resolve_server
+
+RETRY_SECONDS = 2.0
+"""For which a server that did not start is not started again."""
+PING_SECONDS = 5.0
+"""For a server that left a call unanswered, before it is ended and started anew."""
+CHANGED = "pegboard/changed"
+"""In `_meta` of a result: how the tool differs from the release's."""
+
+Key = tuple[str, ...]
+
+log = logging.getLogger("pegboard.serve")
+
+
+@dataclass(slots=True, eq=False)
+class _Upstream:
+    """One server of the configuration, with the sessions that are open."""
+
+    entry: Any
+    base: Path
+    settings: ServerSettings
+    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    connections: dict[Key, Connection] = field(default_factory=dict[Key, Connection])
+    failure: str = ""
+    failed_at: float = 0.0
+    since: str = ""
+    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+
+    @property
+    def shared(self) -> bool:
+        """Whether all clients share one session: a server that is started keeps what one did."""
+        if self.settings.auth == "passthrough":
+            return False
+        if self.settings.sessions is not None:
+            return self.settings.sessions == "shared"
+        return not (isinstance(self.entry, Mapping) and "command" in self.entry)
+
+    def note(self, failure: str) -> None:
+        """Keep why the server is not available, or that it is."""
+        if failure != self.failure or not self.since:
+            self.since = datetime.now(UTC).isoformat(timespec="seconds")
+        self.failure, self.failed_at = failure, time.monotonic()
+
+
+class Upstreams:
+    """The servers of all catalogs of type `mcp`, by agent."""
+
+    def __init__(self, settings: GatewaySettings) -> None:
+        self._settings = settings
+        self._upstreams = _upstreams_of(settings)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sweeper: asyncio.Task[None] | None = None
+
+    def agents(self) -> list[str]:
+        """Return the ids of the agents whose tools a server of the configuration has."""
+        return list(self._upstreams)
+
+    def health(self) -> dict[str, dict[str, str]]:
+        """Return by agent the state of its server (`idle`, `up`, `failed`), why, and since when."""
+        states: dict[str, dict[str, str]] = {}
+        for agent, upstream in self._upstreams.items():
+            up = any(connection.usable for connection in upstream.connections.values())
+            state = "failed" if upstream.failure else "up" if up else "idle"
+            states[agent] = {"state": state, "error": upstream.failure, "since": upstream.since}
+        return states
+
+    async def client(self, agent: str, client: str, session: str) -> McpClient[Any]:
+        """Return a connected client of a server, which is kept and closed here.
+
+        Raises:
+            CallProblem: the server cannot be reached.
+        """
+        async with self._connection(agent, client, session) as connection:
+            return connection.client
+
+    async def call(
+        self,
+        client: str,
+        session: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+        report: Report | None,
+    ) -> CallToolResult:
+        """Return what the server of the tool's agent answers, without the secrets it was given.
+
+        Args:
+            client: the client's name.
+            session: its session; "" for a call that belongs to none.
+
+        Raises:
+            CallProblem: the server cannot be reached, broke off, or sent too much.
+            AskFirst: the server asks the user something first.
+        """
+        for attempt in (1, 2):
+            async with self._connection(tool.agent, client, session) as connection:
+                warning = await self._change_of(tool, connection)
+                try:
+                    result = await connection.call(tool, arguments, report, _front(), _answers())
+                except asyncio.CancelledError:
+                    self._check(connection)
+                    raise
+                except ConnectionLost as problem:
+                    if problem.unheard and attempt == 1:
+                        continue
+                    raise CallProblem("failed", _ended(tool.agent, problem)) from None
+                except ServerProblem as problem:
+                    large = "has more than" in str(problem)
+                    message = f"The MCP server '{tool.agent}' failed: {problem}."
+                    raise CallProblem("too_large" if large else "failed", message) from None
+            if isinstance(result, InputRequiredResult):
+                raise _question(tool, result)
+            if warning:
+                meta = {**(result.meta or {}), CHANGED: warning}
+                return result.model_copy(update={"meta": meta})
+            return result
+        raise AssertionError("the second attempt returns or raises")
+
+    async def reload(self, settings: GatewaySettings) -> None:
+        """Take the servers of other settings; sessions with those that did not change go on."""
+        old, new = self._upstreams, _upstreams_of(settings)
+        self._settings = settings
+        for agent, upstream in new.items():
+            before = old.get(agent)
+            same = before and (before.entry, before.base, before.settings) == (
+                upstream.entry, upstream.base, upstream.settings
+            )  # fmt: skip
+            if before and same:
+                new[agent] = before
+        self._upstreams = new
+        gone = [upstream for agent, upstream in old.items() if new.get(agent) is not upstream]
+        await asyncio.gather(*(one.close() for up in gone for one in up.connections.values()))
+
+    async def close(self) -> None:
+        """End all sessions."""
+        if self._sweeper is not None:
+            self._sweeper.cancel()
+        open_ = [one for up in self._upstreams.values() for one in up.connections.values()]
+        await asyncio.gather(*(connection.close() for connection in open_))
+
+    @asynccontextmanager
+    async def _connection(
+        self, agent: str, client: str, session: str
+    ) -> AsyncGenerator[Connection]:
+        """Hold a session with a server, a new one if need be."""
+        upstream = self._upstreams[agent]
+        token = _token() if upstream.settings.auth == "passthrough" else ""
+        key = ("", "") if upstream.shared else (client, session)
+        modern = _is_modern()
+        key = (*key, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
+        async with upstream.opening:
+            connection = upstream.connections.get(key)
+            if connection is None or not connection.usable:
+                if connection is not None:
+                    await connection.close()
+                connection = await self._open(agent, upstream, key, modern, token)
+        with connection.held():
+            yield connection
+
+    async def _open(
+        self, agent: str, upstream: _Upstream, key: Key, modern: bool, token: str
+    ) -> Connection:
+        if upstream.failure and time.monotonic() - upstream.failed_at < RETRY_SECONDS:
+            raise _not_started(agent)
+        await self._make_room(agent, upstream)
+        limits = self._settings.serve.calls
+        try:
+            server = resolve_server(upstream.entry, upstream.base)
+            if token:
+                headers = {k: v for k, v in server.headers.items() if k.lower() != "authorization"}
+                headers["Authorization"] = f"Bearer {token}"
+                secrets = (*server.private, token)
+                server = replace(server, headers=headers, secrets=secrets, private=secrets)
+            connection = Connection(
+                server,
+                (limits.timeout, limits.max_bytes),
+                forwards=not upstream.shared and bool(key[1]),
+                modern=modern,
+                checked=limits.changed != "allow",
+            )
+            await connection.open()
+        except ServerProblem as problem:
+            if upstream.failure != str(problem):
+                log.error("The MCP server '%s' is not available: %s", agent, problem)
+            upstream.note(str(problem))
+            raise _not_started(agent) from None
+        upstream.note("")
+        upstream.connections[key] = connection
+        if self._sweeper is None:
+            self._sweeper = asyncio.create_task(self._end_idle())
+        return connection
+
+    async def _make_room(self, agent: str, upstream: _Upstream) -> None:
+        """End the session that was idle longest if there are as many as allowed."""
+        connections = upstream.connections
+        for key in [key for key, one in connections.items() if not one.usable]:
+            await connections.pop(key).close()
+        if len(connections) < upstream.settings.max_sessions:
+            return
+        idle = [key for key, one in connections.items() if not one.in_use]
+        if not idle:
+            raise CallProblem(
+                "failed",
+                f"All sessions with '{agent}' are in use, and it was not called. Try again.",
+            )
+        await connections.pop(min(idle, key=lambda key: connections[key].used)).close()
+
+    async def _end_idle(self) -> None:
+        """End the sessions that nobody uses, as long as the gateway runs."""
+        idle = self._settings.serve.calls.idle
+        while True:
+            await asyncio.sleep(min(idle / 2, 30))
+            oldest = time.monotonic() - idle
+            for upstream in list(self._upstreams.values()):
+                for key, one in list(upstream.connections.items()):
+                    if not one.in_use and one.used < oldest:
+                        del upstream.connections[key]
+                        await one.close()
+
+    async def _change_of(self, tool: Tool, connection: Connection) -> str:
+        """Return how a tool differs from the release's, if that is to be said.
+
+        Raises:
+            CallProblem: it differs, and is not called then.
+        """
+        changed = self._settings.serve.calls.changed
+        if changed == "allow" or tool.id in self._settings.overridden:
+            return ""
+        why = await connection.change_of(tool)
+        if not why:
+            return ""
+        told = self._upstreams[tool.agent].told
+        if (tool.id, why) not in told:
+            told.add((tool.id, why))
+            log.warning("The tool %s is not that of the release: %s.", tool.id, why)
+        if changed == "refuse":
+            raise CallProblem(
+                "refused",
+                f"{tool.id} is not that of the release, and was not called: {why}. Whoever runs "
+                f"the gateway builds a release with the new definition.",
+            )
+        return why
+
+    def _check(self, connection: Connection) -> None:
+        """End a server that left a call unanswered if it does not even answer a ping."""
+
+        async def end_if_silent() -> None:
+            if not await connection.answers(PING_SECONDS):
+                await connection.close()
+
+        if connection.usable:
+            task = asyncio.create_task(end_if_silent())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+
+def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
+    upstreams: dict[str, _Upstream] = {}
+    for name, table in settings.catalogs.items():
+        if table.get("type") != "mcp":
+            continue
+        try:
+            entries, folder = _entries(table, settings.base)
+        except SourceError as error:
+            log.error("The servers of the catalog %s cannot be called: %s", name, error)
+            continue
+        for server, entry in entries.items():
+            agent, calls = agent_id(name, server), settings.serve.calls
+            own = settings.serve.servers.get(agent, ServerSettings())
+            merged = own.model_copy(update={"sessions": own.sessions or calls.sessions})
+            upstreams[agent] = _Upstream(entry, folder, merged)
+    return upstreams
+
+
+def _entries(table: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], Path]:
+    """Return the servers of a catalog by name, and the folder from which their paths count."""
+    path = table.get("path")
+    if path is None:
+        servers: Any = table.get("servers")
+        return (dict(cast("Any", servers)) if isinstance(servers, Mapping) else {}), base
+    file = base / Path(str(path)).expanduser()
+    return read_servers(file), file.parent
+
+
+def _front() -> Context | None:
+    """Return the MCP request that is being answered, if any."""
+    try:
+        context = get_context()
+    except RuntimeError:
+        return None
+    return context if context.request_context is not None else None
+
+
+def _is_modern() -> bool:
+    front = _front()
+    request: Any = front.request_context if front else None
+    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _token() -> str:
+    """Return the bearer token of the request; raises CallProblem without one."""
+    authorization = get_http_headers(include={"authorization"}).get("authorization", "")
+    scheme, _, token = authorization.partition(" ")
+    if scheme.lower() != "bearer" or not token.strip():
+        raise CallProblem(
+            "refused",
+            "The server of this tool takes the client's own token, and the request has no bearer "
+            "token. Send one over HTTP: Authorization: Bearer ...",
+        )
+    return token.strip()
+
+
+def _answers() -> tuple[Any, str | None]:
+    """Return what the client answers to the server's question, and the server's state then."""
+    front = _front()
+    if front is None or not _is_modern():
+        return None, None
+    given: Any = front.input_responses or {}
+    responses = {name: answer for name, answer in given.items() if name != KEY}
+    _, state = agreed_part(front.request_state or "")
+    return responses or None, state or None
+
+
+def _question(tool: Tool, result: InputRequiredResult) -> Exception:
+    """Return how a server's question reaches the client."""
+    if not _is_modern():
+        return CallProblem(
+            "failed",
+            f"The server of {tool.id} asks for input, which this client's protocol cannot pass on.",
+        )
+    return AskFirst(result)
+
+
+def _not_started(agent: str) -> CallProblem:
+    """Return what clients are told; why names commands, files and addresses of this machine."""
+    return CallProblem(
+        "failed",
+        f"The MCP server '{agent}' is not available: it could not be started or reached. Try again "
+        f"later; the gateway's log says why.",
+    )
+
+
+def _ended(agent: str, problem: ServerProblem) -> str:
+    return (
+        f"The MCP server '{agent}' broke off: {problem}. It is started again for the next call. "
+        f"Whether this call had an effect is not known: check before you repeat it."
+    )

@@ -1,0 +1,154 @@
+"""Sessions with MCP servers: whose they are, what reaches the client, what changed there."""
+
+import asyncio
+import json
+from dataclasses import replace
+
+import pytest
+from mcp_types import ElicitResult
+
+from pegboard.serve.settings import GatewaySettings, ServeSettings
+from tests.catalogs.mcp_servers import http_server
+from tests.pegboard.serve.office import text_of
+
+KEY = "open-sesame-4711"
+
+
+@pytest.fixture
+def settings(desk):
+    """A function: the settings of a gateway that starts the desk."""
+
+    def made(catalogs=None, **serve):
+        return GatewaySettings(
+            serve=ServeSettings.model_validate(serve),
+            catalogs=desk if catalogs is None else catalogs,
+        )
+
+    return made
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+@pytest.mark.parametrize(("sessions", "starts"), [(None, "2"), ("client", "2"), ("shared", "1")])
+def test_each_session_of_a_client_has_its_own_with_a_server_that_is_started(
+    desk_uri, served, settings, over_http, sessions, starts
+):
+    async def run(url):
+        async with over_http(url) as one, over_http(url) as other:
+            await one.call_tool("echo", {"text": "x"})
+            await other.call_tool("echo", {"text": "x"})
+            return await one.call_tool("count_starts", {})
+
+    with served(desk_uri, settings(calls={"sessions": sessions})) as (url, _):
+        assert text_of(asyncio.run(run(url))) == starts
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+def test_the_session_that_was_idle_longest_makes_room_for_another(
+    desk_uri, served, settings, over_http
+):
+    async def run(url):
+        async with over_http(url) as one, over_http(url) as other:
+            for client in (one, other, one):
+                await client.call_tool("echo", {"text": "x"})
+            return await one.call_tool("count_starts", {})
+
+    servers = {"kit/desk": {"max_sessions": 1}}
+    with served(desk_uri, settings(servers=servers)) as (url, _):
+        assert text_of(asyncio.run(run(url))) == "3"
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+@pytest.mark.parametrize("sessions", ["client", "shared"])
+def test_what_a_server_asks_reaches_the_client_whose_session_it_is_and_no_other(
+    desk_uri, served, settings, over_http, sessions
+):
+    questions = []
+
+    async def answer(context, params):
+        questions.append(params.message)
+        return ElicitResult(action="accept", content={})
+
+    async def run(url):
+        async with over_http(url, elicitation_callback=answer) as client:
+            return await client.call_tool("ask_back", {"method": "elicitation/create"})
+
+    with served(desk_uri, settings(calls={"sessions": sessions})) as (url, _):
+        reply = json.loads(text_of(asyncio.run(run(url))))
+
+    assert questions == (["Really?"] if sessions == "client" else [])
+    assert ("result" in reply) == (sessions == "client")
+
+
+@pytest.mark.parametrize(
+    ("difference", "expected"),
+    [
+        ({"description": "Burns a text."}, "its description at the server is another"),
+        ({"input_schema": {"type": "object"}}, "its inputSchema has changed"),
+    ],
+)
+def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
+    desk_uri, desk, gateway_of, caplog, difference, expected
+):
+    async def run(changed):
+        async with gateway_of(desk_uri, desk, calls={"changed": changed}) as gateway:
+            client = gateway.client({})
+            tool = await (await gateway.catalogue.view(client)).tool("echo")
+            same = await gateway.caller.call(client, tool, {"text": "x"})
+            other = replace(tool, **difference)
+            return same, await gateway.caller.call(client, other, {"text": "x"})
+
+    same, warned = asyncio.run(run("warn"))
+    _, refused = asyncio.run(run("refuse"))
+    _, allowed = asyncio.run(run("allow"))
+
+    assert same.meta is None
+    assert warned.meta == {"pegboard/changed": expected}
+    assert expected in caplog.text
+    assert "was not called" in text_of(refused)
+    assert not allowed.meta
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_client_token_goes_on_only_to_a_server_that_takes_it(
+    workshop, served, settings, over_http, monkeypatch, passed
+):
+    monkeypatch.setenv("CLOCK_KEY", KEY)
+    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
+
+    async def run(url):
+        async with over_http(url, {"Authorization": f"Bearer {KEY}"}) as client:
+            return await client.call_tool("now", {"zone": "UTC"})
+
+    with http_server("sdk_http.py") as port:
+        entry = {"url": f"http://127.0.0.1:{port}/mcp"}
+        serve = {
+            "clients": {"ana": {"token": "${CLOCK_KEY}"}},
+            "servers": {"kit/clock": {"auth": "passthrough"}} if passed else {},
+        }
+        catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
+        with served(workshop.uri, settings(catalogs, **serve)) as (url, _):
+            result = asyncio.run(run(url))
+
+    assert result.is_error != passed
+
+
+def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
+    desk_uri, desk, gateway_of, settings
+):
+    async def run():
+        async with gateway_of(desk_uri, desk) as gateway:
+            caller, client = gateway.caller, gateway.client({})
+            tool = await (await gateway.catalogue.view(client)).tool("echo")
+            states = []
+            for catalogs in (desk, {}):
+                await caller.call(client, tool, {"text": "x"})
+                await caller.reload(settings(catalogs))
+                health = caller.upstreams.health()
+                states.append((health.get("kit/desk", {}).get("state"), caller.can_call(tool)))
+            return states
+
+    (state, callable_), (gone, why) = asyncio.run(run())
+
+    assert (state, callable_) == ("up", "")
+    assert gone is None
+    assert "has nothing that runs it" in why
