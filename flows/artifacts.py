@@ -1,5 +1,5 @@
 """What a run shows in the UI of an orchestrator: sources and plan as tables, the report and the
-sweep as pages. A browser shows it, so the untrusted text of catalogs is escaped.
+sweep as texts. A browser shows it, so the untrusted text of catalogs is escaped.
 """
 
 import socket

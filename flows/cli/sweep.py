@@ -164,4 +164,4 @@ def _print(summary: dict[str, Any]) -> None:
     if summary["written"] is not None:
         k = summary["choice"]["recommended"]["k"]
         print(f"A configuration has no k: callers pass k = {k}.")
-    print(f"Results: {summary['files']['page']}")
+    print(f"Results: {summary['files']['summary']}")

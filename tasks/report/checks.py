@@ -145,14 +145,15 @@ def _safety_checks(
     return [*checks, _check("Safety", "look" if parts else "good", says, "safety")]
 
 
-def _sources_checks(sources: Any, rejected: Mapping[str, Any]) -> list[Check]:
+def _sources_checks(
+    sources: Sequence[Mapping[str, Any]], rejected: Mapping[str, Any]
+) -> list[Check]:
     checks: list[Check] = []
-    if isinstance(sources, list):
-        rows: list[Mapping[str, Any]] = sources  # pyright: ignore[reportUnknownVariableType]
-        failed = [row["catalog"] for row in rows if row["problems"] or row["kept"]]
-        says = f"failed: {', '.join(failed)}" if failed else f"all of {len(rows)} listed"
+    if sources:
+        failed = [row["catalog"] for row in sources if row["problems"] or row["kept"]]
+        says = f"failed: {', '.join(failed)}" if failed else f"all of {len(sources)} listed"
         checks.append(_check("Sources", "look" if failed else "good", says, "sources"))
-    if total := rejected.get("total"):
+    if total := rejected["total"]:
         says = f"{count_text(total, 'record')} left out"
         checks.append(_check("Records", "look", says, "sources"))
     return checks

@@ -21,7 +21,7 @@ from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
-from tasks.report.gate import channels_of, gate_data, history_data
+from tasks.report.gate import channels_of, gate_data
 from tasks.report.map import map_data
 from tasks.report.twins import twins_data
 from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
@@ -87,14 +87,13 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         ),
         "counts": dict(subject.manifest.get("counts", {})),
         "gate": gate,
-        "history": history_data(releases, channels, subject),
         "changes": changes,
         **measurements,
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
         "map": _try("map", lambda: map_data(loaded, vectors(), (before or {}).get("map"))),
-        "sources": _try("sources", lambda: _sources_data(uri, subject, run)),
-        "rejected": _try("rejected", lambda: _rejected_data(uri, subject, run)),
+        "sources": _sources_data(subject, run),
+        "rejected": _rejected_data(subject, run),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),
         "suspicious": first_rows(_suspicious(subject), MAX_ROWS),
         "run": run,
@@ -219,66 +218,32 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
     }
 
 
-def _sources_data(
-    uri: str, release: Release, run: Mapping[str, Any] | None
-) -> list[dict[str, Any]]:
-    """Return each catalog with its counts, the agents that were kept, and its problems."""
-    lake, catalogs = Lake(uri), (run or {}).get("catalogs") or {}
+def _sources_data(release: Release, run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
+    """Return each catalog with its counts, the agents that were kept, and the run's problems."""
+    listings = (run or {}).get("catalogs") or {}
     sources: list[dict[str, Any]] = []
     for name, catalog in release.manifest.get("catalogs", {}).items():
-        listing = catalogs.get(name) or _latest_listing(lake, name, catalog)
-        problems: Sequence[str] | None = listing.get("problems")
+        problems: Sequence[str] | None = listings.get(name, {}).get("problems")
         sources.append(
             {
                 "catalog": name,
-                "tools": catalog.get("tools"),
-                "agents": catalog.get("agents"),
-                "rejected": catalog.get("rejected"),
+                **{key: catalog.get(key) for key in ("tools", "agents", "rejected")},
                 "kept": list(catalog.get("kept", ())),
-                "problems": None if problems is None else [excerpt(one, LONG) for one in problems],
+                "problems": None
+                if problems is None
+                else [excerpt(text, LONG) for text in problems],
             }
         )
     return sources
 
 
-def _rejected_data(uri: str, release: Release, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the rows that were left out, with their places and the reasons."""
+def _rejected_data(release: Release, run: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the rows that were left out, with their places and the reasons; their number without a
+    run."""
     if run is not None:
-        rejected = run["rejected"]
-        return {**rejected, "shown": rejected["shown"][:MAX_ROWS], "missing": None}
-    lake, total = Lake(uri), 0
-    rows: list[dict[str, str]] = []
-    unknown: list[str] = []
-    for name, catalog in release.manifest.get("catalogs", {}).items():
-        total += catalog.get("rejected", 0)
-        try:
-            rows += _rejected_rows(lake, name, catalog)
-        except (StoreError, KeyError):
-            unknown.append(name)
-    missing = (
-        f"Which rows of {', '.join(unknown)} were left out is no longer known: it was listed "
-        f"again since."
-    )
-    return {**first_rows(rows, MAX_ROWS), "total": total, "missing": missing if unknown else None}
-
-
-def _rejected_rows(lake: Lake, name: str, catalog: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Raises KeyError if the last listing is not the one that the release has."""
-    if not catalog.get("rejected"):
-        return []
-    digest = _latest_listing(lake, name, catalog)["rejected"]
-    path = f"snapshots/{name}/rejected-{digest}.parquet"
-    rows = lake.read(path, ["catalog", "where", "why"])
-    return [_rejected_row(row) for row in rows.iter_rows(named=True)]
-
-
-def _latest_listing(lake: Lake, name: str, catalog: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The last listing of a catalog as the lake has it; empty if the release has another one."""
-    try:
-        latest = lake.read_json(f"snapshots/{name}/latest.json") or {}
-    except (StoreError, ValueError):
-        return {}
-    return latest if latest.get("snapshot") == catalog.get("snapshot") else {}
+        return {**run["rejected"], "shown": run["rejected"]["shown"][:MAX_ROWS]}
+    total = sum(row.get("rejected", 0) for row in release.manifest.get("catalogs", {}).values())
+    return {"total": total, "shown": []}
 
 
 def _rejected_row(row: Mapping[str, Any]) -> dict[str, str]:

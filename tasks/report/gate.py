@@ -1,4 +1,4 @@
-"""The gate of a release in its report: what was decided, what was measured, and earlier gates."""
+"""The gate of a release in its report: what was decided, and what was measured."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,7 +9,6 @@ from tasks.gate.results import read_details
 from tasks.gate.rules import parse_rule
 from tasks.report.excerpts import first_rows
 
-MAX_RELEASES = 60
 MAX_QUERIES = 100
 MAX_GROUPS = 60
 MAX_SYSTEMS = 40
@@ -107,30 +106,6 @@ def _groups(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for (by, name), values in by_group.items()
     ]
     return sorted(groups, key=lambda group: (group["by"] != "kind", -group["n"], group["name"]))
-
-
-def history_data(
-    releases: Sequence[Release], channels: Sequence[Channel], release: Release
-) -> dict[str, Any]:
-    """Return the gates of a board's releases, newest first."""
-    rows = [_history_row(other, channels) | {"this": other.id == release.id} for other in releases]
-    return first_rows(rows, MAX_RELEASES)
-
-
-def _history_row(release: Release, channels: Sequence[Channel]) -> dict[str, Any]:
-    gate: Mapping[str, Any] = release.manifest.get("gate") or {}
-    chosen: Mapping[str, Any] = gate.get("chosen") or {}
-    shown = ("strategy", "index", "measure", "value", "low", "high")
-    return {
-        "release": release.id,
-        "created_at": release.created_at.isoformat(timespec="seconds"),
-        "channels": channels_of(release, channels),
-        "tools": release.manifest.get("counts", {}).get("tools"),
-        "passed": gate.get("passed"),
-        "queries": gate.get("queries"),
-        "failed": [rule["rule"] for rule in gate.get("rules") or () if rule["passed"] is False],
-        **{name: chosen.get(name) for name in shown},
-    }
 
 
 def channels_of(release: Release, channels: Sequence[Channel]) -> list[str]:

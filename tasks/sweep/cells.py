@@ -49,7 +49,7 @@ class SweepFolder(Lake):
                                    is done if it exists
     cells/<key>.values.parquet     its values query by query
     vectors/<digest>/*.parquet     vectors of queries
-    sweep.parquet, values.parquet, sweep.json, sweep.html     the results
+    sweep.parquet, values.parquet, sweep.json      the results
     """
 
     def __init__(self, folder: Path) -> None:

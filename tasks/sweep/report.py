@@ -1,12 +1,9 @@
-"""The last step of a sweep: its tables and page, the recommendation, and, if wanted, that in the
-pegboard.toml.
-"""
+"""The last step of a sweep: tables, recommendation, and on request that in pegboard.toml."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from pegboard.cli.tables import difference_text, interval_text
 from pegboard.errors import ConfigurationError
@@ -19,14 +16,9 @@ from tasks.sweep.cells import SweepFolder
 from tasks.sweep.design import Design
 from tasks.sweep.results import Candidate, Choice, Results, choose, collect, size_effects
 
-if TYPE_CHECKING:
-    import polars as pl
-
 MAX_NEAR = 20
 """Candidates near the best in the summary; all are counted."""
 USUAL_K = 5
-CHARTED_K = (1, 5, 10)
-"""The values of k of the chart over the size of the catalog, as far as they were measured."""
 TABLE_COLUMNS = (
     "index", "strategy", "tools", "k", "measure", "value", "low", "high", "n", "tokens", "ms_p50",
     "ms_p95",
@@ -53,7 +45,6 @@ def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
         written = write_choice(configuration, recommended.index, strategy)
     # Lists for tuples: what is returned is what is written.
     summary = json.loads(json.dumps(_summary(design, results, choice, written)))
-    files.write_text("sweep.html", _page(summary, results))
     files.write_json("sweep.json", summary)
     return summary
 
@@ -101,7 +92,7 @@ def _summary(
         "files": {
             "rows": str(folder / "sweep.parquet"),
             "values": str(folder / "values.parquet"),
-            "page": str(folder / "sweep.html"),
+            "summary": str(folder / "sweep.json"),
         },
     }
 
@@ -214,52 +205,6 @@ def size_effect_caption(summary: Mapping[str, Any]) -> str:
         f"{first['measure']}@{first['k']} among {first['largest']} tools minus among "
         f"{first['smallest']}, for the same {first['n']} queries"
     )
-
-
-def _page(summary: Mapping[str, Any], results: Results) -> str:
-    """The HTML page, which loads nothing; Jinja escapes the names of strategies and files."""
-    import polars as pl
-    from jinja2 import Environment, FileSystemLoader
-
-    rows = results.rows.filter(pl.col("measure") == summary["measures"][0])
-    some = rows.filter(pl.col("k").is_in(CHARTED_K))
-    largest = rows.filter(pl.col("tools") == pl.col("tools").max())
-    charts = [_panels(some, "tools", "k"), _panels(largest, "k", "tools")]
-    files = FileSystemLoader(Path(__file__).parent)
-    template = Environment(autoescape=True, loader=files).get_template("page.html.jinja")
-    return template.render(
-        summary=summary,
-        measure=measure_name(summary),
-        results=result_table(summary),
-        caption=size_effect_caption(summary) if summary["falls"] else "",
-        effects=size_effect_table(summary) if summary["falls"] else None,
-        charts=charts,
-    )
-
-
-def _panels(rows: "pl.DataFrame", x: str, by: str) -> list[dict[str, Any]]:
-    """A chart over x (figures 4 and 5 of Toolshed): one panel for each strategy and value of `by`,
-    with a line for each index. Places are from 0 to 100; of x only the order counts.
-    """
-    places = {value: at for at, value in enumerate(sorted(rows.get_column(x).unique()))}
-    if len(places) < 2:
-        return []
-    panels: list[dict[str, Any]] = []
-    for (strategy, value), panel in rows.group_by("strategy", by, maintain_order=True):
-        lines: list[dict[str, Any]] = []
-        for (index,), line in panel.sort(x).group_by("index", maintain_order=True):
-            points = [
-                (100 * places[value] / (len(places) - 1), *(100 - 100 * share for share in shares))
-                for value, *shares in line.select(x, "value", "low", "high").iter_rows()
-            ]
-            mean, low, high = (
-                [f"{point[0]:.1f},{point[part]:.1f}" for point in points] for part in (1, 2, 3)
-            )
-            band = " ".join([*low, *reversed(high)])
-            lines.append({"index": index, "mean": " ".join(mean), "band": band})
-        title = f"{strategy}, k = {value}" if by == "k" else f"{strategy}, {value} tools"
-        panels.append({"title": title, "lines": lines, "x": x, "ticks": list(places)})
-    return panels
 
 
 def write_choice(configuration: Configuration, index: str, strategy: Strategy) -> Written:

@@ -85,7 +85,7 @@ def test_a_sweep_that_was_killed_goes_on_and_writes_its_choice(command, folder, 
     chosen, text = outcome["choice"]["recommended"], (folder / "pegboard.toml").read_text("utf-8")
     assert f'default_index = "{chosen["index"]}"  # as it was' in text
     assert f'strategy = "{chosen["strategy"]}"' in text
-    assert (folder / "sweep" / "sweep.html").is_file()
+    assert (folder / "sweep" / "sweep.json").is_file()
 
 
 def test_errors_are_reported_before_anything_is_built(command, folder):

@@ -122,16 +122,14 @@ def test_the_checks_and_the_changed_words_are_at_the_top(held_data, text):
 
 def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
     parts = ("changes", "map", "twins", "tools", "flagged")
-    gone = {part: {"missing": f"no {part} because <it> is gone"} for part in (*parts, "sources")}
-    gone["rejected"] = {"missing": "no records"}
+    gone = {part: {"missing": f"no {part} because <it> is gone"} for part in parts}
     first = ReleaseStore(board_uri).channel().release
 
     poor = report_page({**held_data, **gone, "run": None})
     new = report_page(report_data(board_uri, first))
 
-    for part in (*parts, "sources"):
+    for part in parts:
         assert f"no {part} because &lt;it&gt; is gone" in poor
-    assert "no records" in poor
     for section in ("changes", "queries", "safety", "collisions"):
         assert f'id="{section}"' not in new
     assert new.count("Not measured") == 1
