@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
 from pegboard.errors import CompletionError, EncoderError
 from pegboard.llm.endpoint import Endpoint, import_litellm
-from pegboard.llm.failures import ENCODER_STEPS, failure_kind, retrying
+from pegboard.llm.failures import failure_kind, retrying
 
 logger = logging.getLogger(__name__)
 
@@ -244,15 +244,8 @@ class HostedEncoder:
         )
 
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
-        failure = self._endpoint.failure(
-            error,
-            "did not encode",
-            ENCODER_STEPS,
-            attempts=f"{attempts} attempt{'s' if attempts > 1 else ''}",
-            max_tokens=self._max_tokens,
-            batch_size=self._batch_size,
-        )
-        return EncoderError(str(failure))
+        times = f" in {attempts} attempts" if attempts > 1 else ""
+        return EncoderError(str(self._endpoint.failure(error, f"did not encode{times}")))
 
     def _invalid(self, problem: str) -> EncoderError:
         return EncoderError(

@@ -7,7 +7,7 @@ the one that `api_key_env` names:** LiteLLM by itself would send OPENAI_API_KEY 
 import asyncio
 import contextlib
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, cast
 
 from pegboard.encoders import import_extra
@@ -29,8 +29,9 @@ class Endpoint:
     """A model at an address.
 
     Args:
-        name: the model as LiteLLM names it.
-        api_base: the address of the server, where it is not the provider's own.
+        name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.
+        api_base: the address of the server, where it is not the provider's own. No key is sent
+            there but that of `api_key_env`.
         api_key_env: the environment variable that holds the key, where it is not the provider's
             usual one.
         timeout: seconds that a call may take.
@@ -48,19 +49,15 @@ class Endpoint:
         self,
         name: str,
         *,
-        api_base: str | None,
-        api_key_env: str | None,
-        timeout: float,
+        api_base: str | None = None,
+        api_key_env: str | None = None,
+        timeout: float = 60.0,
         price: tuple[float, float] | None = None,
         kind: Literal["model", "encoder"] = "model",
     ) -> None:
         place = f"{kind.capitalize()} {name!r}"
         if type(timeout) not in (int, float) or not timeout > 0:
             raise ConfigurationError(f"{place}: timeout = {timeout!r}. Give seconds, more than 0.")
-        if price is not None and not all(usd >= 0 for usd in price):
-            raise ConfigurationError(
-                f"{place}: price = {price!r}. Give USD for a million tokens, at least 0."
-            )
         if "://" in name:  # LiteLLM would call that address, with the provider's usual key
             raise ConfigurationError(
                 f"{place} is an address. Give it as api_base, with the name of a model."
@@ -125,28 +122,17 @@ class Endpoint:
         missing: list[str] = self.litellm.validate_environment(self.name).get("missing_keys", [])
         return " and ".join(missing) or None
 
-    def failure(
-        self,
-        error: Exception,
-        problem: str = "did not answer",
-        steps: Mapping[str, str] = NEXT_STEPS,
-        **values: Any,
-    ) -> CompletionError:
-        """Return the error that replaces a vendor's.
-
-        Args:
-            steps: what each kind of failure asks of the reader, with these `values`.
-        """
+    def failure(self, error: Exception, problem: str = "did not answer") -> CompletionError:
+        """Return the error that replaces a vendor's."""
         kind = failure_kind(error)
         status: Any = getattr(error, "status_code", None)
         seconds = retry_after(error)
         wait = f" (the server asks to wait {seconds:.0f} s)" if seconds is not None else ""
         # LiteLLM quotes its own traceback.
         message = self.scrubbed(str(error).partition("Traceback (most recent call last)")[0])
-        step = self._step(steps, kind, **values)
-        return CompletionError(
-            f"{self} {problem}: {message.rstrip('.')}{wait}. {step}",
-            kind=kind,
+        return self.error(
+            f"{problem}: {message.rstrip('.')}{wait}",
+            kind,
             may_pass=may_pass(error) or kind == "reply",
             retry_after=seconds,
             status=status if isinstance(status, int) else None,
@@ -154,15 +140,11 @@ class Endpoint:
 
     def error(self, problem: str, kind: str, **details: Any) -> CompletionError:
         """Return an error with model, address, problem and next step."""
-        return CompletionError(
-            f"{self} {problem}. {self._step(NEXT_STEPS, kind)}", kind=kind, **details
-        )
-
-    def _step(self, steps: Mapping[str, str], kind: str, **values: Any) -> str:
         key = self._key_advice() if kind == "key" else ""
-        return steps[kind].format(key=key, timeout=self.timeout, **values)
+        step = NEXT_STEPS[kind].format(key=key, timeout=self.timeout)
+        return CompletionError(f"{self} {problem}. {step}", kind=kind, **details)
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Close all connections that LiteLLM keeps open for the running event loop."""
         await _finish_logging()
         cache = self.litellm.in_memory_llm_clients_cache
@@ -194,9 +176,7 @@ class Endpoint:
                 "Name the environment variable that holds its key as api_key_env: to an "
                 "api_base no other key is sent."
             )
-        missing: list[str] = self.litellm.validate_environment(self.name).get("missing_keys", [])
-        keys = [variable for variable in missing if "KEY" in variable]
-        variable = " or ".join(keys) or f"{self.provider.upper()}_API_KEY"
+        variable = self.missing_key() or f"{self.provider.upper()}_API_KEY"
         return f"Set the environment variable {variable} to a key that may use this model."
 
     def _price_entry(self) -> dict[str, Any]:

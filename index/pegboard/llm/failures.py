@@ -19,29 +19,21 @@ NEXT_STEPS = {
     "quota": "The account has no quota left: add some, or use another key.",
     "content": "The provider refuses this text; other texts are not concerned.",
     "key": "{key}",
-    "length": "This model reads less than that: take one that reads more, or send less.",
-    "request": "Sending it again would not help: check that the model takes such a temperature, "
-    "schema, tools and max_tokens.",
-    "rate": "Run again later, or with a lower concurrency.",
-    "timeout": "Raise timeout ({timeout:g} s), or lower concurrency or max_tokens.",
+    "length": "This model reads less than that: take one that reads more, send less, or lower "
+    "max_tokens.",
+    "request": "Sending it again would not help: check that the model takes such options.",
+    "rate": "Run again later, or with a lower concurrency or batch_size.",
+    "timeout": "Raise timeout ({timeout:g} s), or lower concurrency, batch_size or max_tokens.",
     "server": "Check that the server is up, and run again.",
-    "reply": "Check that api_base is the address of a chat server, and run again.",
+    "reply": "Check that api_base is the address of such a server, and run again.",
 }
-"""What each kind of failure of an LLM asks of the reader; names in braces are values of the call.
-"""
-ENCODER_STEPS = NEXT_STEPS | {
-    "length": "This model reads less than max_tokens ({max_tokens}): lower it.",
-    "request": "Sending it again would not help: check dimensions, batch_size ({batch_size}) and "
-    "max_tokens ({max_tokens}).",
-    "rate": "Still refused after {attempts}: run again later, or with a lower batch_size "
-    "({batch_size}).",
-    "timeout": "No answer after {attempts}: raise timeout ({timeout:g} s) or lower batch_size "
-    "({batch_size}).",
-    "server": "No success after {attempts}: check that the server is up, and run again.",
-    "reply": "Check that api_base is the address of an embeddings server.",
-}
-"""The same for an encoder, which has made its attempts by the time it fails."""
+"""What each kind of failure asks of the reader; names in braces are values of the call."""
 
+_KINDS = {
+    **dict.fromkeys((401, 403), "key"),
+    **dict.fromkeys((408, 504), "timeout"),
+    **{402: "quota", 404: "model", 429: "rate"},
+}
 _PASSING = {"rate", "timeout", "server"}
 _TOO_LONG = re.compile(
     r"context.length|maximum context|too many tokens|prompt is too long", re.IGNORECASE
@@ -70,26 +62,21 @@ def failure_kind(error: BaseException) -> str:
         return "content"
     # Without a key, the OpenAI client raises before it sends anything, and LiteLLM files that under
     # 500.
-    if status in (401, 403) or _NO_KEY.search(message):
+    if _NO_KEY.search(message):
         return "key"
-    if status == 404:
-        return "model"
-    if status in (402, 429):
-        spent = status == 402 or (_NO_QUOTA.search(message) and retry_after(error) is None)
-        return "quota" if spent else "rate"
-    if status in (408, 504) or names & {"APITimeoutError", "TimeoutError"}:
+    if status == 429 and _NO_QUOTA.search(message) and retry_after(error) is None:
+        return "quota"
+    if status in _KINDS:
+        return _KINDS[status]
+    if names & {"APITimeoutError", "TimeoutError"}:
         return "timeout"
-    if names & {"BadRequestError", "UnicodeEncodeError"} or (
-        isinstance(status, int) and 400 <= status < 500
-    ):
+    if names & {"BadRequestError", "UnicodeEncodeError"}:
         return "request"
+    if isinstance(status, int) and status >= 400:
+        return "request" if status < 500 else "server"
     # 529, which some providers send when they are overloaded, comes as a plain APIError; a refused
     # connection as one of either name.
-    return (
-        "server"
-        if "APIConnectionError" in names or (isinstance(status, int) and status >= 500)
-        else "reply"
-    )
+    return "server" if "APIConnectionError" in names else "reply"
 
 
 def _body(error: BaseException) -> object:

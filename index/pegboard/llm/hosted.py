@@ -14,43 +14,12 @@ from pegboard.llm import ChatReply, ChatRequest, ToolCall
 from pegboard.llm.endpoint import Endpoint
 
 
-class HostedCompleter:
-    """An LLM through LiteLLM.
+class HostedCompleter(Endpoint):
+    """An LLM through LiteLLM: an `Endpoint`, with its arguments and errors.
 
     LiteLLM keeps its connections for each event loop, and `aclose` closes those of the running one.
     Keys are read from the environment at each call.
-
-    Args:
-        name: the model as LiteLLM names it, such as `openai/gpt-4o-mini`.
-        api_base: the address of the server, where it is not the provider's own. No key is sent
-            there but that of `api_key_env`.
-        api_key_env: the environment variable that holds the key, where it is not the provider's
-            usual one.
-        timeout: seconds to wait for a reply.
-        price: USD for a million tokens of prompt and of reply, where LiteLLM does not know it.
-
-    Raises:
-        ConfigurationError: LiteLLM knows no such provider, or an option has no such value.
-        CompletionError: LiteLLM is not installed.
     """
-
-    def __init__(
-        self,
-        name: str,
-        *,
-        api_base: str | None = None,
-        api_key_env: str | None = None,
-        timeout: float = 60.0,
-        price: tuple[float, float] | None = None,
-    ) -> None:
-        self._endpoint = Endpoint(
-            name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, price=price
-        )
-        self.name = name
-        self.price_per_token = self._endpoint.price_per_token
-        self.missing_key = self._endpoint.missing_key
-        self.count_tokens = self._endpoint.count_tokens
-        self.aclose = self._endpoint.close
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the reply to a request; call once.
@@ -59,16 +28,15 @@ class HostedCompleter:
             CompletionError: the LLM did not answer, refused, or sent an invalid reply.
         """
         began = time.monotonic()
-        reply: Any = await self._endpoint.guarded(lambda: self._ask(request))
+        reply: Any = await self.guarded(lambda: self._ask(request))
         return self._read(request, reply, time.monotonic() - began)
 
     def _ask(self, request: ChatRequest) -> Awaitable[Any]:
         # No request carries a lone surrogate; LiteLLM would take it for a server's failure.
         prompt_text(request).encode()
-        endpoint = self._endpoint
-        arguments = _arguments(request) | {"model": self.name, "timeout": endpoint.timeout}
-        arguments |= endpoint.address()
-        return endpoint.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
+        arguments = _arguments(request) | {"model": self.name, "timeout": self.timeout}
+        arguments |= self.address()
+        return self.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
 
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:
         choices: Any = getattr(reply, "choices", None)
@@ -76,9 +44,7 @@ class HostedCompleter:
             getattr(choices[0], "message", None) if isinstance(choices, list) and choices else None
         )
         if message is None:
-            raise self._endpoint.error(
-                "answered, but its reply holds no message", "reply", may_pass=True
-            )
+            raise self.error("answered, but its reply holds no message", "reply", may_pass=True)
         content, called = getattr(message, "content", None), getattr(message, "tool_calls", None)
         text = content if isinstance(content, str) else ""
         reason = str(getattr(choices[0], "finish_reason", None) or "stop")
@@ -109,11 +75,8 @@ class HostedCompleter:
             return None
         # LiteLLM's own sum knows of discounts for cached prompts and of prices that rise with the
         # length.
-        listed = (
-            getattr(reply, "_hidden_params", {}).get("response_cost")
-            if self._endpoint.price is None
-            else None
-        )
+        hidden = {} if self.price else getattr(reply, "_hidden_params", {})
+        listed = hidden.get("response_cost")
         return listed if listed is not None else prompt * price[0] + completion * price[1]
 
 

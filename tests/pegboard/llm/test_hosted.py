@@ -263,7 +263,6 @@ for name in ("openai/m", "hosted_vllm/m"):
         ("my-model", {}, r"no provider for 'my-model'. Write provider/model, such as openai/"),
         (NAME, {"timeout": 0}, "timeout = 0"),
         (NAME, {"timeout": "60"}, "timeout = '60'"),
-        (NAME, {"price": (1, -1)}, "price = "),
     ],
 )
 def test_an_invalid_name_or_option_is_a_configuration_error(name, options, message):
