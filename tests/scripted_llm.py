@@ -11,9 +11,6 @@ hangs, broken bodies, then replies that do
 not validate. `paid` in the log says that a client would have to pay: a whole reply was sent. With
 --hold, replies after the first N wait as long as FILE exists.
 
-A model named `always-OUTCOME` meets that outcome each time: one of those of --trouble, `filtered`
-or `empty`.
-
 A model named `agent-HABIT` makes the tool calls that the golden queries of --golden say, as far as
 it is given their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a
 tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first
@@ -63,75 +60,12 @@ def troubles(subject: str) -> list[str]:
     return first + second + third
 
 
-READER = {
-    "rewrite": "query",
-    "decompose": "steps",
-    "context_decompose": "steps",
-    "expand": "queries",
-    "step_back": "query",
-    "rerank": "ranking",
-    "rerank_steps": "ranking",
-    "select": "tools",
-    "post_select": "tools",
-    "grade": "relevant",
-    "reflect": "missing",
-}
-"""What a reader of boards asks while it searches, and the field of the reply."""
-
-
-def searching(product: str, body: dict[str, Any]) -> Any:
-    """A reply to a reader: the last of the names that are offered first; of texts, some about tides
-    and parcels.
-    """
-    field = READER[product]
-    schema = body["response_format"]["json_schema"]["schema"]["properties"][field]
-    if "enum" in schema.get("items", {}):
-        return {field: schema["items"]["enum"][::-1][:2]}
-    return {
-        field: ["the tides of a harbour", "where a parcel is"]
-        if schema["type"] == "array"
-        else "the tides of a harbour"
-    }
-
-
-def good(product: str, subject: str, body: dict[str, Any]) -> Any:
-    """A reply that passes every check."""
-    if product in READER:
-        return searching(product, body)
+def good(subject: str) -> Any:
+    """Questions that pass every check."""
     what = re.sub(r"[_\W]+", " ", subject).lower()
     what = re.sub(r"\b\d+\b", "", what).strip()
     mark = crc32(subject.encode()) % 9973
-    if product == "description":
-        return {
-            "does": f"Lets the office {what} in the registry of records, kept under number {mark}.",
-            "use_when": f"Use it when somebody wants to {what} and knows the reference of the "
-            f"record.",
-            "avoid": [],
-        }
-    if product == "arguments":
-        names = re.findall(r'"([A-Za-z_]+)":\s*\{"type"', body["messages"][-1]["content"])
-        return {
-            "arguments": [
-                {"name": name, "note": f"The {name} that the record has."}
-                for name in dict.fromkeys(names)
-            ]
-        }
-    if product == "questions":
-        return {"questions": [question.format(what=f"{what} {mark}") for question in QUESTIONS]}
-    if product == "topics":
-        return {
-            "topics": [
-                "Office records",
-                "Audits and references",
-                "Customer requests",
-                "Month end",
-                "Registry upkeep",
-            ]
-        }
-    return {
-        "description": "Keeps the records of the office: opens, changes, archives and finds them "
-        "for every department."
-    }
+    return {"questions": [question.format(what=f"{what} {mark}") for question in QUESTIONS]}
 
 
 def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> list[tuple[str, str]]:
@@ -179,8 +113,6 @@ class Script:
         self.attempts: Counter[tuple[str, str]] = Counter()
         lines = Path(options.golden).read_text("utf-8").splitlines() if options.golden else []
         self.golden = {one["query"]: one.get("calls", []) for one in map(json.loads, lines)}
-        self.running = 0
-        self.most = 0
         self.begun = 0
 
     def note(self, **what: Any) -> None:
@@ -200,8 +132,6 @@ class Script:
         subject = named[1] if named else "?"
         attempt = self.attempts[product, subject]
         self.attempts[product, subject] += 1
-        if body.get("model", "").startswith("always-"):
-            return product, subject, body["model"].removeprefix("always-")
         plan = troubles(f"{product}:{subject}") if self.options.trouble else []
         return product, subject, plan[attempt] if attempt < len(plan) else "good"
 
@@ -213,26 +143,18 @@ class Script:
         while held and self.options.hold.exists():
             await asyncio.sleep(0.01)
 
-    def content(self, product: str, subject: str, outcome: str, body: dict[str, Any]) -> str:
+    def content(self, subject: str, outcome: str) -> str:
+        questions = json.dumps(good(subject))
         if outcome == "good":
-            return json.dumps(good(product, subject, body))
-        if outcome in ("filtered", "empty"):
-            return ""
-        if outcome == "wrong-tool" and product in READER:
-            return json.dumps({READER[product]: ["send_harbour_letter"]})
+            return questions
         if outcome == "refusal":
             return "I'm sorry, but I can't help with that request."
         if outcome == "wrong-tool":
-            other = (
-                "send_harbour_letter" if subject != "send_harbour_letter" else "open_school_order"
-            )
-            return (
-                json.dumps(good(product, subject, body))
-                .replace("?", f" with {other}?")
-                .replace(".", f" with {other}.")
-            )
+            names = ("send_harbour_letter", "open_school_order")
+            other = names[subject == names[0]]
+            return questions.replace("?", f" with {other}?").replace(".", f" with {other}.")
         if outcome == "unfinished":
-            return json.dumps(good(product, subject, body))[:25]
+            return questions[:25]
         return "Sure! Here is what you asked for: it is a fine tool."
 
     async def chat(self, request: web.Request) -> web.StreamResponse:
@@ -240,36 +162,29 @@ class Script:
         if body.get("model", "").startswith("agent-") or body.get("tools"):
             return await self.act(body)
         product, subject, outcome = self.decide(body)
-        self.running += 1
-        self.most = max(self.most, self.running)
-        try:
-            self.note(event="began", product=product, subject=subject)
-            if outcome in ("429", "500", "503", "529"):
-                self.ended(product, subject, outcome)
-                headers = {"Retry-After": "0.2"} if outcome == "429" else {}
-                return web.json_response(
-                    {"error": {"message": f"scripted {outcome}"}},
-                    status=int(outcome),
-                    headers=headers,
-                )
-            if outcome == "hang":
-                self.ended(product, subject, outcome)
-                await asyncio.sleep(self.options.hang)
-                return web.json_response({"error": {"message": "too late"}}, status=500)
-            await self.wait()
-            text = json.dumps(
-                self.completion(body, self.content(product, subject, outcome, body), outcome)
+        self.note(event="began", product=product, subject=subject)
+        if outcome in ("429", "500", "503", "529"):
+            self.ended(product, subject, outcome)
+            headers = {"Retry-After": "0.2"} if outcome == "429" else {}
+            return web.json_response(
+                {"error": {"message": f"scripted {outcome}"}},
+                status=int(outcome),
+                headers=headers,
             )
-            if outcome == "cut":
-                self.ended(product, subject, outcome)
-                return web.Response(text=text[: len(text) // 2], content_type="application/json")
-            response = web.Response(text=text, content_type="application/json")
-            await response.prepare(request)
-            await response.write_eof()
-            self.ended(product, subject, outcome, paid=True)
-            return response
-        finally:
-            self.running -= 1
+        if outcome == "hang":
+            self.ended(product, subject, outcome)
+            await asyncio.sleep(self.options.hang)
+            return web.json_response({"error": {"message": "too late"}}, status=500)
+        await self.wait()
+        text = json.dumps(self.completion(body, self.content(subject, outcome), outcome))
+        if outcome == "cut":
+            self.ended(product, subject, outcome)
+            return web.Response(text=text[: len(text) // 2], content_type="application/json")
+        response = web.Response(text=text, content_type="application/json")
+        await response.prepare(request)
+        await response.write_eof()
+        self.ended(product, subject, outcome, paid=True)
+        return response
 
     async def act(self, body: dict[str, Any]) -> web.Response:
         habit = body["model"].removeprefix("agent-")
@@ -307,9 +222,7 @@ class Script:
         }
         choice = {
             "index": 0,
-            "finish_reason": {"unfinished": "length", "filtered": "content_filter"}.get(
-                outcome, "stop"
-            ),
+            "finish_reason": "length" if outcome == "unfinished" else "stop",
             "message": {"role": "assistant", "content": content},
         }
         return {
@@ -320,9 +233,6 @@ class Script:
             "choices": [choice],
             "usage": usage,
         }
-
-    async def figures(self, _: web.Request) -> web.Response:
-        return web.json_response({"most": self.most})
 
 
 async def main() -> None:
@@ -337,7 +247,6 @@ async def main() -> None:
     script = Script(parser.parse_args())
     app = web.Application(client_max_size=1 << 28)
     app.router.add_post("/v1/chat/completions", script.chat)
-    app.router.add_get("/figures", script.figures)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

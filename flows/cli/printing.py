@@ -128,7 +128,7 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
             line += f"; single items left out: {_counts(dropped)}"
         lines.append(line)
     tokens = estimate["prompt_tokens"] + estimate["completion_tokens"]
-    about = f"about {estimate['calls']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"
+    about = f"about {estimate['pending']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"
     if actual is None:
         return [*lines, f"  estimate: {about}; retries and repairs come on top"]
     used = actual["prompt_tokens"] + actual["completion_tokens"]

@@ -282,14 +282,9 @@ class ParameterMatcher:
     Args:
         profiles: of all tools of the agent.
         shared: the parameters that make no edge.
-
-    Attributes:
-        compared: how often a parameter was compared with something that a tool provides; it grows
-            as the tools do, not as their square.
     """
 
     def __init__(self, profiles: Sequence[ToolProfile], shared: SharedParameters) -> None:
-        self.compared = 0
         self._profiles = profiles
         self._shared = shared
         self._rarity = _word_rarity(profiles)
@@ -388,7 +383,6 @@ class ParameterMatcher:
         return min(2, unknown)
 
     def _fit(self, position: int, need: Need, other: int, provided: Provided) -> Fit | None:
-        self.compared += 1
         provider = self._profiles[other]
         if other == position or need.core in provider.requires:
             return None

@@ -31,9 +31,8 @@ def estimate(
 
     `products` has for each product how many `requests` there are, how many of these the ledger
     holds (`accepted`, `rejected`), how many are `pending` (tools with the same content share one
-    reply), and for these `calls` (repairs and retries come on top), `prompt_tokens`,
-    `completion_tokens` and `cost_usd`, which is None if the price is unknown. The sums of the
-    latter five stand beside it.
+    reply; repairs and retries come on top), and for these `prompt_tokens`, `completion_tokens` and
+    `cost_usd`, which is None if the price is unknown. The sums of the latter four stand beside it.
     """
     lengths = _reply_lengths(ledger, settings.model)
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
@@ -44,7 +43,7 @@ def estimate(
         for product, part in by_product.items()
     }
     parts = list(products.values())
-    sums = ("pending", "calls", "prompt_tokens", "completion_tokens")
+    sums = ("pending", "prompt_tokens", "completion_tokens")
     costs = [part["cost_usd"] for part in parts if part["cost_usd"] is not None]
     return {
         "model": settings.model,
@@ -74,7 +73,6 @@ def _estimate_product(
         "accepted": sum(reply is not None and reply.value is not None for _, reply in replies),
         "rejected": sum(reply is not None and reply.value is None for _, reply in replies),
         "pending": len(pending),
-        "calls": len(pending),
         "prompt_tokens": prompt,
         "completion_tokens": completion,
         "cost_usd": cost,

@@ -44,26 +44,14 @@ def nearest(
         k: how many; fewer if there are not so many tools.
         block_scores: how many scores are held at once, 4 bytes each.
     """
-    if k < 1 or len(ids) < 2:
+    if k < 1 or not ids:
         return dict.fromkeys(ids, ())
-    order = sorted(range(len(ids)), key=ids.__getitem__)
-    # Tools with the same vector have the same neighbours; servers repeat each other.
-    twins: dict[bytes, list[int]] = {}
-    for row in order:
-        twins.setdefault(vectors[row].tobytes(), []).append(row)
-    # In the order of their first ids, so that of equally near groups the first are the right ones.
-    groups = list(twins.values())
-    firsts = vectors[[rows[0] for rows in groups]]
-    neighbours: dict[str, tuple[Neighbour, ...]] = {}
-    near = nearest_rows(firsts, k + 1, block_scores=block_scores)
-    for rows, similar in zip(groups, near, strict=True):
-        candidates = [
-            Neighbour(ids[row], cosine)
-            for group, cosine in similar
-            for row in groups[group][: k + 1]
+    order = sorted(range(len(ids)), key=ids.__getitem__)  # equal cosines are ordered by row
+    tools = [ids[row] for row in order]
+    near = nearest_rows(vectors[order], k + 1, block_scores=block_scores)
+    return {
+        tool: tuple(Neighbour(tools[row], cosine) for row, cosine in similar if tools[row] != tool)[
+            :k
         ]
-        candidates.sort(key=lambda candidate: (-candidate.cosine, candidate.id))
-        for row in rows:
-            others = [near for near in candidates[: k + 1] if near.id != ids[row]]
-            neighbours[ids[row]] = tuple(others[:k])
-    return {tool: neighbours[tool] for tool in ids}
+        for tool, similar in zip(tools, near, strict=True)
+    }

@@ -9,8 +9,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -78,6 +76,11 @@ details are added after it."""
 
 _ALIKE = ({"danish", "norwegian"}, {"spanish", "portuguese", "italian"})
 """Languages whose short texts share most function words."""
+_REFUSAL = re.compile(
+    r"i(?:'m| am) (?:sorry,(?: but)? i c|unable to)|as an ai|unfortunately,? i (?:c|am unable)"
+    r"|i can(?:'t|not) (?:assist|comply|fulfill|help|provide)",
+    re.IGNORECASE,
+)
 _MARKS = re.compile(r"<data label=|</data>|\\u003c|\{%|\[credential\]|\[cut\]|\{\{ *\w+ *\}\}")
 """Markup around data and values in a prompt."""
 
@@ -360,13 +363,7 @@ def _text_problem(text: str, subject: Subject, allowed: Sequence[str] = ()) -> s
 
 def _is_refusal(text: str) -> bool:
     """Whether a text begins like a refusal; "I am sorry for being late" does not."""
-    return text.strip().casefold().replace("’", "'").startswith(_refusals())
-
-
-@cache
-def _refusals() -> tuple[str, ...]:
-    text = Path(__file__).with_name("refusals.txt").read_text("utf-8")
-    return tuple(filter(None, text.splitlines()))
+    return _REFUSAL.match(text.strip().replace("’", "'")) is not None
 
 
 def _length(text: str, bounds: tuple[int, int]) -> str | None:

@@ -1,6 +1,5 @@
 """The dependencies of a release: its rows, when they are composed, and which are written."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.lake.row_sets import read_rows
 from tasks.revise import revise_snapshots
-from tasks.stage import stage_tables
 
 CATALOG = (
     '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = '
@@ -53,13 +51,6 @@ class Travel:
         pin, store = release.tables["edges"], self.workshop.store
         table = open_table(store.database, pin.table, self.workshop.uri, pin.version)
         return {row["key"]: row for row in table.search().with_row_id(True).to_list()}
-
-    def problems(self, release):
-        """What verification finds when the release pins the newest version of `edges`."""
-        version = open_table(self.workshop.store.database, "edges", self.workshop.uri).version
-        pin = replace(release.tables["edges"], version=version)
-        newest = replace(release, tables={**release.tables, "edges": pin})
-        return verify_release(self.workshop.store, newest).problems
 
 
 @pytest.fixture
@@ -205,26 +196,6 @@ def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, worksh
     assert verify_release(workshop.store, second).problems == ()
 
 
-@pytest.mark.parametrize(
-    ("values", "problem"),
-    [
-        ({"target": "desk/desk/nobody"}, "edges: 1 row: whose target is not in 'tools'"),
-        ({"evidence": "Rumours."}, "edges: 1 row: without the checksum that follows"),
-        (None, "edges: it has 3 rows, the release pins 4"),
-    ],
-)
-def test_verify_finds_a_changed_or_lost_edge(travel, workshop, values, problem):
-    release, where = travel.publish(TRAVEL).release, "target = 'desk/desk/pay'"
-    assert travel.problems(release) == ()
-    table = workshop.store.database.open_table("edges")
-    if values is None:
-        table.delete(where)
-    else:
-        table.update(where=where, values=values)
-
-    assert any(text.startswith(problem) for text in travel.problems(release))
-
-
 def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, capsys):
     old = travel.publish(TRAVEL).release
     needs = TRAVEL | {
@@ -241,31 +212,6 @@ def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, c
     assert diff_releases(workshop.store, new, new).edges == {}
     assert main(["releases", "diff", "--board", workshop.uri]) == 0
     assert f"  desk/desk/cancel: ~{BOOK} {direct}" in capsys.readouterr().out.splitlines()
-
-
-def test_every_index_has_a_table_of_agents_which_goes_with_it(travel):
-    one = '[[indexes]]\nname = "full"\n'
-    first = travel.publish(TRAVEL, indexes=f'{one}[[indexes]]\nname = "fine"\nshape = "multi"\n')
-    second = travel.publish(TRAVEL, indexes=one)
-
-    base = {"tools", "agents", "edges", "emb_full", "agents_full"}
-    assert first.release.tables.keys() == base | {"emb_fine", "agents_fine"}
-    assert second.release.tables.keys() == base
-    assert second.release.tables["agents_full"] == first.release.tables["agents_full"]
-    assert second.encoded == 0
-    assert first.release.tables["agents_full"].digest == first.release.tables["agents_fine"].digest
-
-
-def test_a_large_table_of_agents_has_the_indices_of_its_columns(workshop, hashing, large_from):
-    workshop.servers({f"server {number}": [workshop.tool("one")] for number in range(60)})
-    run = workshop.run(workshop.configure(DECLARED), "embed", encoder=hashing(8))
-    large_from(50, 20)
-
-    pins = stage_tables(workshop.uri, run.spec)
-
-    assert pins["agents_full"].search["filters"] == ["agent", "catalog", "kind"]
-    assert pins["emb_full"].search["filters"] == ["tool", "agent", "catalog", "kind", "tags"]
-    assert stage_tables(workshop.uri, run.spec) == pins
 
 
 def test_a_skipped_tool_is_in_no_edge(travel, snapshots):

@@ -2,24 +2,17 @@
 description may hide its tool.
 """
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from pegboard.encoders.hashing import HashingEncoder
 from pegboard.errors import CompletionError
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import read_enrichments, write_enrichments
-from tasks.enrichment.neighbours import head_text
-from tasks.enrichment.vectors import vectors_of
 from tasks.filter import filter_enrichments
-from tasks.lake.snapshot_rows import load_snapshot
 from tasks.snapshot import take_snapshot
-
-METATOOL = Path(__file__).parents[3] / "shared" / "benchmarks" / "metatool"
 
 TOOLS = {
     "get_forecast": ("The weather forecast of a city.", ["will it rain in Oslo tomorrow?"]),
@@ -294,62 +287,3 @@ def test_a_credential_is_neither_encoded_nor_stored_with_the_ranks(shop, monkeyp
 
     assert any("[credential]" in text for text in texts)
     assert secret not in f"{texts} {shop.judged(filtered)}"
-
-
-def pairs(file, limit=None):
-    """The (tool, request) pairs of a file of MetaTool, the first so many of each tool."""
-    found = {}
-    for line in (METATOOL / file).read_text("utf-8").splitlines():
-        record = json.loads(line)
-        found.setdefault(record["tool"], []).append(record["query"].strip())
-    return {name: texts[:limit] for name, texts in sorted(found.items())}
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    not METATOOL.is_dir(), reason="the benchmark files are not beside this checkout"
-)
-def test_on_metatool_the_filter_helps_an_index_of_spoiled_questions(workshop, real_encoder):
-    """Of five questions of each tool, 60 % are another tool's."""
-    random, shop = np.random.default_rng(0), Shop(workshop, LOCAL)
-    tools = {
-        name: (text, [])
-        for name, text in json.loads((METATOOL / "plugin_des.json").read_text("utf-8")).items()
-    }
-    own, requests = pairs("example_queries.jsonl", 5), pairs("single_tool_queries.jsonl", 3)
-    strange = [text for texts in own.values() for text in texts]
-    spoiled = {
-        name: list(
-            dict.fromkeys(
-                text if random.random() < 0.4 else str(random.choice(strange)) for text in texts
-            )
-        )
-        for name, texts in own.items()
-    }
-
-    questions = {name: tuple(texts) for name, texts in spoiled.items()}
-    filtered = shop.filter(questions, tools, enrich='incomplete = "publish"')
-
-    kept = shop.questions(filtered)
-    listing = load_snapshot(workshop.lake, "shop", shop.snapshot)
-    heads = {tool.name: head_text(tool, listing.agents[0]) for tool in listing.tools}
-    queries = [(name, text) for name, texts in requests.items() for text in texts]
-    texts = [*heads.values(), *strange, *(text for _, text in queries)]
-    vectors = dict(zip(texts, vectors_of(workshop.lake, real_encoder, texts), strict=True))
-
-    def recall_at_5(questions):
-        sums = np.array(
-            [
-                sum(vectors[text] for text in (heads[name], *questions.get(name, ())))
-                for name in heads
-            ]
-        )
-        scores = (
-            np.array([vectors[text] for _, text in queries])
-            @ (sums / np.linalg.norm(sums, axis=1)[:, None]).T
-        )
-        answers = scores[np.arange(len(queries)), [list(heads).index(name) for name, _ in queries]]
-        return ((scores > answers[:, None]).sum(axis=1) < 5).mean()
-
-    assert filtered.kept < filtered.questions
-    assert recall_at_5(kept) > recall_at_5(spoiled) + 0.01
