@@ -63,8 +63,8 @@ def pairs(rows):
 
 
 def test_declared_dependencies_are_edges_between_tools_of_the_release(travel):
-    need = {"name": "find", "parameter": "flight's id", "reason": "By id."}
-    need["type"] = "parameter-directly-depends-on"
+    need = {"name": "find", "parameter_name": "flight's id", "reason": "By id."}
+    need["dependence_type"] = "parameter-directly-depends-on"
 
     run = travel.publish({"book": [need], "find": []})
 
