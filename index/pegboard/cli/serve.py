@@ -8,7 +8,16 @@ from pathlib import Path
 from pegboard.cli.output import Subparsers, add_command, default_board
 from pegboard.errors import ConfigurationError
 
-MODULES = ("mcp", "starlette", "uvicorn", "pydantic", "jsonschema_rs", "httpx2")
+MODULES = (
+    "fastapi",
+    "fastmcp",
+    "httpx2",
+    "jsonschema_rs",
+    "mcp",
+    "opentelemetry",
+    "prometheus_client",
+    "uvicorn",
+)
 FILE = "pegboard.toml"
 HOST, PORT = "127.0.0.1", 8720
 SERVE = """\
@@ -17,8 +26,15 @@ examples:
   pegboard serve --board ./board --port 9000
   pegboard serve -c pegboard.toml --stdio          for the configuration of an MCP client
 
-MCP clients connect to http://127.0.0.1:8720/mcp. `[serve]` of pegboard.toml says who may see and
-call what, and how calls are made; see docs/how-to/serve-a-board.md."""
+clients:
+  Claude Code      claude mcp add --transport http pegboard http://127.0.0.1:8720/mcp
+  Codex            codex mcp add pegboard -- pegboard serve --stdio -c /path/to/pegboard.toml
+  Cursor           mcp.json: {"mcpServers": {"pegboard": {"url": "http://127.0.0.1:8720/mcp"}}}
+  VS Code          mcp.json: {"servers": {"pegboard": {"type": "http",
+                                                       "url": "http://127.0.0.1:8720/mcp"}}}
+
+`[serve]` of pegboard.toml says who may see and call what, and how calls are made; see
+docs/how-to/serve-a-board.md."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -44,8 +60,8 @@ def _serve(options: argparse.Namespace) -> int:
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"`pegboard serve` needs {', '.join(missing)}. Install them with: "
-            f"pip install 'pegboard[serve]'"
+            f"`pegboard serve` needs {', '.join(missing)}. Install them in the checkout: "
+            f"pip install -e './index[serve]'"
         )
     _check_transport(options)
     import asyncio
