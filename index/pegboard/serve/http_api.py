@@ -242,7 +242,7 @@ class HttpApi:
                 annotations={name: tool.annotations[name] for name in shown},
                 enrichment=tool.enrichment.to_dict() if tool.enrichment else {},
                 destructive=is_destructive(tool),
-                cannot_be_called=self._cannot_be_called(tool),
+                cannot_be_called=self._gateway.caller.can_call(tool),
             ),
             agent=models.Agent.model_validate(agents[tool.agent]),
             dependencies=needs,
@@ -336,12 +336,7 @@ class HttpApi:
         return models.Traffic(minutes=minutes, servers=self._servers())
 
     def _servers(self) -> dict[str, dict[str, str]]:
-        upstreams: Any = getattr(self._gateway.caller, "upstreams", None)
-        return {} if upstreams is None else upstreams.health()
-
-    def _cannot_be_called(self, tool: Tool) -> str:
-        can_call: Any = getattr(self._gateway.caller, "can_call", lambda _: "")
-        return can_call(tool)
+        return self._gateway.caller.upstreams.health()
 
     async def _finder(self, release: str | None, client: Client) -> Finder:
         """Return the finder of a release. Rules are made for the tools of the served one: in
