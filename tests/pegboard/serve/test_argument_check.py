@@ -171,6 +171,25 @@ def test_a_schema_that_cannot_be_used_checks_nothing(checking, schema):
     assert REFUSED in checking(block)
 
 
+def test_what_a_tool_fills_in_is_not_required_and_a_pattern_costs_only_itself(checking):
+    schema = {
+        "properties": {
+            "text": {"type": "string", "pattern": "(?=no linear time)"},
+            "limit": {"type": "integer", "default": 5},
+        },
+        "required": ["text", "limit"],
+    }
+
+    async def block(call, gateway):
+        return await call(schema, {"text": "x"}), await call(schema, {})
+
+    fitting, unfitting = checking(block)
+
+    assert REFUSED in fitting
+    assert '"text" is a required property' in unfitting
+    assert "limit" not in unfitting
+
+
 @pytest.mark.parametrize("arguments", [{"text": "\ud800"}, {"text": "x", "more\udc00": [1]}])
 def test_half_of_a_character_in_an_argument_is_refused(checking, arguments):
     async def block(call, gateway):

@@ -20,6 +20,8 @@ MAX_MEMORY = 1_000_000_000
 """Bytes of this process."""
 MAX_VALIDATORS = 1_000
 MAX_ERRORS = 5
+VALUES = ("const", "default", "enum", "examples")
+"""Keywords that hold no schemas."""
 SHOWN = 300
 """Characters of one error, and of the place where it is."""
 
@@ -73,13 +75,39 @@ def _problems(validator: Any, arguments: Any) -> list[str]:
 def _validator_of(schema: Any) -> Any:
     """Return a validator without network and with regular expressions of linear time, or None."""
     try:
-        return jsonschema_rs.validator_for(
-            schema,
-            retriever=_refuse,
-            pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
-        )
+        return _compiled(_lenient(schema))
     except Exception:
         return None
+
+
+def _compiled(schema: Any) -> Any:
+    return jsonschema_rs.validator_for(
+        schema,
+        retriever=_refuse,
+        pattern_options=jsonschema_rs.RegexOptions(size_limit=1_000_000),
+    )
+
+
+def _lenient(schema: Any) -> Any:
+    """Return a schema without patterns that cannot be used, in which a property that has a default
+    is not required: its tool fills it in."""
+    if isinstance(schema, list):
+        return [_lenient(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    out = {key: value if key in VALUES else _lenient(value) for key, value in schema.items()}
+    properties, required = out.get("properties"), out.get("required")
+    if isinstance(properties, dict) and isinstance(required, list):
+        filled = {
+            name for name, one in properties.items() if isinstance(one, dict) and "default" in one
+        }
+        out["required"] = [name for name in required if name not in filled]
+    if isinstance(out.get("pattern"), str):
+        try:
+            _compiled({"pattern": out["pattern"]})
+        except Exception:
+            del out["pattern"]
+    return out
 
 
 def _refuse(uri: str) -> Any:
