@@ -4,24 +4,15 @@ Rules match ids, which the release has, never a name that a client sent.
 """
 
 import hashlib
-import logging
 import os
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import Path
 from typing import Any, Protocol
 
-from pegboard.errors import ConfigurationError, PegboardError, did_you_mean
+from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import remember_secrets
 from pegboard.serve.settings import ClientSettings, RuleSettings
-
-RELOAD_SECONDS = 1.0
-"""Between two looks at the file of the rules, at least. A file that was written since the look
-before may be half written, and is read with the next one."""
-
-log = logging.getLogger("pegboard.serve")
 
 
 class Ruled(Protocol):
@@ -139,11 +130,8 @@ class AccessRules:
             client = self._by_token.get(_digest(bearer_token(headers)))
             return client if client and self._has_header(client, headers) else None
         for name, own in self._settings.items():
-            if (
-                own.token
-                or not (own.header or own.claims)
-                or bool(own.claims) != (claims is not None)
-            ):
+            verified = bool(own.claims) == (claims is not None)
+            if own.token or not (own.header or own.claims) or not verified:
                 continue
             stated = all(_states(claims or {}, *claim) for claim in own.claims.items())
             if stated and self._has_header(self.clients[name], headers):
@@ -198,82 +186,6 @@ class AccessRules:
     def _has_header(self, client: Client, headers: Mapping[str, str]) -> bool:
         expected = self._settings[client.name].header.items()
         return all(headers.get(name.lower()) == value for name, value in expected)
-
-
-class LiveRules:
-    """The access rules of a file, read again when it changes: no restart ends a permission.
-
-    A change may take from anyone and give to clients with credentials. It never lets everyone in:
-    an emptied file reads like one that asks for that, so only a start does.
-
-    Args:
-        rules: those to begin with.
-        file: whose changes are followed; None for none.
-        read: reads the rules of the file anew.
-
-    Attributes:
-        closed: whether every client needs credentials, since others than this machine may ask.
-    """
-
-    def __init__(
-        self,
-        rules: AccessRules,
-        file: str | os.PathLike[str] | None,
-        read: Callable[[], AccessRules],
-    ) -> None:
-        self._rules, self._file, self._read = rules, file, read
-        self.closed = False
-        self._state = self._stat()
-        self._checked = time.monotonic()
-
-    def current(self) -> AccessRules:
-        """Return the rules of the file. While it is broken, the last good ones hold, and say so."""
-        if self._file is not None and time.monotonic() - self._checked >= RELOAD_SECONDS:
-            self._checked = time.monotonic()
-            state = self._stat()
-            if state != self._state and not _is_fresh(state):
-                self._state = state
-                self._reload()
-        return self._rules
-
-    def _reload(self) -> None:
-        try:
-            rules = self._read()
-        except PegboardError as error:
-            log.error("The access rules stay as they were: %s", error)
-            return
-        if why := self._opens(rules):
-            log.error(
-                "The access rules stay as they were: in %s %s. Restart the gateway if that is "
-                "meant.",
-                self._file,
-                why,
-            )
-            return
-        self._rules = rules
-        log.warning("The access rules of %s were read again.", self._file)
-
-    def _opens(self, rules: AccessRules) -> str:
-        """Say why everyone would be let in by rules that replace these; else ""."""
-        if self._rules.clients and not rules.clients:
-            return "[serve.clients] has no clients any more, and anyone could call every tool"
-        if self.closed and rules.is_open:
-            return "a client has neither token nor header, and the gateway is not on loopback"
-        return ""
-
-    def _stat(self) -> tuple[int, int, int] | None:
-        if self._file is None:
-            return None
-        try:
-            status = Path(self._file).stat()
-        except OSError:
-            return None
-        return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _is_fresh(state: tuple[int, int, int] | None) -> bool:
-    """Whether a file was changed so lately that its writer may not have finished."""
-    return state is not None and 0 <= time.time() - state[0] / 1e9 < RELOAD_SECONDS
 
 
 def bearer_token(headers: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ counts, agents or dependencies tell of a tool that it may not see."""
 import asyncio
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -21,9 +21,9 @@ from pegboard.tokens import estimate_tokens
 
 MAX_VIEWS = 64
 """Views of a release that are held; the one that was used longest ago goes first."""
-Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str]]
-"""What a client may see: its rules, and what is hidden besides. Clients of equal rules share a
-view."""
+Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str], bool]
+"""What a client may see: its rules, what is hidden besides, and whether tools that cannot be called
+are left out. Clients of equal rules share a view."""
 RESERVED = ("search_tools", "call_tool", "search_agents", "get_tool")
 """The gateway's own tools, whose names no other takes."""
 
@@ -33,6 +33,7 @@ class Entry:
     """What a catalogue keeps of a tool.
 
     Attributes:
+        problem: why the gateway cannot call it; "" if it can.
         schemes: names of the security schemes by which its operation is called.
         text: id, name and description, by which lists are filtered.
         tokens: that its definition takes in a prompt, about.
@@ -46,6 +47,7 @@ class Entry:
     schemes: tuple[str, ...]
     text: str
     tokens: float
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,21 +105,30 @@ class Catalogue:
         live: the catalogue of the release that is served, for a board that stays at another. What
             a client may not see there it does not see here: a tool may have got the tag since by
             which a rule hides it.
+        can_call: says why the gateway cannot call a tool; "" if it can.
     """
 
-    def __init__(self, board: Board, live: "Catalogue | None" = None) -> None:
-        self.board, self._live = board, live
+    def __init__(
+        self,
+        board: Board,
+        live: "Catalogue | None" = None,
+        can_call: Callable[[Tool], str] = lambda _: "",
+    ) -> None:
+        self.board, self._live, self._can_call = board, live, can_call
         self._whole: _Whole | None = None
         self._views: OrderedDict[Key, View] = OrderedDict()
         self._building = asyncio.Lock()
 
-    async def view(self, client: Client) -> View:
+    async def view(self, client: Client, *, callable_only: bool = False) -> View:
         """Return the current release as a client sees it.
 
         While one request waits for a new release, others are answered from the one before.
+
+        Args:
+            callable_only: leave out tools that the gateway cannot call, if it can call any.
         """
         hidden = frozenset[str]() if self._live is None else (await self._live.view(client)).hidden
-        key = (client.allow, client.deny, hidden)
+        key = (client.allow, client.deny, hidden, callable_only)
         current = await asyncio.to_thread(lambda: self.board.release.id)
         held = self._views.get(key)
         if held is not None and (held.release == current or self._building.locked()):
@@ -143,7 +154,7 @@ class Catalogue:
         if any(view.release != whole.release for view in views.values()):
             views = OrderedDict[Key, View]()
         if key not in views:
-            views[key] = _view(whole, client, key[2])
+            views[key] = _view(whole, client, key[2], key[3])
             if len(views) > MAX_VIEWS:
                 views.popitem(last=False)
         self._views = views
@@ -153,7 +164,8 @@ class Catalogue:
         """Return the current release; views of the one before stay until there is one of this."""
         if self._whole is None or self._whole.release != self.board.release.id:
             board = self.board.at_current_release()
-            entries = {tool.id: _entry(tool) for tool in board.list_tools()}
+            tools = board.list_tools()
+            entries = {tool.id: _entry(tool, self._can_call(tool)) for tool in tools}
             self._whole = _Whole(board, board.release.id, entries)
         return self._whole
 
@@ -168,11 +180,11 @@ def definition_text(tool: Tool) -> str:
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
-def _entry(tool: Tool) -> Entry:
+def _entry(tool: Tool, problem: str) -> Entry:
     tokens = estimate_tokens(definition_text(tool))
     text = f"{tool.id} {tool.name} {tool.description}".casefold()
-    schemes = _schemes(tool)
-    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, schemes, text, tokens)
+    own = (tool.id, tool.name, tool.agent, tool.catalog, tool.tags)
+    return Entry(*own, _schemes(tool), text, tokens, problem)
 
 
 def _schemes(tool: Tool) -> tuple[str, ...]:
@@ -182,7 +194,10 @@ def _schemes(tool: Tool) -> tuple[str, ...]:
     return tuple(str(one.get("name")) for one in listed if isinstance(one, Mapping))
 
 
-def _view(whole: _Whole, client: Client, hidden: frozenset[str]) -> View:
+def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: bool) -> View:
+    # A gateway that can call nothing is there to search.
+    if callable_only and not all(entry.problem for entry in whole.entries.values()):
+        hidden |= {one for one, entry in whole.entries.items() if entry.problem}
     entries = {
         one: entry
         for one, entry in whole.entries.items()

@@ -10,12 +10,13 @@ from pegboard.errors import PegboardError
 from pegboard.serve.access import AccessRules
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.listing import listed_ids, names_of
-from pegboard.serve.rule_check import idle_names, idle_rules
+from pegboard.serve.rule_check import idle_names, idle_rules, uncallable
 from pegboard.serve.sessions import Session
+from pegboard.serve.settings import GatewaySettings
 
 LOOK_SECONDS = 1.0
-Compared = tuple[str, AccessRules]
-"""A release, by its id, and the rules that were compared with it."""
+Compared = tuple[str, AccessRules, GatewaySettings]
+"""A release, by its id, and the rules and settings that were compared with it."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -58,20 +59,23 @@ async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> 
     """
     rules, serve = gateway.rules.current(), gateway.settings.serve
     ruled = any(one.allow is not None or one.deny for one in rules.clients.values())
-    if not (ruled or serve.pinned or serve.python or serve.apis):
+    named = serve.pinned or serve.python or serve.apis or gateway.settings.catalogs
+    if not (ruled or named):
         return done
     try:
         release, entries = await gateway.catalogue.entries()
     except PegboardError as error:
         log.warning("The rules could not be compared with the release: %s", error)
         return done
-    if done == (release, rules):
+    compared = release, rules, gateway.settings
+    if done == compared:
         return done
     tools = list(entries.values())
     problems = await asyncio.to_thread(
         lambda: [
             *idle_rules(rules, serve.pinned, tools),
             *idle_names(serve, tools),
+            *uncallable(tools),
         ]
     )
     if problems:
@@ -81,14 +85,14 @@ async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> 
             release,
             lines,
         )
-    return release, rules
+    return compared
 
 
 async def _has_changed(gateway: Gateway, rules: AccessRules, session: Session) -> bool:
     if session.listed is None:
         return False
     client = rules.clients.get(session.client.name, session.client)
-    view = await gateway.catalogue.view(client)
+    view = await gateway.catalogue.view(client, callable_only=True)
     return names_of(view, listed_ids(gateway, view, session)) != session.listed
 
 
@@ -97,6 +101,7 @@ async def _look(gateway: Gateway) -> None:
     compared = await warn_of_idle_rules(gateway)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
+        await gateway.reload_if_changed()
         now = (gateway.board.status().release, gateway.rules.current())
         if now != seen:
             seen = now

@@ -23,10 +23,17 @@ MAX_SEARCHES = 32
 
 
 class Finder:
-    """Searches a catalogue, and reports each search to the observers."""
+    """Searches a catalogue, and reports each search to the observers.
 
-    def __init__(self, catalogue: Catalogue, observers: Observers) -> None:
+    Args:
+        strategy: that answers where a request names none; the release's own if None.
+    """
+
+    def __init__(
+        self, catalogue: Catalogue, observers: Observers, strategy: str | None = None
+    ) -> None:
         self.catalogue, self.observers = catalogue, observers
+        self._strategy = strategy
         self._turns = Turns(MAX_SEARCHES)
 
     async def find(
@@ -41,6 +48,7 @@ class Finder:
         where: Mapping[str, str | Sequence[str]] | None = None,
         history: Sequence[Message | Mapping[str, str]] = (),
         explain: bool = False,
+        callable_only: bool = False,
     ) -> Found:
         """Return at most `k` tools for a request, of the current release.
 
@@ -49,25 +57,26 @@ class Finder:
         Args:
             session: for the observers.
             strategy, index, where, history, explain: as in `Board.find`.
+            callable_only: as in `Catalogue.view`.
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
         """
         _check_query(query)
         start = time.perf_counter()
         options: Any = {
-            "strategy": strategy,
+            "strategy": strategy or self._strategy,
             "index": index,
             "where": where,
             "history": history,
             "explain": explain,
         }
         async with self._turns.of(client):
-            view = await self.catalogue.view(client)
+            view = await self.catalogue.view(client, callable_only=callable_only)
             try:
                 result = await view.board.find(query, k, **options)
             except StoreError:  # the release was pruned: another is live
                 self.catalogue.forget()
-                view = await self.catalogue.view(client)
+                view = await self.catalogue.view(client, callable_only=callable_only)
                 result = await view.board.find(query, k, **options)
             if not where:
                 result = await _named_first(view, query, k, result)
@@ -81,7 +90,7 @@ class Finder:
         """
         _check_query(query)
         async with self._turns.of(client):
-            view = await self.catalogue.view(client)
+            view = await self.catalogue.view(client, callable_only=True)
             agents = await view.board.search_agents(query, AGENTS, decompose=True)
             tools = [
                 await view.board.find(query, AGENT_TOOLS, where={"agent": hit.agent.id}, llm=False)

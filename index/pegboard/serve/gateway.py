@@ -1,5 +1,6 @@
 """The parts of a running gateway, which its MCP server and its HTTP API share."""
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,12 +10,13 @@ from fastmcp.server.auth import AuthProvider
 
 from pegboard.board import Board
 from pegboard.opening import open_board
-from pegboard.serve.access import AccessRules, Client, LiveRules, bearer_token
+from pegboard.serve.access import Client, bearer_token
 from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
 from pegboard.serve.limits import RequestIds
+from pegboard.serve.live_settings import LiveSettings
 from pegboard.serve.observer import Observers
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.reports import Reports
@@ -32,7 +34,7 @@ class Gateway:
 
     settings: GatewaySettings
     board: Board
-    rules: LiveRules
+    rules: LiveSettings
     catalogue: Catalogue
     observers: Observers
     finder: Finder
@@ -53,14 +55,12 @@ class Gateway:
         """
         reports = Reports.open(settings.serve, settings.base)
         observers = Observers(reports.observers)
-        catalogue = Catalogue(board)
+        caller = Caller(settings, observers)
+        catalogue = Catalogue(board, can_call=lambda tool: caller.can_call(tool))
 
-        def read_rules() -> AccessRules:
-            assert settings.file is not None
-            return AccessRules(load_gateway_settings(settings.file).serve.clients)
-
-        rules = LiveRules(AccessRules(settings.serve.clients), settings.file, read_rules)
-        finder = Finder(catalogue, observers)
+        rules = LiveSettings(settings, load_gateway_settings)
+        llm = settings.serve.llm
+        finder = Finder(catalogue, observers, llm.strategy if llm else None)
         return cls(
             settings,
             board,
@@ -68,7 +68,7 @@ class Gateway:
             catalogue,
             observers,
             finder,
-            Caller(settings, observers),
+            caller,
             ServedReleases(finder, uri),
             reports,
             open_auth(settings.serve.auth),
@@ -92,6 +92,17 @@ class Gateway:
             if access is not None:
                 return self.rules.current().client(headers, access.claims)
         return client
+
+    async def reload_if_changed(self) -> None:
+        """Take the catalogs, servers, APIs and limits of a file that changed; sessions go on.
+
+        The log, the file of golden queries, `[serve.auth]` and `allowed_hosts` stay as they were.
+        """
+        settings = await asyncio.to_thread(self.rules.settings)
+        if settings is not self.settings:
+            self.settings = settings
+            await self.caller.reload(settings)
+            self.catalogue.forget()
 
     async def close(self) -> None:
         """End what calls started, and stop following the board."""
@@ -117,5 +128,13 @@ def open_gateway(
     """
     settings = GatewaySettings() if file is None else load_gateway_settings(file)
     uri = board or settings.board or ""
-    opened = open_board(uri, channel or settings.channel, background=True)
+    llm = settings.serve.llm
+    asking = {} if llm is None else {"api_base": llm.api_base, "timeout": llm.timeout}
+    opened = open_board(
+        uri,
+        channel or settings.channel,
+        background=True,
+        llm=llm.model if llm else None,
+        llm_options={name: value for name, value in asking.items() if value is not None},
+    )
     return Gateway.open(settings, opened, uri)

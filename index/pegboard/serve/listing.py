@@ -21,7 +21,7 @@ async def listed_tools(gateway: Gateway, session: Session, context: str = "") ->
         context: what the request is about, in words; "" if it does not say.
     """
     fitting = await _fitting(gateway, session, context) if context.strip() else []
-    view = await gateway.catalogue.view(session.client)
+    view = await gateway.catalogue.view(session.client, callable_only=True)
     ids = listed_ids(gateway, view, session)
     session.listed = names_of(view, ids)
     ids = list(dict.fromkeys([*ids, *(one for one in fitting if one in view.entries)]))
@@ -58,7 +58,7 @@ async def _fitting(gateway: Gateway, session: Session, context: str) -> list[str
     """Return the ids of the tools that fit a context: all that reach the threshold (Armory)."""
     settings = gateway.settings.serve.context
     found = await gateway.finder.find(
-        session.client, context, settings.max_tools, session=session.id
+        session.client, context, settings.max_tools, session=session.id, callable_only=True
     )
     least = _least(settings, found.view)
     return [

@@ -46,6 +46,7 @@ from pegboard.serve.own_tools import (
     search_answer,
 )
 from pegboard.serve.sessions import Session, client_of, current_session, said
+from pegboard.serve.upstream_provider import UpstreamServers
 from pegboard.tokens import estimate_tokens
 
 INSTRUCTIONS = (
@@ -69,11 +70,12 @@ def mcp_server(gateway: Gateway) -> FastMCP:
         INSTRUCTIONS,
         version=__version__,
         providers=[BoardProvider(gateway)],
-        middleware=[Guard(gateway)],
         dereference_schemas=False,
         mask_error_details=True,
     )
     server.provider_error_strategy = "raise"
+    servers = UpstreamServers(server, gateway)
+    server.add_middleware(Guard(gateway, servers))
 
     async def listen(
         ctx: Any, params: SubscriptionsListenRequestParams
@@ -177,6 +179,7 @@ class BoardProvider(Provider):
             min(k, serve.max_k),
             session=session.id,
             where={"agent": agent} if agent else None,
+            callable_only=True,
         )
         names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
         answer = search_answer(found, serve.results, session.listed or ())
@@ -201,7 +204,7 @@ class BoardProvider(Provider):
             return _error(f"{GET_TOOL} takes name, a text, alone.")
         view, tool = await self._tool(session, name)
         if tool is None:
-            return await self._unknown(session, view, name)
+            return await self._unknown(session, name)
         values = definition_of(view, tool)
         return _result(_json(values), values)
 
@@ -218,9 +221,9 @@ class BoardProvider(Provider):
         return await self._call(session, name, inner)
 
     async def _call(self, session: Session, name: str, arguments: dict[str, Any]) -> ToolResult:
-        view, tool = await self._tool(session, name)
+        _, tool = await self._tool(session, name)
         if tool is None:
-            return await self._unknown(session, view, name)
+            return await self._unknown(session, name)
         context = get_context()
         request = context.request_context
         assert request is not None
@@ -245,8 +248,8 @@ class BoardProvider(Provider):
         return ToolResult.from_mcp_result(result)
 
     async def _tool(self, session: Session, name: str) -> tuple[View, Tool | None]:
-        """Return the client's view, and the tool that it means by a name or id; None for a name
-        that has come to mean another tool than the session was given.
+        """Return the client's view, and the tool that it means by a name or id; None without one,
+        and for a name that has come to mean another tool than the session was given.
         """
         view = await self._gateway.catalogue.view(session.client)
         identity = view.id_of(name)
@@ -256,13 +259,14 @@ class BoardProvider(Provider):
         # Decided once more over what will be called: a promotion may have come in between.
         return view, tool if tool is not None and session.client.permits(tool) else None
 
-    async def _unknown(self, session: Session, view: View, name: str) -> ToolResult:
+    async def _unknown(self, session: Session, name: str) -> ToolResult:
         """Return the answer to a name without a tool, which names others: in the same words,
         whether there is no such tool or the client may not see it.
         """
         observers = self._gateway.observers
         observers.called(session.client, session.id, "", "unknown", 0.0, 0)
         observers.refused("unknown_tool", name, session.client.name, session.id)
+        view = await self._gateway.catalogue.view(session.client, callable_only=True)
         candidates = view.names.named_in(name)[:CANDIDATES]
         if not candidates and name.strip() and view.entries:
             words = name.replace("_", " ").replace("/", " ")[:200]
@@ -281,14 +285,15 @@ class Guard(Middleware):
     """Limits what each client has under way, says who stands behind the gateway, and keeps
     unforeseen errors to the log."""
 
-    def __init__(self, gateway: Gateway) -> None:
-        self._gateway = gateway
+    def __init__(self, gateway: Gateway, servers: UpstreamServers) -> None:
+        self._gateway, self._servers = gateway, servers
         self._share = RequestShare()
 
     async def on_request(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
         """Answer a request, if its client does not have too many under way."""
+        self._servers.add_new()
         request = get_context().request_context
         assert request is not None
         size = 0 if request.request is None else request.request.state.size

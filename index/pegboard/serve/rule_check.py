@@ -57,6 +57,18 @@ def idle_names(serve: ServeSettings, tools: Collection[Entry]) -> Iterator[str]:
                 yield f"{place}: {problem}"
 
 
+def uncallable(tools: Collection[Entry]) -> Iterator[str]:
+    """Yield why tools are not offered that the gateway cannot call, once for each agent; nothing
+    for a gateway that can call none, and is there to search.
+    """
+    if all(tool.problem for tool in tools):
+        return
+    problems = {tool.agent: tool for tool in tools if tool.problem}
+    for agent, tool in problems.items():
+        count = sum(other.agent == agent and bool(other.problem) for other in tools)
+        yield f"{agent}: {count} tools are not offered, such as this: {tool.problem}"
+
+
 def _idle(
     place: str, rule: Rule, values: Mapping[str, set[str]], tools: Collection[Ruled]
 ) -> Iterator[str]:

@@ -76,7 +76,7 @@ class ClientSettings(Settings):
     without credentials.
     """
 
-    token: tuple[Variable, ...] = ()
+    token: tuple[str, ...] = ()
     header: dict[str, str] = Field(default_factory=dict[str, str])
     claims: dict[str, str] = Field(default_factory=dict[str, str])
     allow: tuple[RuleSettings, ...] | None = None
@@ -84,6 +84,11 @@ class ClientSettings(Settings):
     operator: bool = False
 
     _listed = field_validator("token", mode="before")(_as_list)
+
+    @field_validator("token")
+    @classmethod
+    def _are_variables(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(_variable, tokens))
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
@@ -209,6 +214,22 @@ class ApiSettings(Settings):
         return values
 
 
+class LlmSettings(Settings):
+    """`[serve.llm]`: the LLM that strategies may ask; without it their rules do the work.
+
+    Attributes:
+        model: its name for LiteLLM, such as `openai/gpt-4o-mini`.
+        strategy: by which tools are found, instead of the release's own.
+        api_base: its address, if it is not the provider's own.
+        timeout: seconds for each question.
+    """
+
+    model: str
+    strategy: str | None = None
+    api_base: str | None = None
+    timeout: Annotated[float, Field(gt=0)] = 10
+
+
 class ContextSettings(Settings):
     """`[serve.context]`: which tools `tools/list` has for a request that comes with its context.
 
@@ -257,6 +278,7 @@ class ServeSettings(Settings):
     golden: Path | None = None
     trace_requests: bool = False
     context: ContextSettings = ContextSettings()
+    llm: LlmSettings | None = None
 
 
 class GatewaySettings(Settings):

@@ -15,11 +15,11 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.opening import open_board
-from pegboard.serve.access import AccessRules, LiveRules
 from pegboard.serve.app import create_app
 from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.changes import tell_all
 from pegboard.serve.gateway import Gateway
+from pegboard.serve.live_settings import LiveSettings
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 
@@ -65,7 +65,7 @@ def settings(tmp_path, desk_uri, monkeypatch):
     """The settings of a file that a test may change."""
     for name, value in TOKENS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("pegboard.serve.access.RELOAD_SECONDS", 0.0)
+    monkeypatch.setattr("pegboard.serve.live_settings.RELOAD_SECONDS", 0.0)
     script = Path(__file__).parent / "upstream" / "desk.py"
     server = f"""
 [board]
@@ -355,7 +355,7 @@ def test_a_file_that_loses_its_clients_lets_nobody_in(settings, served, desk_uri
 
     assert response.status_code == 401
     assert ana.name == "ana"
-    assert "The access rules stay as they were" in caplog.text
+    assert "The settings stay as they were" in caplog.text
     assert rest is None or "Restart the gateway" in caplog.text
 
 
@@ -372,7 +372,7 @@ def test_no_change_of_the_file_opens_a_gateway_that_is_not_on_loopback(settings,
         return client
 
     assert client_without_credentials("0.0.0.0") is None
-    assert "neither token nor header" in caplog.text
+    assert "has no credentials" in caplog.text
     assert client_without_credentials("127.0.0.1").name == "everyone"
 
 
@@ -382,14 +382,14 @@ def test_a_file_that_is_being_written_is_not_read(tmp_path, monkeypatch):
     file.write_text("before")
     os.utime(file, (now, now))
     clock = SimpleNamespace(time=lambda: now, monotonic=lambda: now)
-    monkeypatch.setattr("pegboard.serve.access.time", clock)
+    monkeypatch.setattr("pegboard.serve.live_settings.time", clock)
     reads: list[str] = []
 
-    def read():
-        reads.append(file.read_text())
-        return AccessRules({})
+    def read(path):
+        reads.append(path.read_text())
+        return GatewaySettings(file=path)
 
-    rules = LiveRules(AccessRules({}), file, read)
+    rules = LiveSettings(GatewaySettings(file=file), read)
     for step, text in ((2.0, "half of"), (0.5, "half of the text"), (0.6, None), (1.0, None)):
         now += step
         if text:

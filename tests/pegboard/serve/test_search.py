@@ -239,7 +239,7 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
             result = await client.call_tool("search_tools", {"query": "x"})
             return [raised.value.message, result.content[0].text]
 
-    async def broken(client):
+    async def broken(client, **options):
         raise OSError("/srv/board is gone")
 
     message = "The gateway failed. Try again; the gateway's log has the error."
@@ -258,11 +258,11 @@ def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
         async with gateway_of(board_uri) as gateway:
             whole = gateway.catalogue.view
 
-            async def view(client):
+            async def view(client, **options):
                 order.append(client.name)
                 if client is ana:
                     await go_on.wait()
-                return await whole(client)
+                return await whole(client, **options)
 
             monkeypatch.setattr(gateway.catalogue, "view", view)
             searches = [

@@ -1,0 +1,145 @@
+"""Resources, prompts and completion of the MCP servers behind the gateway, by FastMCP's proxy.
+
+Tools do not come from here: the release has them. Names and addresses begin with the server's, as
+`desk_summary` and `file://desk/notes`."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
+
+from fastmcp import FastMCP
+from fastmcp.client import Client as FastMCPClient
+from fastmcp.prompts import Prompt
+from fastmcp.resources import Resource, ResourceTemplate
+from fastmcp.server.providers.proxy import ProxyProvider
+from fastmcp.server.transforms import Namespace
+from fastmcp.tools import Tool as FastMCPTool
+from fastmcp.utilities.versions import VersionSpec
+from mcp_types import CompletionArgument, PromptReference, ResourceTemplateReference
+
+from pegboard.records import Tool, agent_id, tool_id
+from pegboard.redaction import redact_line
+from pegboard.serve.access import Client
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.sessions import current_session
+
+LIST_SECONDS = 30.0
+"""For a server to start and to list what it has; one that takes longer is left out of the list."""
+Component = TypeVar("Component")
+Listed = Callable[[], Awaitable[Sequence[Component]]]
+
+log = logging.getLogger("pegboard.serve")
+
+
+class UpstreamProvider(ProxyProvider):
+    """The resources and prompts of one MCP server, for the clients that may see its agent."""
+
+    def __init__(self, gateway: Gateway, agent: str) -> None:
+        super().__init__(self._connected)
+        self.agent = agent
+        self._gateway = gateway
+
+    async def _connected(self) -> FastMCPClient[Any]:
+        session = current_session(self._gateway)
+        upstreams = self._gateway.caller.upstreams
+        return await upstreams.client(self.agent, session.client.name, session.id)
+
+    async def allowed(self) -> bool:
+        """Whether the client may see a tool of the agent, or the agent if it has no tools."""
+        client = current_session(self._gateway).client
+        _, entries = await self._gateway.catalogue.entries()
+        own = [entry for entry in entries.values() if entry.agent == self.agent]
+        return any(map(client.permits, own)) if own else _permits_agent(client, self.agent)
+
+    async def complete(self, reference: Any, argument: CompletionArgument, context: Any) -> Any:
+        """Return what the server proposes for an argument of a prompt or a template."""
+        if not await self.allowed():
+            return None
+        async with await self._connected() as client:
+            arguments = getattr(context, "arguments", None)
+            values = {"name": argument.name, "value": argument.value}
+            return await client.complete(reference, values, arguments)
+
+    async def get_tasks(self) -> Sequence[Any]:
+        """Return no background tasks."""
+        return []
+
+    async def _list_tools(self) -> Sequence[FastMCPTool]:
+        return []
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> None:
+        return None
+
+    async def _list_resources(self) -> Sequence[Resource]:
+        return await self._listed(super()._list_resources)
+
+    async def _get_resource(self, uri: str, version: VersionSpec | None = None) -> Resource | None:
+        return await super()._get_resource(uri, version) if await self.allowed() else None
+
+    async def _list_resource_templates(self) -> Sequence[ResourceTemplate]:
+        return await self._listed(super()._list_resource_templates)
+
+    async def _get_resource_template(
+        self, uri: str, version: VersionSpec | None = None
+    ) -> ResourceTemplate | None:
+        return await super()._get_resource_template(uri, version) if await self.allowed() else None
+
+    async def _list_prompts(self) -> Sequence[Prompt]:
+        return await self._listed(super()._list_prompts)
+
+    async def _get_prompt(self, name: str, version: VersionSpec | None = None) -> Prompt | None:
+        return await super()._get_prompt(name, version) if await self.allowed() else None
+
+    async def _listed(self, listed: Listed[Component]) -> Sequence[Component]:
+        """Return a server's list; none of one that fails, so that it costs no other its own."""
+        if not await self.allowed():
+            return []
+        try:
+            async with asyncio.timeout(LIST_SECONDS):
+                return await listed()
+        except Exception as error:
+            why = redact_line(str(error) or type(error).__name__, 300)
+            log.warning("The MCP server '%s' does not list what it has: %s", self.agent, why)
+            return []
+
+
+class UpstreamServers:
+    """Adds a provider to the gateway's MCP server for each MCP server of the configuration."""
+
+    def __init__(self, server: FastMCP, gateway: Gateway) -> None:
+        self._server, self._gateway = server, gateway
+        self._providers: dict[str, tuple[Namespace, UpstreamProvider]] = {}
+        server.add_completion_handler(self._complete)
+
+    def add_new(self) -> None:
+        """Add those that the configuration has got since."""
+        agents = self._gateway.caller.upstreams.agents()
+        known = {provider.agent for _, provider in self._providers.values()}
+        for agent in agents:
+            if agent in known:
+                continue
+            catalog, _, name = agent.partition("/")
+            name = name if name not in self._providers else f"{catalog}_{name}"
+            provider = UpstreamProvider(self._gateway, agent)
+            self._providers[name] = Namespace(name), provider
+            self._server.add_provider(provider, namespace=name)
+
+    async def _complete(self, reference: Any, argument: CompletionArgument, context: Any) -> Any:
+        for namespace, provider in self._providers.values():
+            own: Any = None
+            if isinstance(reference, PromptReference):
+                name = namespace._reverse_name(reference.name)  # pyright: ignore[reportPrivateUsage]
+                own = name and PromptReference(name=name)
+            elif isinstance(reference, ResourceTemplateReference):
+                uri = namespace._reverse_uri(reference.uri)  # pyright: ignore[reportPrivateUsage]
+                own = uri and ResourceTemplateReference(uri=uri)
+            if own:
+                return await provider.complete(own, argument, context)
+        return None
+
+
+def _permits_agent(client: Client, agent: str) -> bool:
+    catalog = agent.partition("/")[0]
+    any_tool = Tool(tool_id(agent, "-"), catalog, agent, "-")
+    return agent == agent_id(catalog, agent.partition("/")[2]) and client.permits(any_tool)

@@ -1,0 +1,123 @@
+"""What MCP servers have besides tools passes through the gateway, by the client's rules."""
+
+import asyncio
+import sys
+from pathlib import Path
+
+import mcp
+import pytest
+from mcp.shared.exceptions import MCPError
+from mcp_types import PromptReference
+
+from pegboard.opening import open_board
+from pegboard.serve.changes import warn_of_idle_rules
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.mcp_server import mcp_server
+from pegboard.serve.settings import load_gateway_settings
+
+UPSTREAM = Path(__file__).parent / "upstream"
+
+
+def command_of(name):
+    return {"command": sys.executable, "args": [str(UPSTREAM / f"{name}.py")]}
+
+
+@pytest.fixture
+def library(monkeypatch):
+    """`[catalogs]` with the library, and a server that does not start."""
+    monkeypatch.setattr("pegboard.serve.upstream_provider.LIST_SECONDS", 600)
+    broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
+    return {"kit": {"type": "mcp", "servers": {"library": command_of("library"), "gone": broken}}}
+
+
+def test_resources_prompts_and_completion_pass(board_uri, gateway_of, connect, library):
+    async def run():
+        async with gateway_of(board_uri, library) as gateway, connect(gateway) as client:
+            resources = (await client.list_resources()).resources
+            templates = (await client.list_resource_templates()).resource_templates
+            prompts = (await client.list_prompts()).prompts
+            note = await client.read_resource(str(resources[0].uri))
+            book = await client.read_resource(
+                str(templates[0].uri_template).replace("{isbn}", "3-16")
+            )
+            prompt = await client.get_prompt(prompts[0].name, {"topic": "tea"})
+            completed = await client.complete(
+                PromptReference(name=prompts[0].name), {"name": "topic", "value": "hi"}
+            )
+            return resources, prompts, note, book, prompt, completed
+
+    resources, prompts, note, book, prompt, completed = asyncio.run(run())
+
+    assert [str(one.uri) for one in resources] == ["notes://library/today"]
+    assert [one.name for one in prompts] == ["library_summary"]
+    assert note.contents[0].text == "Nothing was lent."
+    assert book.contents[0].text == "The book 3-16."
+    assert prompt.messages[0].content.text == "Summarise tea."
+    assert completed.completion.values == ["history", "hiking"]
+
+
+def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(
+    board_uri, gateway_of, connect, library
+):
+    clients = {"bob": {"deny": [{"agent": "kit/library"}]}}
+
+    async def run():
+        async with (
+            gateway_of(board_uri, library, clients=clients) as gateway,
+            connect(gateway) as client,
+        ):
+            resources = (await client.list_resources()).resources
+            prompts = (await client.list_prompts()).prompts
+            for attempt in (
+                client.read_resource("notes://library/today"),
+                client.get_prompt("library_summary", {"topic": "tea"}),
+            ):
+                with pytest.raises(MCPError):
+                    await attempt
+            return resources, prompts
+
+    assert asyncio.run(run()) == ([], [])
+
+
+def test_a_server_added_to_the_file_is_called_without_a_restart(
+    desk_uri, tmp_path, caplog, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.live_settings.RELOAD_SECONDS", 0.0)
+    file = tmp_path / "pegboard.toml"
+    head = f'[board]\nuri = "{desk_uri}"\n[catalogs.shop]\ntype = "openapi"\npath = "shop.json"\n'
+    shop = '[serve.apis.shop]\nbase_url = "http://127.0.0.1:9/v1"\n'
+    server = command_of("desk")
+    kit = (
+        f'[catalogs.kit]\ntype = "mcp"\n[catalogs.kit.servers.desk]\n'
+        f'command = "{server["command"]}"\nargs = {server["args"]!r}\n'
+        f'env = {{ STARTS = "{tmp_path / "starts"}" }}\n'
+    )
+    file.write_text(head + shop)
+
+    async def names(client):
+        found = await client.call_tool("search_tools", {"query": "echo a text", "k": 20})
+        return {tool["name"] for tool in found.structured_content["tools"]}
+
+    async def run():
+        gateway = Gateway.open(load_gateway_settings(file), open_board(desk_uri), desk_uri)
+        async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
+            await warn_of_idle_rules(gateway)
+            before = await names(client)
+            file.write_text("[serve\n")
+            await gateway.reload_if_changed()
+            file.write_text(head + shop + kit)
+            await gateway.reload_if_changed()
+            after = await names(client)
+            result = await client.call_tool("call_tool", {
+                "name": "echo", "arguments": {"text": "called"}
+            })  # fmt: skip
+        await gateway.close()
+        return before, after, result
+
+    before, after, result = asyncio.run(run())
+
+    assert "echo" not in before
+    assert "echo" in after
+    assert result.content[0].text == "called"
+    assert "tools are not offered" in caplog.text
+    assert "The settings stay as they were" in caplog.text
