@@ -22,7 +22,7 @@ from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot
 
 if TYPE_CHECKING:
-    import polars as pl
+    pass
 
 MAX_NAMED = 5
 """Maximum tools named in an error; the count is of all."""
@@ -149,10 +149,11 @@ def make_plan(
     texts: dict[str, tuple[int, int]] = {}
     tokens: dict[str, int] = {}
     for index in configuration.indexes if configuration.enrich is None else ():
-        total, missing = _texts(uri, index, snapshots)
-        texts[index.name] = (total, missing.len())
-        if not runs_here(index.encoder):
-            tokens[index.name] = round(int(missing.str.len_bytes().sum()) / BYTES_PER_TOKEN)
+        hosted = not runs_here(index.encoder)
+        total, missing, size = _texts(uri, index, snapshots, sizes=hosted)
+        texts[index.name] = (total, missing)
+        if hosted:
+            tokens[index.name] = round(size / BYTES_PER_TOKEN)
     return Plan(
         channel=channel,
         live=live.id if live else None,
@@ -214,18 +215,21 @@ def _changes(
     return dict(sorted(changes.items()))
 
 
-def _texts(uri: str, index: IndexSettings, snapshots: Mapping[str, str]) -> "tuple[int, pl.Series]":
-    """The number of texts of an index's tools and agents, and those that are not encoded yet."""
+def _texts(
+    uri: str, index: IndexSettings, snapshots: Mapping[str, str], *, sizes: bool
+) -> tuple[int, int, int]:
+    """Count the texts of an index's tools and agents, those that are not encoded yet, and the bytes
+    of these; 0 bytes without `sizes`, which costs reading the texts.
+    """
     import polars as pl
 
     lake = Lake(uri)
     documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents)]
-    rows = pl.concat(
-        read_rows(lake, table.path, ["text_digests", "texts"]).explode("text_digests", "texts")
-        for table in documents
-    )
+    columns = ["text_digests", "texts"] if sizes else ["text_digests"]
+    rows = pl.concat(read_rows(lake, table.path, columns).explode(*columns) for table in documents)
     known = known_texts(lake, encoder_for(index).fingerprint)
     missing = rows.unique("text_digests").join(
         known, left_on="text_digests", right_on="text_digest", how="anti"
     )
-    return rows.height, missing.get_column("texts")
+    size = missing.get_column("texts").str.len_bytes().sum() if sizes else 0
+    return rows.height, missing.height, int(size)

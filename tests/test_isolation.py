@@ -98,7 +98,7 @@ def test_a_service_with_the_reader_alone_opens_and_searches_a_board(
     assert told["text"][0] == told["vector"][0] == told["both"][0] == "getTides_v2"
     kind, message = told["hybrid"]
     assert kind == "EncoderError"
-    assert "pip install 'pegboard[local]'" in message
+    assert "pip install './index[local]'" in message
 
 
 def test_the_wheel_carries_its_type_marker_and_its_licence(service):
@@ -128,7 +128,7 @@ def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(
 
     assert [hit["name"] for hit in json.loads(found.stdout)["hits"]] == ["getTides_v2"]
     assert (refused.returncode, refused.stdout) == (5, "")
-    assert "pip install 'pegboard[local]'" in refused.stderr
+    assert "pip install './index[local]'" in refused.stderr
     assert command("releases", "list", "--board", board_uri).returncode == 0
     assert command("build").returncode == 2
     assert "invalid choice: 'build'" in command("build").stderr

@@ -186,7 +186,7 @@ def install_command(package: str) -> str:
     for requirement in requirements:
         extra = re.search(r"extra == ['\"]([\w-]+)", requirement)
         if extra and re.match(rf"{re.escape(package)}(?![\w-])", requirement):
-            return f"pip install 'pegboard[{extra[1]}]'"
+            return f"pip install './index[{extra[1]}]' in Pegboard's checkout"
     return f"pip install {package}"
 
 

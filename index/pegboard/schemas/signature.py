@@ -216,7 +216,8 @@ def _docstring(function: Any) -> _Docstring:
         import griffe
     except ImportError as error:
         raise ConfigurationError(
-            "Python functions as tools need griffe. Install it: pip install 'pegboard[functions]'"
+            "Python functions as tools need griffe. Install it in Pegboard's checkout: pip install "
+            "'./index[functions]'"
         ) from error
 
     while isinstance(function, functools.partial):

@@ -108,7 +108,7 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch, nam
     monkeypatch.setitem(sys.modules, module, None)  # marks it as not importable
 
     with pytest.raises(
-        EncoderError, match=rf"{module}, which is not installed.*pip install 'pegboard\[{extra}\]'"
+        EncoderError, match=rf"{module}, which is not installed.*pip install './index\[{extra}\]'"
     ):
         load_encoder(name)
 

@@ -274,7 +274,7 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch):
     monkeypatch.setitem(sys.modules, "litellm", None)  # marks it as not importable
 
     with pytest.raises(
-        CompletionError, match=r"litellm, which is not installed.*pip install 'pegboard\[litellm\]'"
+        CompletionError, match=r"litellm, which is not installed.*pip install './index\[litellm\]'"
     ):
         HostedCompleter(NAME)
 

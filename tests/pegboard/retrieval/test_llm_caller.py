@@ -323,7 +323,7 @@ def test_a_completer_is_accepted_and_a_name_needs_litellm(monkeypatch):
 
     assert completer_of(stub) is stub
     assert completer_of(None) is None
-    with pytest.raises(CompletionError, match=r"pip install 'pegboard\[litellm\]'"):
+    with pytest.raises(CompletionError, match=r"pip install './index\[litellm\]'"):
         completer_of("openai/gpt-4o-mini")
     for llm in (3, object(), ["openai/gpt-4o-mini"]):
         with pytest.raises(
