@@ -1,7 +1,6 @@
 """The check of arguments against the schemas of a release: what it finds, and what it survives."""
 
 import asyncio
-import signal
 
 import pytest
 
@@ -65,13 +64,9 @@ def checking():
 
 
 @pytest.fixture
-def unlimited(tmp_path, monkeypatch):
-    """The process that checks, without its limit of time."""
-    text = checks.WORKER.read_text()
-    worker = tmp_path / "worker.py"
-    worker.write_text(text.replace("MAX_SECONDS = 1.0", "MAX_SECONDS = 3600.0"))
-    assert worker.read_text() != text
-    monkeypatch.setattr(checks, "WORKER", worker)
+def unlimited(monkeypatch):
+    """A check without its limit of time."""
+    monkeypatch.setattr(checks, "MAX_SECONDS", 3600.0)
 
 
 REFUSED = "has nothing that runs it"  # what a tool without a server answers after its check
@@ -110,7 +105,7 @@ def test_others_are_answered_while_a_schema_takes_long(checking, unlimited):
 def test_calls_wait_for_a_process_and_no_longer_than_their_timeout(checking, unlimited):
     async def block(call, gateway):
         await call(TEXT, {"text": "x"})
-        bombs = [asyncio.create_task(call(*BOMBS["allOf"])) for _ in range(checks.MAX_WORKERS)]
+        bombs = [asyncio.create_task(call(*BOMBS["allOf"])) for _ in range(checks.MAX_CHECKS)]
         await asyncio.sleep(0)
         limits = gateway.caller.limits
         gateway.caller.limits = limits.model_copy(update={"timeout": 0.1})
@@ -125,20 +120,6 @@ def test_calls_wait_for_a_process_and_no_longer_than_their_timeout(checking, unl
 
     assert "The gateway is busy" in busy
     assert REFUSED in after
-
-
-def test_a_process_that_was_killed_is_started_again(checking):
-    async def block(call, gateway):
-        await call(TEXT, {"text": "x"})
-        (worker,) = gateway.caller._check._workers
-        worker.send_signal(signal.SIGKILL)
-        await worker.wait()
-        return await call(TEXT, {"text": "x"}), len(gateway.caller._check._workers)
-
-    answer, workers = checking(block)
-
-    assert REFUSED in answer
-    assert workers == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from mcp_types import CallToolResult
 
 from pegboard.records import Tool, agent_id, tool_id
 from pegboard.serve.access import Client
-from pegboard.serve.calls.arguments import MAX_WORKERS, ArgumentCheck
+from pegboard.serve.calls.arguments import MAX_CHECKS, check_arguments
 from pegboard.serve.calls.confirm import SEPARATOR, AskFirst, is_destructive
 from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
@@ -31,9 +31,8 @@ class Caller:
     def __init__(self, settings: GatewaySettings, observers: Observers) -> None:
         self.observers = observers
         self.upstreams = Upstreams(settings)
-        self._check = ArgumentCheck()
         self._set(settings)
-        self._checks = Turns(MAX_WORKERS)
+        self._checks = Turns(MAX_CHECKS)
         self._turns: dict[str, Turns] = {}
 
     def _set(self, settings: GatewaySettings) -> None:
@@ -99,7 +98,6 @@ class Caller:
 
     async def close(self) -> None:
         """End the servers that were started."""
-        await self._check.close()
         await self.upstreams.close()
         await self._apis.close()
         self._python.close()
@@ -119,7 +117,7 @@ class Caller:
         async with self._checks.of(client, limit, busy):
             try:
                 async with asyncio.timeout(limit):
-                    await self._check.check(tool, arguments)
+                    await check_arguments(tool, arguments)
             except TimeoutError:
                 raise CallProblem("timeout", busy) from None
         agreed: str | None = None

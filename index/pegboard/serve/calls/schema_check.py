@@ -1,21 +1,16 @@
-"""A process that checks arguments: a JSON line with digest, schema and arguments on stdin, and one
-with the problems of the arguments on stdout.
+"""The problems of arguments by a JSON Schema, found in a worker process.
 
-It is run by its path and imports nothing of Pegboard, so that it starts quickly. A check holds the
-interpreter's lock until it ends, and a schema may make it endless: the system ends this process."""
+It imports nothing heavy, so that a process starts quickly. A check holds the interpreter's lock
+until it ends, and a schema may make it endless: the system ends the process then."""
 
 import json
 import signal
-import sys
-from collections import OrderedDict
-from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
 
-MAX_SECONDS = 1.0
-"""Of processor time, for one check."""
 MAX_MEMORY = 1_000_000_000
 """Bytes of this process."""
 MAX_VALIDATORS = 1_000
@@ -26,56 +21,40 @@ SHOWN = 300
 """Characters of one error, and of the place where it is."""
 
 
-def main() -> None:
-    """Answer each line of stdin, after a first line that says that the process is ready."""
+def problems_of(schema: str, arguments: str, max_seconds: float) -> list[str]:
+    """Return what is wrong with arguments, both as JSON; nothing if the schema cannot be used.
+
+    Args:
+        max_seconds: of processor time, after which the system ends this process.
+    """
     with suppress(ImportError, OSError, ValueError):  # a system without such limits
         import resource
 
         resource.setrlimit(resource.RLIMIT_DATA, (MAX_MEMORY, MAX_MEMORY))
-    validators: OrderedDict[str, Any] = OrderedDict()
-    _answer([])
-    for line in sys.stdin.buffer:
-        with _limited_time():
-            digest, schema, arguments = json.loads(line)
-            if digest not in validators:
-                validators[digest] = _validator_of(schema)
-                if len(validators) > MAX_VALIDATORS:
-                    validators.popitem(last=False)
-            validators.move_to_end(digest)
-            problems = _problems(validators[digest], arguments)
-        _answer(problems)
-
-
-@contextmanager
-def _limited_time() -> Generator[None]:
-    """Let the system end this process when it takes too long, whatever it is doing."""
-    if not hasattr(signal, "setitimer"):
-        yield
-        return
-    signal.setitimer(signal.ITIMER_PROF, MAX_SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_PROF, 0)
-
-
-def _problems(validator: Any, arguments: Any) -> list[str]:
-    if validator is None:
-        return []
+    setitimer = getattr(signal, "setitimer", lambda *_: None)
+    timer = getattr(signal, "ITIMER_PROF", None)
+    setitimer(timer, max_seconds)
     problems: list[str] = []
     try:
-        for error in validator.iter_errors(arguments):
+        if (validator := _validator_of(schema)) is None:
+            return []
+        for error in validator.iter_errors(json.loads(arguments)):
             place = ".".join(str(part) for part in error.instance_path)[:SHOWN]
             problems.append(f"{place or 'arguments'}: {error.message[:SHOWN]}")
             if len(problems) == MAX_ERRORS:
                 break
-    except Exception as error:  # such as half of a character
+    except Exception as error:
         problems.append(f"arguments: they cannot be checked: {str(error)[:SHOWN]}")
+    finally:
+        setitimer(timer, 0)
     return problems
 
 
-def _validator_of(schema: Any) -> Any:
+@lru_cache(MAX_VALIDATORS)
+def _validator_of(schema: str) -> Any:
     """Return a validator without network and with regular expressions of linear time, or None."""
     try:
-        return _compiled(_lenient(schema))
+        return _compiled(_lenient(json.loads(schema)))
     except Exception:
         return None
 
@@ -112,11 +91,3 @@ def _lenient(schema: Any) -> Any:
 
 def _refuse(uri: str) -> Any:
     raise ValueError("references to other documents are not followed")
-
-
-def _answer(problems: list[str]) -> None:
-    print(json.dumps(problems), flush=True)
-
-
-if __name__ == "__main__":
-    main()
