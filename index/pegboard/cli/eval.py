@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from contextlib import closing
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
@@ -28,7 +27,6 @@ from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
-    from pegboard.evaluation.dependency_errors import DependencyAccount
     from pegboard.evaluation.golden import GoldenQuery
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
@@ -50,7 +48,6 @@ examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
   pegboard eval golden.jsonl --board ./board --agents --steps --strategy both-hybrid
-  pegboard eval golden.jsonl --board ./board --strategy dependencies --closure --dependency-errors
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
 """
 
@@ -91,43 +88,22 @@ def register(subparsers: Subparsers) -> None:
         help="ask the steps of queries that have as many steps as tools, each for its own tool",
     )
     parser.add_argument(
-        "--closure",
-        action="store_true",
-        help="queries also need what their tools depend on in the release",
-    )
-    parser.add_argument(
-        "--dependency-errors",
-        action="store_true",
-        help="account for strategies that follow dependencies: equation 1 and the classes of "
-        "errors of Graph RAG-Tool Fusion",
-    )
-    parser.add_argument(
-        "--timed",
-        type=int,
-        default=0,
-        metavar="N",
-        help="also search for the first N queries one at a time, for the latency of a request",
-    )
-    parser.add_argument(
         "--worst",
         type=int,
         default=0,
         metavar="N",
         help="show the N queries with the worst results",
     )
-    add_json_option(
-        parser, "release, rows, differences, dependencies, overhead, groups, worst, unknown"
-    )
+    add_json_option(parser, "release, rows, differences, overhead, groups, worst, unknown")
 
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
     from pegboard.evaluation.measures import measures_of
-    from pegboard.evaluation.overhead import latency
 
     measures = measures_of(options.measure or SHOWN)
     with closing(open_searcher(options)) as searcher:
-        queries = _queries(options, searcher)
+        queries = _queries(options)
         if options.agents:
             systems: list[Any] = [*chosen_agent_systems(options, searcher)]
         else:
@@ -136,75 +112,30 @@ def _eval(options: argparse.Namespace) -> int:
             systems.insert(0, _baseline(options, searcher))
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
         evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
-        final = max([measure.k or 0 for measure in measures])
-        accounts = _accounts(systems, evaluations, final) if options.dependency_errors else []
-        overheads = [evaluation.overhead for evaluation in evaluations]
-        if options.timed and not options.agents:
-            timed = queries[: options.timed]
-            times = [latency(system, timed, final) for system in systems]
-            overheads = [
-                replace(one, ms_p50=p50, ms_p95=p95)
-                for one, (p50, p95) in zip(overheads, times, strict=True)
-            ]
-    rows = [overhead.to_dict() for overhead in overheads]
+    overheads = [evaluation.overhead for evaluation in evaluations]
     if options.json:
-        values = comparison(evaluations, options.by or (), options.worst)
-        dependencies = [account.to_dict() for account in accounts]
-        print_json(values | {"dependencies": dependencies, "overhead": rows})
+        print_json(comparison(evaluations, options.by or (), options.worst))
     else:
         _print(evaluations, options.by or (), options.worst)
-        _print_accounts(accounts)
-        print_overhead(rows)
+        print_overhead(overheads)
     for evaluation in {one.release: one for one in evaluations}.values():
         _warn_of_missing_tools(evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
 
 
-def _queries(options: argparse.Namespace, searcher: "Searcher") -> "list[GoldenQuery]":
-    """The golden queries, their steps, or with what their tools depend on."""
-    from pegboard.evaluation.dependency_errors import closed_queries
+def _queries(options: argparse.Namespace) -> "list[GoldenQuery]":
+    """The golden queries, or their steps."""
     from pegboard.evaluation.golden import read_queries, step_queries
 
-    if options.agents and (options.closure or options.dependency_errors or options.against):
-        raise QueryError(
-            "--agents searches for agents; --closure, --dependency-errors and --against are for "
-            "tools. Leave them out."
-        )
+    if options.agents and options.against:
+        raise QueryError("--agents searches for agents; --against is for tools. Leave it out.")
     queries = read_queries(options.golden)[: options.limit]
     if options.steps and not (queries := step_queries(queries)):
         raise QueryError(
             f"{options.golden} has no query with as many steps as tools. Expected `steps` beside "
             f"`tools`, in the same order, or no --steps."
         )
-    return closed_queries(queries, searcher) if options.closure else queries
-
-
-def _accounts(
-    systems: "Sequence[ReleaseSystem]", evaluations: "Sequence[Evaluation]", final: int
-) -> "list[DependencyAccount]":
-    from pegboard.evaluation.dependency_errors import dependency_account
-
-    return [
-        dependency_account(system, evaluation.results, final)
-        for system, evaluation in zip(systems, evaluations, strict=True)
-        if any(part.part == "dependencies" for part in system.strategy.refine)
-    ]
-
-
-def _print_accounts(accounts: "Sequence[DependencyAccount]") -> None:
-    for one in accounts:
-        errors = sum(one.errors.values())
-        print(
-            f"\n{one.strategy} in {one.index}, equation 1: recall {one.by_search:.3f} by search "
-            f"(k {one.k}) + {one.added:.3f} by dependencies (d {one.d}) x min(1, {one.final} / "
-            f"{one.discovered:.1f}) = {one.expected:.3f}; measured {one.measured:.3f}"
-        )
-        print(f"{errors} of {one.queries} queries lack a needed tool among the first {one.final}")
-        rows = [
-            [name, str(count), f"{count / errors:.1%}" if errors else ""]
-            for name, count in one.errors.items()
-        ]
-        print_table(["", "queries", "of the errors"], rows)
+    return queries
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":

@@ -86,7 +86,7 @@ def _stress(options: argparse.Namespace) -> int:
         print_json(result.to_dict())
     else:
         _print(result.to_dict())
-        print_overhead([overhead.to_dict() for overhead in result.overheads])
+        print_overhead(result.overheads)
     _warn(result)
     return fallbacks_exit_code("pegboard stress", result.overheads, options.max_fallbacks)
 

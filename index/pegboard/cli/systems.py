@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 BOTH = "both-hybrid"
 """How `Board.search_agents` searches: tools and agents in one hybrid ranking."""
 OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
-OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks", "ms p50", "ms p95")
+OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks")
 """The head of the table of what answers took."""
 
 
@@ -92,20 +92,20 @@ def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallback
     return 0
 
 
-def print_overhead(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print what the answers of each system took; nothing if there is no LLM and no latency."""
-    if lines := overhead_lines(rows):
+def print_overhead(overheads: "Sequence[Overhead]") -> None:
+    """Print what the answers of each system took; nothing if there is no LLM."""
+    if lines := overhead_lines([overhead.to_dict() for overhead in overheads]):
         print(f"\n{OVERHEAD_TITLE}")
         print_table(OVERHEAD, lines)
 
 
 def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed and nothing timed.
+    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
 
     Args:
         rows: as `Overhead.to_dict` gives them.
     """
-    if not any(row["llm_calls"] or row["fallbacks"] or row["ms_p50"] for row in rows):
+    if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
         return []
     return [
         [
@@ -113,8 +113,6 @@ def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
             *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
             "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
             f"{row['fallbacks']} of {row['queries']}",
-            "" if row["ms_p50"] is None else f"{row['ms_p50']:.1f}",
-            "" if row["ms_p95"] is None else f"{row['ms_p95']:.1f}",
         ]
         for row in rows
         if row["queries"]

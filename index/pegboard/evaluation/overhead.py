@@ -28,7 +28,6 @@ class Overhead:
         cost_usd: None if the price of a call is unknown.
         fallbacks: queries in which a part did its work without the LLM.
         reasons: for each `part: reason` of a fallback the number of queries.
-        ms_p50, ms_p95: percentiles of the latency of one request, if that was measured.
     """
 
     strategy: str
@@ -40,8 +39,6 @@ class Overhead:
     cost_usd: float | None
     fallbacks: int
     reasons: Mapping[str, int]
-    ms_p50: float | None = None
-    ms_p95: float | None = None
 
     @classmethod
     def of(cls, strategy: str, index: str, results: Iterable[QueryResult]) -> "Overhead":
