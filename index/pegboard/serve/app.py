@@ -39,9 +39,9 @@ BACKLOG = 2048
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BODY = 1_048_576
 """Bytes of a request's body to the HTTP API; the SDK has a limit of its own."""
-OPEN = ("/healthz", "/.well-known/ard.json")
-"""Paths that are answered without credentials, and say more to a client that has some."""
-PUBLIC = ("/", "/openapi.json", *OPEN)
+MANIFEST = "/.well-known/ard.json"
+"""Is answered without credentials, and says more to a client that has some."""
+PUBLIC = ("/", "/openapi.json", "/healthz", MANIFEST)
 """Paths that are answered without credentials: nothing of the board is behind them."""
 
 
@@ -126,15 +126,15 @@ class ClientMiddleware:
         headers = Headers(scope=scope)
         if problem := _forbidden(headers, self._hosts):
             self.gateway.observers.refused("origin", problem)
-            return await other_origin(problem).response()(scope, receive, send)
+            return await other_origin(problem)(scope, receive, send)
         state = scope.setdefault("state", {})
-        if scope["path"] in OPEN:
+        if scope["path"] == MANIFEST:
             state["client"] = await self.gateway.identified(headers)
         if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
             client = await self.gateway.identified(headers)
             if client is None:
                 self.gateway.observers.refused("credentials", scope["path"])
-                return await self._unknown().response()(scope, receive, send)
+                return await unknown_client(self._sign_in())(scope, receive, send)
             state["client"] = client
             # By this the SDK binds a session to who opened it.
             scope["user"] = AuthenticatedUser(
@@ -149,12 +149,11 @@ class ClientMiddleware:
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
 
-    def _unknown(self) -> ApiError:
-        """Return the error for unknown credentials, which says where to sign in."""
+    def _sign_in(self) -> str:
+        """Return the address of the metadata that says where to get a token; "" without one."""
         auth = self.gateway.auth
         base = auth.base_url if auth is not None else None
-        at = f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
-        return unknown_client(at)
+        return f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
 
 
 def _counted(scope: MutableMapping[str, Any], receive: Any, add: Callable[[int], None]) -> Any:

@@ -9,42 +9,22 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 
 
-class OtherTools(ConfigurationError):
-    """The file has the request with other tools.
-
-    Attributes:
-        tools: the ids that the file has.
-    """
-
-    def __init__(self, message: str, tools: tuple[str, ...]) -> None:
-        super().__init__(message)
-        self.tools = tools
-
-
-def add_golden_query(file: Path, query: GoldenQuery) -> bool:
+def add_golden_query(file: Path, query: GoldenQuery) -> GoldenQuery | None:
     """Add a golden query to a file of JSON lines, as a whole or not at all; the file is made if
     there is none. Processes that add at the same time wait for each other.
 
     Returns:
-        False if the file has the request with the same tools: nothing is added.
+        The golden query that the file has for the request: nothing is added.
 
     Raises:
-        OtherTools: the file has the request with other tools.
         ConfigurationError: the file cannot be written, or has invalid lines.
     """
     try:
         with file.open("ab+", buffering=0) as lines:
             fcntl.flock(lines, fcntl.LOCK_EX)
             for stored in read_queries(file):
-                if stored.query.split() != query.query.split() or stored.history:
-                    continue
-                if set(stored.tools) == set(query.tools):
-                    return False
-                raise OtherTools(
-                    f"{file} has this request with other tools: "
-                    f"{', '.join(stored.tools) or 'none'}. Correct the line in the file.",
-                    stored.tools,
-                )
+                if stored.query.split() == query.query.split() and not stored.history:
+                    return stored
             size = lines.seek(0, os.SEEK_END)
             ends_open = size > 0 and os.pread(lines.fileno(), 1, size - 1) != b"\n"
             line = json.dumps(query.to_dict(), ensure_ascii=False) + "\n"
@@ -60,4 +40,4 @@ def add_golden_query(file: Path, query: GoldenQuery) -> bool:
         raise ConfigurationError(
             f"{file} cannot be written: {error.strerror}. Name another file under [serve] golden."
         ) from error
-    return True
+    return None

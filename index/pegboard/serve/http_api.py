@@ -34,7 +34,7 @@ from pegboard.serve.calls.confirm import AskFirst, is_destructive
 from pegboard.serve.catalogue import Entry, View
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.golden_file import OtherTools, add_golden_query
+from pegboard.serve.golden_file import add_golden_query
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
 from pegboard.serve.metrics import CONTENT_TYPE
 from pegboard.serve.own_tools import HINTS
@@ -129,21 +129,16 @@ class HttpApi:
             )
         return router
 
-    async def health(self, request: Request) -> models.Health:
+    async def health(self) -> models.Health:
         """Return whether the board can be read, and how the MCP servers are."""
         status = self._gateway.board.status()
-        servers = self._servers()
-        client: Client | None = request.state.client
-        values: dict[str, Any] = {
-            "status": "ok" if status.error is None else "stale",
-            "release": status.release,
-            "channel": status.channel,
-            "age_seconds": round(status.age_seconds, 1),
-            "upstreams": Counter(own["state"] for own in servers.values()),
-        }
-        if client is not None and client.operator:
-            values["servers"] = servers
-        return models.Health(**values)
+        return models.Health(
+            status="ok" if status.error is None else "stale",
+            release=status.release,
+            channel=status.channel,
+            age_seconds=round(status.age_seconds, 1),
+            upstreams=Counter(server["state"] for server in self._servers().values()),
+        )
 
     async def metrics(self, client: Asking) -> Response:
         """Return counts and times for Prometheus, of all clients."""
@@ -183,27 +178,15 @@ class HttpApi:
             await _check_index(await finder.catalogue.view(client), given.index)
         options = given.model_dump(include={"strategy", "index", "explain"})
         found = await finder.find(client, given.query, given.k, **options)
-        hits = [
-            models.Hit(
-                **hit.to_dict(),
-                agent_name=hit.agent.name,
-                call_name=found.view.call_name(hit.tool.id),
-            )
-            for hit in found.hits
-        ]
-        trace = found.result.trace.to_dict()
-        for part in trace["parts"]:  # ranks of the hits alone
-            ranks = part.pop("ranks", {})
-            part["ranks"] = {hit.id: ranks[hit.id] for hit in hits if hit.id in ranks}
-        return models.FindResult(
-            release=found.result.release,
-            probability=found.result.probability,
-            nothing_fits=found.result.nothing_fits,
-            reason=found.reason,
-            steps=found.result.steps,
-            hits=hits,
-            trace=trace,
-        )
+        answer = found.result.to_dict()
+        for hit, values in zip(found.hits, answer["hits"], strict=True):
+            values["agent_name"] = hit.agent.name
+            values["call_name"] = found.view.call_name(hit.tool.id)
+        shown = {hit.tool.id for hit in found.hits}
+        for part in answer["trace"]["parts"]:
+            ranks = part.get("ranks", {})
+            part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in shown}
+        return models.FindResult(reason=found.reason, **answer)
 
     async def tools(
         self, client: Asking, given: Annotated[models.ToolsParameters, Query()]
@@ -290,7 +273,7 @@ class HttpApi:
 
     async def list_releases(self, client: Asking) -> models.ReleaseList:
         """Return the releases of the board, newest first; to others than operators the live one."""
-        listed = models.ReleaseList(**await self._releases.listed())
+        listed = await asyncio.to_thread(self._releases.listed)
         if not client.operator:
             listed.releases = [row for row in listed.releases if row.live]
         return listed
@@ -312,22 +295,22 @@ class HttpApi:
             await self._visible(view, client, identity, f"tools.{number}")
         query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
         try:
-            saved = await asyncio.to_thread(add_golden_query, file, query)
-        except OtherTools as error:
-            visible = ", ".join(one for one in error.tools if one in view.entries)
-            raise ApiError(
-                409, "not_saved", "The request is saved with other tools"
-                f"{f': {visible}' if visible else ''}.", "golden",
-                "Correct its line in the file that [serve] golden names.",
-            ) from error  # fmt: skip
+            stored = await asyncio.to_thread(add_golden_query, file, query)
         except ConfigurationError as error:
             log.error("A golden query was not saved: %s", error)
             raise ApiError(
                 503, "not_saved", "The file of golden queries cannot be read or written.",
                 "golden", "The gateway's log says why.",
             ) from error  # fmt: skip
-        response.status_code = 201 if saved else 200
-        return models.Saved(saved=saved, id=query.id)
+        if stored is not None and set(stored.tools) != set(query.tools):
+            visible = ", ".join(identity for identity in stored.tools if identity in view.entries)
+            raise ApiError(
+                409, "not_saved", "The request is saved with other tools"
+                f"{f': {visible}' if visible else ''}.", "golden",
+                "Correct its line in the file that [serve] golden names.",
+            )  # fmt: skip
+        response.status_code = 201 if stored is None else 200
+        return models.Saved(saved=stored is None, id=query.id)
 
     async def traffic(self, client: Asking) -> models.Traffic:
         """Return what was asked, called and refused in the last hour, and how the servers are."""

@@ -31,7 +31,7 @@ class ApiError(Exception):
 
     def __init__(self, status: int, code: str, what: str, where: str, next_step: str) -> None:
         super().__init__(what)
-        self.status, self.sign_in = status, ""
+        self.status = status
         self.values = {"code": code, "what": what, "where": where, "next_step": next_step}
 
     def __str__(self) -> str:
@@ -40,9 +40,6 @@ class ApiError(Exception):
     def response(self, headers: Mapping[str, str] | None = None) -> JSONResponse:
         """Return the error as a response."""
         headers = {"Cache-Control": "no-store", **(headers or {})}
-        if self.status == 401:
-            metadata = f' resource_metadata="{self.sign_in}"' if self.sign_in else ""
-            headers["WWW-Authenticate"] = f"Bearer{metadata}"
         return JSONResponse({"error": self.values}, self.status, headers=headers)
 
 
@@ -51,26 +48,25 @@ def invalid(what: str, where: str, next_step: str) -> ApiError:
     return ApiError(400, "invalid_request", what, where, next_step)
 
 
-def unknown_client(sign_in: str = "") -> ApiError:
-    """Return the error of a request that no client is recognised by.
+def unknown_client(sign_in: str) -> JSONResponse:
+    """Return the answer to a request that no client is recognised by.
 
     Args:
-        sign_in: the address of the metadata that says where to get a token, if there is one.
+        sign_in: the address of the metadata that says where to get a token; "" without one.
     """
-    error = ApiError(
+    metadata = f' resource_metadata="{sign_in}"' if sign_in else ""
+    return ApiError(
         401, "unknown_client", "The credentials are not known here.", "Authorization",
         "Send the header `Authorization: Bearer TOKEN` with the token of a client.",
-    )  # fmt: skip
-    error.sign_in = sign_in
-    return error
+    ).response({"WWW-Authenticate": f"Bearer{metadata}"})  # fmt: skip
 
 
-def other_origin(problem: str) -> ApiError:
-    """Return the error of a request that a page of another site may have sent."""
+def other_origin(problem: str) -> JSONResponse:
+    """Return the answer to a request that a page of another site may have sent."""
     return ApiError(
         403, "other_origin", problem, "Host or Origin",
         "Send it to the address that the gateway listens on, from its own page or no browser.",
-    )  # fmt: skip
+    ).response()  # fmt: skip
 
 
 def operators_only(what: str) -> ApiError:

@@ -94,15 +94,14 @@ class GoldenParameters(ReleaseParameters):
 
 
 class Health(BaseModel):
-    """`status` is `stale` while the board cannot be read. `upstreams` counts MCP servers by state;
-    `servers`, for operators, has the state of each."""
+    """`status` is `stale` while the board cannot be read. `upstreams` counts MCP servers by
+    state."""
 
     status: Literal["ok", "stale"]
     release: str
     channel: str | None
     age_seconds: float
     upstreams: dict[str, int]
-    servers: dict[str, dict[str, str]] = {}
 
 
 class Status(BaseModel):
@@ -216,12 +215,9 @@ class ReleaseRow(BaseModel):
     release: str
     created_at: str
     indexes: list[str]
-    default_index: str
-    strategy: str | None
     gate: str
     channels: list[str]
     live: bool
-    in_history: bool
 
 
 class ReleaseList(BaseModel):

@@ -17,7 +17,6 @@ from pegboard.serve.access import Client
 from pegboard.serve.observer import Found, Observer, Outcome
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
-SIZES = (256, 1_024, 4_096, 16_384, 65_536, 262_144, 1_048_576)
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 MINUTES = 60
 """Minutes of which the page shows the traffic."""
@@ -35,15 +34,11 @@ class Metrics(Observer):
         self._find_seconds = Histogram(
             "pegboard_find_seconds", "Seconds of a request for tools.", buckets=SECONDS, **common
         )
-        self._hits = Counter("pegboard_hits", "Tools found, by catalog.", ["catalog"], **common)
         self._calls = Counter(
             "pegboard_calls", "Calls of tools.", ["client", "catalog", "outcome"], **common
         )
         self._call_seconds = Histogram(
             "pegboard_call_seconds", "Seconds of a call.", ["catalog"], buckets=SECONDS, **common
-        )
-        self._call_bytes = Histogram(
-            "pegboard_call_bytes", "Bytes of a call's answer.", ["catalog"], buckets=SIZES, **common
         )
         self._tokens_sent = Counter(
             "pegboard_tokens_sent", "Tokens of definitions sent, about.", ["client"], **common
@@ -55,9 +50,6 @@ class Metrics(Observer):
             **common,
         )
         self._refusals = Counter("pegboard_refusals", "Requests refused.", ["reason"], **common)
-        self._release = Gauge(
-            "pegboard_release_info", "The release that answered last: 1.", ["release"], **common
-        )
         self._upstreams = Gauge(
             "pegboard_upstream_state", "State of an MCP server: 1.", ["agent", "state"], **common
         )
@@ -69,10 +61,6 @@ class Metrics(Observer):
         outcome = "empty" if not result else "nothing_fits" if result.nothing_fits else "found"
         self._finds.labels(client.name, outcome).inc()
         self._find_seconds.observe(ms / 1_000)
-        for hit in result:
-            self._hits.labels(hit.tool.catalog).inc()
-        self._release.clear()
-        self._release.labels(result.release).set(1)
         self._count("finds", outcome)
 
     def called(
@@ -82,7 +70,6 @@ class Metrics(Observer):
         catalog = tool.partition("/")[0]
         self._calls.labels(client.name, catalog, outcome).inc()
         self._call_seconds.labels(catalog).observe(ms / 1_000)
-        self._call_bytes.labels(catalog).observe(size)
         self._count("calls", outcome)
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:

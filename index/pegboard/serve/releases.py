@@ -3,14 +3,14 @@ it."""
 
 import asyncio
 from collections import OrderedDict
-from typing import Any
 
 from pegboard.cli.gate import gate_state
 from pegboard.errors import BoardNotFound
 from pegboard.opening import open_board
 from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
-from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.serve.http_models import ReleaseList, ReleaseRow
+from pegboard.store.releases import Channel, ReleaseStore
 
 MAX_OTHERS = 2
 """Releases beside the live one that are held in memory at once."""
@@ -48,28 +48,41 @@ class ServedReleases:
         if release is None or release == live:
             return self.live
         async with self._opening:
-            if release not in self._others:
-                identity = await asyncio.to_thread(self._whole_id, release)
-                if identity == live:
-                    return self.live
-                if identity not in self._others:
-                    board = await asyncio.to_thread(open_board, self._uri, release=identity)
-                    self._others[identity] = Finder(
-                        Catalogue(board, self.live.catalogue), self.live.observers
-                    )
-                release = identity
-            self._others.move_to_end(release)
+            identity = await asyncio.to_thread(self._whole_id, release)
+            if identity == live:
+                return self.live
+            if identity not in self._others:
+                board = await asyncio.to_thread(open_board, self._uri, release=identity)
+                catalogue = Catalogue(board, self.live.catalogue)
+                self._others[identity] = Finder(catalogue, self.live.observers)
+            self._others.move_to_end(identity)
             while len(self._others) > MAX_OTHERS:
                 _, finder = self._others.popitem(last=False)
                 finder.catalogue.board.close()
-            return self._others[release]
+            return self._others[identity]
 
-    async def listed(self) -> dict[str, Any]:
-        """Return the channel, its release, and the newest releases as JSON values, newest first.
+    def listed(self) -> ReleaseList:
+        """Return the channel, its release, and the newest releases, newest first.
 
         What was counted or measured is left out, since it tells of tools that a client may not see.
         """
-        return await asyncio.to_thread(self._listed)
+        live = self.live.catalogue.board.release
+        channels: list[Channel] = []
+        releases = [live]
+        if self._store is not None:
+            channels, releases = self._store.channels(), self._store.all()
+        rows = [
+            ReleaseRow(
+                release=release.id,
+                created_at=release.created_at.isoformat(),
+                indexes=sorted(release.manifest["indexes"]),
+                gate=gate_state(release, channels),
+                channels=[channel.name for channel in channels if channel.release == release.id],
+                live=release.id == live.id,
+            )
+            for release in releases[:MAX_LISTED]
+        ]
+        return ReleaseList(channel=self.channel, live=live.id, releases=rows)
 
     def close(self) -> None:
         """Close the boards of releases that are not live."""
@@ -80,38 +93,3 @@ class ServedReleases:
         if self._store is None:
             raise BoardNotFound("This board is in memory and has one release. Leave `release` out.")
         return self._store.get(release).id
-
-    def _listed(self) -> dict[str, Any]:
-        live = self.live.catalogue.board.release
-        channels: list[Channel] = []
-        releases = [live]
-        if self._store is not None:
-            channels, releases = self._store.channels(), self._store.all()
-        name = self.channel
-        followed = next((channel for channel in channels if channel.name == name), None)
-        history = followed.history if followed else ()
-        return {
-            "channel": name,
-            "live": live.id,
-            "releases": [
-                {
-                    **_description(release, channels),
-                    "live": release.id == live.id,
-                    "in_history": release.id in history,
-                }
-                for release in releases[:MAX_LISTED]
-            ],
-        }
-
-
-def _description(release: Release, channels: list[Channel]) -> dict[str, Any]:
-    strategy = release.manifest.get("strategy")
-    return {
-        "release": release.id,
-        "created_at": release.created_at.isoformat(),
-        "indexes": sorted(release.manifest["indexes"]),
-        "default_index": release.manifest["default_index"],
-        "strategy": strategy if isinstance(strategy, str) else (strategy or {}).get("name"),
-        "gate": gate_state(release, channels),
-        "channels": [channel.name for channel in channels if channel.release == release.id],
-    }

@@ -122,7 +122,7 @@ def test_a_last_line_without_its_end_is_not_run_into(tmp_path):
     file = tmp_path / "golden.jsonl"
     file.write_text('{"query": "tea", "tools": ["a/b/c"]}', "utf-8")
 
-    assert add_golden_query(file, GoldenQuery("coffee", ("a/b/c",)))
+    assert add_golden_query(file, GoldenQuery("coffee", ("a/b/c",))) is None
 
     assert [json.loads(line)["query"] for line in file.read_text("utf-8").splitlines()] == [
         "tea",

@@ -139,7 +139,6 @@ def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
     health = {"kit/desk": {"state": "failed"}}
     text = gateway.reports.metrics.text(health).decode()
 
-    release = gateway.board.release.id
     for line in (
         'pegboard_finds_total{client="ana",outcome="found"} 1.0',
         'pegboard_calls_total{catalog="finance",client="ana",outcome="ok"} 1.0',
@@ -147,7 +146,6 @@ def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
         "pegboard_find_seconds_count 1.0",
         'pegboard_refusals_total{reason="credentials"} 1.0',
         'pegboard_upstream_state{agent="kit/desk",state="failed"} 1.0',
-        f'pegboard_release_info{{release="{release}"}} 1.0',
     ):
         assert line in text
     assert "exchange rates" not in text
