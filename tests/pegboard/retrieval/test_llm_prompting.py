@@ -20,7 +20,7 @@ from pegboard.retrieval.llm.transforms import Rewrite
 from pegboard.retrieval.parts import Query
 from tests.pegboard.retrieval.stubs import candidates, context, transformed
 
-NAMES = sorted({path.stem for path in PROMPTS.iterdir()} - {"thoughts"})
+NAMES = sorted({path.stem for path in PROMPTS.iterdir()})
 AGENTS = {
     "kit/sea": Agent("kit/sea", "kit", "sea"),
     "kit/post": Agent("kit/post", "kit", "post office"),
@@ -156,24 +156,11 @@ def test_steps_are_shown_with_their_tools_and_a_single_one_is_the_request_itself
     ]
 
 
-def test_an_llm_may_think_in_prose_before_it_answers_and_a_reply_is_as_long_as_the_part_says():
-    scripted = context("R", "The tides, I think.", {"query": "tides"})
+def test_a_reply_is_as_long_as_the_part_says():
+    scripted = context("R", {"query": "tides"})
 
-    queries = transformed(Rewrite(thoughts=True, reply_tokens=2000), [Query("R")], scripted)
-
-    assert queries == [Query("tides", 0, "rewrite")]
-    free, final = scripted.completer.requests
-    assert (free.schema, free.max_tokens, final.max_tokens) == (None, 2000, 2000)
-    assert "Do not write the JSON yet" in free.messages[-1].content
-    assert final.messages[:-2] == free.messages
-    assert [message.role for message in final.messages[-2:]] == ["assistant", "user"]
-    assert final.messages[-2].content == "The tides, I think."
-    assert final.schema["required"] == ["query"]
-
-
-def test_an_llm_that_fails_to_think_is_not_asked_for_its_answer():
-    scripted = context("R", RuntimeError("broken"))
-
-    assert transformed(Rewrite(thoughts=True), [Query("R")], scripted) == [Query("R")]
-    assert scripted.trace.llm_calls == 1
-    assert scripted.trace.fallback_reason == "no answer: RuntimeError: broken"
+    assert transformed(Rewrite(reply_tokens=2000), [Query("R")], scripted) == [
+        Query("tides", 0, "rewrite")
+    ]
+    [request] = scripted.completer.requests
+    assert request.max_tokens == 2000

@@ -115,13 +115,12 @@ PARTS = [
     (Reflect(), TWO, "names what is missing"),
     (StepLoop(rounds=3, k=1), ONE, "selects for a step; searches again; selects"),
     (PostSelection(), TWO, "selects from the union"),
-    (Rewrite(thoughts=True), QUERIES, "any part, with `thoughts = true`: prose, then the reply"),
 ]
 
 
 def answered(handler):
-    name = handler.body.get("response_format", {}).get("json_schema", {}).get("name")
-    handler.answer(*chat(json.dumps(REPLIES[name]) if name else "Tides and euros."))
+    name = handler.body["response_format"]["json_schema"]["name"]
+    handler.answer(*chat(json.dumps(REPLIES[name])))
 
 
 def sent(part, subject, server):
@@ -143,9 +142,8 @@ def sent(part, subject, server):
 def written(body):
     """One request as the page shows it."""
     parts = [(message["role"], message["content"]) for message in body["messages"]]
-    if "response_format" in body:
-        values = body["response_format"]["json_schema"]["schema"]["properties"]
-        parts.append(("schema", json.dumps(values, ensure_ascii=False)))
+    values = body["response_format"]["json_schema"]["schema"]["properties"]
+    parts.append(("schema", json.dumps(values, ensure_ascii=False)))
     return "\n".join(f"**{name}**\n\n````text\n{text}\n````\n" for name, text in parts)
 
 
@@ -159,8 +157,7 @@ def page(server):
             if len(bodies) > 1:
                 text += f"\n### {part.part}, request {number} of {len(bodies)}\n"
             text += f"\n{written(body)}"
-            form = body.get("response_format")
-            names.add(form["json_schema"]["name"].replace("_", "-") if form else "thoughts")
+            names.add(body["response_format"]["json_schema"]["name"].replace("_", "-"))
     return text, names
 
 

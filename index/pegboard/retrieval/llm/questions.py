@@ -5,13 +5,13 @@ The library's prompt files stand in `prompts/`; those that a release publishes r
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from pegboard.errors import QueryError
-from pegboard.llm import ChatRequest, Message
+from pegboard.llm import ChatRequest
 from pegboard.llm.prompts import REPLY_TOKENS, Prompt, PromptFormat, fenced, read_prompt
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
@@ -27,16 +27,13 @@ _FORMAT = PromptFormat(
     values=("request", "history", "steps", "searches", "tools", "count"),
     required=("request", "steps"),
 )
-FORMATS: dict[str, PromptFormat] = {
-    **dict.fromkeys(
-        (
-            *("rewrite", "decompose", "context-decompose", "expand", "step-back"),
-            *("rerank", "rerank-steps", "select", "post-select", "grade", "reflect"),
-        ),
-        _FORMAT,
+FORMATS: dict[str, PromptFormat] = dict.fromkeys(
+    (
+        *("rewrite", "decompose", "context-decompose", "expand", "step-back"),
+        *("rerank", "rerank-steps", "select", "post-select", "grade", "reflect"),
     ),
-    "thoughts": PromptFormat((), ("first", "second")),
-}
+    _FORMAT,
+)
 """The format of every prompt; a part leaves those values empty that it does not have."""
 REQUEST_CHARACTERS = 4_000
 DESCRIPTION_CHARACTERS = 300
@@ -79,15 +76,12 @@ class LlmPart:
 
     Attributes:
         reply_tokens: the most tokens of a reply.
-        thoughts: whether the LLM first writes its thoughts in prose, and then, in a second call,
-            the reply (Toolshed, appendix H). Takes twice the calls and the time.
     """
 
     part: ClassVar[str]
     may_be_zero: ClassVar[tuple[str, ...]] = ()
     """The options that may be 0; every other whole number is at least 1."""
     reply_tokens: int = REPLY_TOKENS
-    thoughts: bool = False
 
     def __post_init__(self) -> None:
         """Raise QueryError for every whole number that is too small."""
@@ -123,7 +117,7 @@ class LlmPart:
             return []
         before, trace.fallback_reason = trace.fallback_reason, None
         requests = [self._request(question, context) for question in questions]
-        replies = await self._replies(requests, context)
+        replies = await context.ask(requests)
         values: list[Value | None] = []
         reason = trace.fallback_reason
         for question, request, reply in zip(questions, requests, replies, strict=True):
@@ -143,28 +137,9 @@ class LlmPart:
         trace.fallback_reason = before
         return values
 
-    async def _replies(self, requests: Sequence[ChatRequest], context: Context) -> list[str | None]:
-        if not self.thoughts:
-            return await context.ask(requests)
-        first, second = _prompt_of(context, "thoughts").messages()
-        free = [
-            replace(request, messages=_with(request.messages, first.content), schema=None)
-            for request in requests
-        ]
-        thoughts = await context.ask(free)
-        final = {
-            place: replace(
-                requests[place],
-                messages=(*free[place].messages, Message("assistant", text), second),
-            )
-            for place, text in enumerate(thoughts)
-            if text is not None
-        }
-        replies = dict(zip(final, await context.ask(list(final.values())), strict=True))
-        return [replies.get(place) for place in range(len(requests))]
-
     def _request(self, question: Question[Any], context: Context) -> ChatRequest:
-        prompt = _prompt_of(context, question.prompt)
+        published = context.loaded.release.manifest.get("prompts", {})
+        prompt = _prompt(question.prompt, published.get(question.prompt))
         return prompt.request(question.schema, max_tokens=self.reply_tokens, **question.values)
 
 
@@ -174,11 +149,6 @@ def _prompt(name: str, published: str | None) -> Prompt:
     if published is not None:
         return read_prompt(Path(f"{name}.md of the release"), FORMATS[name], published)
     return read_prompt(PROMPTS / f"{name}.md", FORMATS[name])
-
-
-def _prompt_of(context: Context, name: str) -> Prompt:
-    published = context.loaded.release.manifest.get("prompts", {})
-    return _prompt(name, published.get(name))
 
 
 def choice(
@@ -253,17 +223,12 @@ def own_steps(candidates: Candidates) -> dict[int, str]:
     return {step: text for step, text in texts.items() if step} or texts
 
 
-def subject(candidates: Candidates, context: Context) -> str:
-    """Return what the candidates were found for: the text of the only step, or the request, as it
-    was last rewritten, over several.
+def show_subject(candidates: Candidates, context: Context) -> str:
+    """Return what the candidates were found for, as a prompt shows it: the text of the only step,
+    or the request, as it was last rewritten, over several.
     """
     steps = own_steps(candidates)
-    return next(iter(steps.values())) if len(steps) == 1 else context.request.text
-
-
-def show_subject(candidates: Candidates, context: Context) -> str:
-    """Return the subject of the candidates as a prompt shows it."""
-    return show_request(subject(candidates, context))
+    return show_request(next(iter(steps.values())) if len(steps) == 1 else context.request.text)
 
 
 def show_request(text: str, label: str = "request") -> str:
@@ -377,11 +342,6 @@ def _first_names(ranking: Ranking, labels: Mapping[str, Tool]) -> list[str]:
     """The labels of the first tools of a ranking, as far as they are shown."""
     names = {tool.id: label for label, tool in labels.items()}
     return [names[row.tool] for row in ranking if row.tool in names][:STEP_TOOLS]
-
-
-def _with(messages: Sequence[Message], text: str) -> tuple[Message, ...]:
-    last = messages[-1]
-    return (*messages[:-1], replace(last, content=f"{last.content}\n\n{text}"))
 
 
 def _not_copied(value: Value, request: ChatRequest) -> Value:

@@ -106,7 +106,7 @@ class StepLoop(LlmPart):
         self, queries: Sequence[Sequence[Query]], context: Context
     ) -> dict[int, list[Query]]:
         """The queries of each step, with more variations."""
-        expand = Expand(self.variations, reply_tokens=self.reply_tokens, thoughts=self.thoughts)
+        expand = Expand(self.variations, reply_tokens=self.reply_tokens)
         varied: dict[int, list[Query]] = {}
         flat = await expand.transform([query for step in queries for query in step], context)
         for query in dict.fromkeys(flat):
