@@ -1,7 +1,6 @@
 """`pegboard eval`: what a release finds for golden queries, by any strategies in any indexes."""
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -13,13 +12,13 @@ from pegboard.cli.systems import (
     chosen_systems,
     fallbacks_exit_code,
     open_searcher,
+    print_differences,
     print_overhead,
+    warn_of_missing_tools,
 )
 from pegboard.cli.tables import (
     count_text,
-    difference_text,
     interval_text,
-    list_text,
     print_table,
     progress_lines,
 )
@@ -27,13 +26,10 @@ from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
-    from pegboard.evaluation.golden import GoldenQuery
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
-MISSING_SHOWN = 10
-"""Missing tools that the warning names; it counts them all."""
 EPILOG = """\
 A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
@@ -47,7 +43,7 @@ does not have.
 examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
-  pegboard eval golden.jsonl --board ./board --agents --steps --strategy both-hybrid
+  pegboard eval golden.jsonl --board ./board --agents --strategy both-hybrid
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
 """
 
@@ -83,11 +79,6 @@ def register(subparsers: Subparsers) -> None:
         "both-hybrid)",
     )
     parser.add_argument(
-        "--steps",
-        action="store_true",
-        help="ask the steps of queries that have as many steps as tools, each for its own tool",
-    )
-    parser.add_argument(
         "--worst",
         type=int,
         default=0,
@@ -99,11 +90,14 @@ def register(subparsers: Subparsers) -> None:
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
+    from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
 
+    if options.agents and options.against:
+        raise QueryError("--agents searches for agents; --against is for tools. Leave it out.")
     measures = measures_of(options.measure or SHOWN)
     with closing(open_searcher(options)) as searcher:
-        queries = _queries(options)
+        queries = read_queries(options.golden)[: options.limit]
         if options.agents:
             systems: list[Any] = [*chosen_agent_systems(options, searcher)]
         else:
@@ -119,23 +113,8 @@ def _eval(options: argparse.Namespace) -> int:
         _print(evaluations, options.by or (), options.worst)
         print_overhead(overheads)
     for evaluation in {one.release: one for one in evaluations}.values():
-        _warn_of_missing_tools(evaluation)
+        warn_of_missing_tools("pegboard eval", evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
-
-
-def _queries(options: argparse.Namespace) -> "list[GoldenQuery]":
-    """The golden queries, or their steps."""
-    from pegboard.evaluation.golden import read_queries, step_queries
-
-    if options.agents and options.against:
-        raise QueryError("--agents searches for agents; --against is for tools. Leave it out.")
-    queries = read_queries(options.golden)[: options.limit]
-    if options.steps and not (queries := step_queries(queries)):
-        raise QueryError(
-            f"{options.golden} has no query with as many steps as tools. Expected `steps` beside "
-            f"`tools`, in the same order, or no --steps."
-        )
-    return queries
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":
@@ -150,19 +129,8 @@ def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSyst
     return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
 
 
-def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
-    if evaluation.unknown:
-        names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
-        print(
-            f"pegboard eval: release {evaluation.release} lacks "
-            f"{count_text(len(evaluation.unknown), 'tool')} that queries need, which count as not "
-            f"found: {names}. Check the file: pegboard golden check",
-            file=sys.stderr,
-        )
-
-
 def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
-    from pegboard.evaluation.comparison import system_name
+    from pegboard.evaluation.comparison import differences, system_name
 
     first = evaluations[0]
     print(
@@ -174,8 +142,7 @@ def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -
         for one in evaluations
     ]
     print_table(["", *map(str, first.values)], rows)
-    if len(evaluations) > 1:
-        _print_differences(evaluations)
+    print_differences(differences(evaluations))
     for name in by:
         print(f"\nby {name}")
         rows = [
@@ -187,26 +154,6 @@ def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -
     for one in evaluations if worst else ():
         print(f"\nworst of {system_name(one, evaluations)}")
         _print_worst(one.worst(worst))
-
-
-def _print_differences(evaluations: "Sequence[Evaluation]") -> None:
-    from pegboard.evaluation.comparison import differences
-
-    gaps = differences(evaluations)
-    print(
-        f"\nagainst {gaps[0]['against']}: the difference with its interval, and p (paired "
-        f"randomisation test, Holm)"
-    )
-    rows = [
-        [
-            f"{row['strategy']} in {row['index']}",
-            row["measure"],
-            difference_text(row),
-            f"{row['p_holm']:.4f}",
-        ]
-        for row in gaps
-    ]
-    print_table(["", "measure", "difference", "p"], rows)
 
 
 def _print_worst(queries: Sequence[dict[str, Any]]) -> None:

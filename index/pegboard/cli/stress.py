@@ -2,19 +2,21 @@
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
 from pegboard.cli.systems import (
     add_system_options,
     chosen_systems,
     fallbacks_exit_code,
+    noise_text,
     open_searcher,
+    print_differences,
     print_overhead,
+    warn_of_missing_tools,
 )
-from pegboard.cli.tables import count_text, interval_text, list_text, print_table, progress_lines
+from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
 from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
@@ -22,8 +24,6 @@ if TYPE_CHECKING:
 
 WHOLE = "all"
 KINDS = ("random", "nearest")
-MISSING_SHOWN = 10
-"""Missing tools that the warning names."""
 EPILOG = """\
 For each query the candidates are its right tools and, for each of them, as many distractors as
 --noise says: random ones, or the nearest by the vectors of the index. `all` searches all tools of
@@ -58,7 +58,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="N,...",
         help="distractors for each right tool, or all (default: 0,10,30,50,all)",
     )
-    add_json_option(parser, "rows, against_none, against_first, ...")
+    add_json_option(parser, "release, rows, differences, overhead, unknown, ...")
 
 
 def _stress(options: argparse.Namespace) -> int:
@@ -103,76 +103,30 @@ def _counts(text: str) -> list[int | None]:
 
 
 def _print(result: Row) -> None:
+    from pegboard.evaluation.comparison import system_text
+
     print(
         f"{result['queries']} queries, release {result['release']}; near by the vectors of index "
         f"{result['near_by']}"
     )
-    print("the mean and its 95 % interval; p: paired randomisation test (Holm)\n")
-    measures = list(dict.fromkeys(row["measure"] for row in result["rows"]))
-    lines = _pivoted(
-        result["rows"],
-        lambda row: (_noise(row), f"{row['candidates']:g}", _system(row)),
-        lambda row: row["measure"],
-        interval_text,
-    )
-    _print_pivoted(["noise", "candidates", ""], measures, lines)
-    for title, rows in (
-        ("against no noise", result["against_none"]),
-        ("against the first strategy", result["against_first"]),
-    ):
-        if rows:
-            print(f"\n{title}")
-            lines = _pivoted(
-                rows,
-                lambda row: (_noise(row), _system(row)),
-                lambda row: row["measure"],
-                lambda row: f"{row['value']:+.3f} (p {row['p_holm']:.4f})",
-            )
-            _print_pivoted(["noise", ""], measures, lines)
-
-
-def _pivoted(
-    rows: Iterable[Row],
-    key: Callable[[Row], tuple[str, ...]],
-    column: Callable[[Row], str],
-    text: Callable[[Row], str],
-) -> dict[tuple[str, ...], dict[str, str]]:
-    """Rows as one line for each key, with a cell for each column."""
-    lines: dict[tuple[str, ...], dict[str, str]] = {}
-    for row in rows:
-        lines.setdefault(key(row), {})[column(row)] = text(row)
-    return lines
-
-
-def _print_pivoted(
-    keys: Sequence[str], columns: Sequence[str], lines: dict[tuple[str, ...], dict[str, str]]
-) -> None:
+    print("the mean and its 95 % interval\n")
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for row in result["rows"]:
+        system = system_text(row["strategy"], row["index"], row.get("fallbacks", 0.0))
+        key = (noise_text(row), f"{row['candidates']:g}", system)
+        lines.setdefault(key, []).append(interval_text(row))
+    measures = dict.fromkeys(row["measure"] for row in result["rows"])
     print_table(
-        [*keys, *columns],
-        [[*key, *(cells[column] for column in columns)] for key, cells in lines.items()],
+        ["noise", "candidates", "", *measures], [[*key, *own] for key, own in lines.items()]
     )
-
-
-def _system(row: Row) -> str:
-    from pegboard.evaluation.comparison import system_text
-
-    return system_text(row["strategy"], row["index"], row.get("fallbacks", 0.0))
-
-
-def _noise(row: Row) -> str:
-    counted = row["distractors"] in KINDS
-    return f"{row['noise']} {row['distractors']}" if counted else row["distractors"]
+    print_differences(result["differences"])
 
 
 def _warn(result: "Stress") -> None:
-    warnings: list[str] = []
     if result.left_out:
-        warnings.append(
-            f"left out: {count_text(result.left_out, 'query', 'queries')} of which the release has "
-            f"no tool"
+        print(
+            f"pegboard stress: left out: {count_text(result.left_out, 'query', 'queries')} of "
+            f"which the release has no tool. Check the file: pegboard golden check",
+            file=sys.stderr,
         )
-    if missing := result.first.unknown:
-        names = list_text(map(plain, missing), MISSING_SHOWN)
-        warnings.append(f"tools that the release lacks count as not found: {names}")
-    for warning in warnings:
-        print(f"pegboard stress: {warning}. Check the file: pegboard golden check", file=sys.stderr)
+    warn_of_missing_tools("pegboard stress", result.first)

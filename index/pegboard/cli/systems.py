@@ -1,23 +1,27 @@
-"""The options that choose the systems to evaluate: a release, strategies, indexes and an LLM."""
+"""What commands that evaluate share: the options that choose systems, and tables of the results."""
 
 import argparse
+import sys
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.find import llm_arguments, strategy_option
-from pegboard.cli.output import add_options, print_error
-from pegboard.cli.tables import print_table
+from pegboard.cli.output import add_options, plain, print_error
+from pegboard.cli.tables import count_text, difference_text, list_text, print_table
 from pegboard.errors import CompletionError, QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.agent_search import AgentSystem
+    from pegboard.evaluation.comparison import Evaluation
     from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
 BOTH = "both-hybrid"
 """How `Board.search_agents` searches: tools and agents in one hybrid ranking."""
+MISSING_SHOWN = 10
+"""Missing tools that the warning names; it counts them all."""
 OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
 OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks")
 """The head of the table of what answers took."""
@@ -90,6 +94,49 @@ def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallback
         print_error(name, error)
         return error.exit_code
     return 0
+
+
+def noise_text(row: Mapping[str, Any]) -> str:
+    """The noise of a row of the stress test: `none`, `10 random`, `all`; empty for other rows."""
+    count = f"{row['noise']} " if row.get("noise") else ""
+    return count + row.get("distractors", "")
+
+
+def print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print rows of `difference_rows`, if there are any."""
+    if not rows:
+        return
+    print(
+        f"\nagainst {rows[0]['against']}: the difference with its interval, and p (paired "
+        f"randomisation test, Holm)"
+    )
+    lines = [
+        [
+            noise_text(row),
+            f"{row['strategy']} in {row['index']}",
+            row["measure"],
+            difference_text(row),
+            f"{row['p_holm']:.4f}",
+        ]
+        for row in rows
+    ]
+    print_table(["", "", "measure", "difference", "p"], lines)
+
+
+def warn_of_missing_tools(name: str, evaluation: "Evaluation") -> None:
+    """Name the tools that queries need and the release lacks.
+
+    Args:
+        name: of the command.
+    """
+    if evaluation.unknown:
+        names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
+        print(
+            f"{name}: release {evaluation.release} lacks "
+            f"{count_text(len(evaluation.unknown), 'tool')} that queries need, which count as not "
+            f"found: {names}. Check the file: pegboard golden check",
+            file=sys.stderr,
+        )
 
 
 def print_overhead(overheads: "Sequence[Overhead]") -> None:

@@ -142,16 +142,6 @@ class ToolNames:
         return (name,) if name in self.catalogs else self._ids.get(name, ())
 
 
-def step_queries(queries: Iterable[GoldenQuery]) -> list[GoldenQuery]:
-    """Each step as a query for its own tool, where a query has as many steps as tools."""
-    return [
-        GoldenQuery(step, (tool,), kind="step", history=query.history)
-        for query in queries
-        if len(query.steps) == len(query.tools)
-        for step, tool in zip(query.steps, query.tools, strict=True)
-    ]
-
-
 def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQuery]:
     """The golden queries of a file of JSON lines.
 

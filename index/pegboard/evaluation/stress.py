@@ -6,13 +6,13 @@ what its search returns; here n is for each right tool, and the measures decide 
 `Recall@5`, or `F1` for all that is returned.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import MIN_DEPTH, Evaluation, difference_rows
-from pegboard.evaluation.distractors import ALL, NONE, Distractors, Noise, noises
+from pegboard.evaluation.distractors import ALL, Distractors, Noise, noises
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.measures import Measure, measures_of
 from pegboard.evaluation.overhead import Overhead
@@ -67,27 +67,27 @@ class Stress:
         """One row for each noise, system and measure."""
         return [
             row
-            for noise, evaluation in self._each()
+            for noise, evaluations in self.evaluations.items()
+            for evaluation in evaluations
             for row in evaluation.rows(
                 **_noise_labels(noise), candidates=round(self.candidates[noise], 1)
             )
         ]
 
-    def against_none(self) -> list[dict[str, Any]]:
-        """How far each system is below itself without noise; p corrected over noises."""
-        bare = self.evaluations.get(NONE)
-        noisy = {noise: own for noise, own in self.evaluations.items() if noise != NONE}
-        return self._differences(
-            {noise: list(zip(own, bare, strict=True)) for noise, own in noisy.items() if bare}
-        )
-
-    def against_first(self) -> list[dict[str, Any]]:
+    def differences(self) -> list[dict[str, Any]]:
         """How far each system is above the first under the same noise; p corrected over noises."""
-        pairs = {
-            noise: [(system, systems[0]) for system in systems[1:]]
-            for noise, systems in self.evaluations.items()
-        }
-        return self._differences(pairs, against=self.first.system)
+        against = {"against": self.first.system}
+        rows: list[dict[str, Any]] = []
+        baseline, *others = zip(*self.evaluations.values(), strict=True)
+        for system in others:
+            pairs = [
+                (ours, theirs, against | _noise_labels(noise))
+                for noise, ours, theirs in zip(self.evaluations, system, baseline, strict=True)
+            ]
+            rows += [
+                row for measure in self.first.values for row in difference_rows(pairs, measure)
+            ]
+        return rows
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON values."""
@@ -98,30 +98,9 @@ class Stress:
             "unknown": list(self.first.unknown),
             "near_by": self.near_by,
             "rows": self.rows(),
-            "against_none": self.against_none(),
-            "against_first": self.against_first(),
+            "differences": self.differences(),
             "overhead": [overhead.to_dict() for overhead in self.overheads],
         }
-
-    def _each(self) -> Iterator[tuple[Noise, Evaluation]]:
-        for noise, evaluations in self.evaluations.items():
-            for evaluation in evaluations:
-                yield noise, evaluation
-
-    def _differences(
-        self, pairs: Mapping[Noise, Sequence[tuple[Evaluation, Evaluation]]], **labels: Any
-    ) -> list[dict[str, Any]]:
-        """Rows for each pair of systems and measure, over all noises."""
-        rows: list[dict[str, Any]] = []
-        for same_system in zip(*pairs.values(), strict=True):
-            compared = [
-                (*pair, labels | _noise_labels(noise))
-                for noise, pair in zip(pairs, same_system, strict=True)
-            ]
-            rows += [
-                row for measure in self.first.values for row in difference_rows(compared, measure)
-            ]
-        return rows
 
 
 def stress(
