@@ -5,8 +5,8 @@ A server over stdio is ended shielded from cancellation, so the time limit is on
 a native `asyncio.timeout` would break the shield.
 
 The SDK reads a message as a whole or not at all: one tool with a lone surrogate, a number of 6,000
-digits or a thousand levels would cost all tools of the server. So `Traffic` takes the tools out of
-every message, and the SDK sees none."""
+digits or hundreds of levels would cost all tools of the server. So `Traffic` takes the tools out
+of every message, and the SDK sees none."""
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -157,7 +157,10 @@ class Traffic:
         """Return a message as the SDK can read it, without the tools, which become `page`."""
         try:
             value = parse_json(message.decode("utf-8", "surrogateescape"), "")
-        except SourceError:
+        except SourceError as error:
+            if isinstance(error.__cause__, RecursionError):
+                self.problem = ServerProblem("its answer is nested too deeply; correct the server")
+                raise self.problem from None
             return message
         if isinstance(value, Mapping):
             row = cast("Mapping[str, Any]", value)

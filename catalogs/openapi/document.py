@@ -16,9 +16,8 @@ from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
 from pegboard.errors import SourceError
-from pegboard.foreign.decompression import Undecodable, decompressed
 from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json, read_text
-from pegboard.foreign.limits import MAX_DEPTH
+from pegboard.foreign.limits import ENCODINGS, MAX_DEPTH
 from pegboard.redaction import public_url
 
 MAX_HOPS = 20
@@ -90,8 +89,6 @@ def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes:
         raise SourceError(
             f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`."
         ) from None
-    except Undecodable as error:
-        raise SourceError(f"The document at {where} {error}.") from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
         # Only its type is named: some messages quote the request.
         raise SourceError(
@@ -107,9 +104,14 @@ async def _body(response: Any, where: str, max_bytes: int) -> bytes:
         )
     if not response.is_success:  # its reason is foreign text
         raise SourceError(f"{where} answers {response.status_code}, expected the document.")
+    encoding = response.headers.get("content-encoding", "").lower()
+    if encoding not in ENCODINGS:
+        raise SourceError(
+            f"The document at {where} is compressed as {encoding!r:.100}, expected plain, gzip or "
+            f"deflate."
+        )
     body = bytearray()
-    encoding = response.headers.get("content-encoding", "")
-    async for piece in decompressed(response.aiter_raw(), encoding):
+    async for piece in response.aiter_bytes():
         body += piece
         if max(response.num_bytes_downloaded, len(body)) > max_bytes:
             raise SourceError(

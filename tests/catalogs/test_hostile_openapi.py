@@ -76,7 +76,7 @@ SURROGATE = "\ud800"
         (document({"/b": query({"$ref": "#/components/schemas/S0/0"})}, S0=[]), "not exist"),
         (document({"/b": query(link("0/" + "9" * 9_999))}, S0=[1]), "it refers to"),
         (document({"/b": query({"maximum": "DIGITS"})}), "a number of 5,000 digits"),
-        (document({"/b": query("DEEP")}), "nested deeper than 200 levels"),
+        (document({"/b": query("DEEP")}), "nested too deeply"),
         (
             document({"/b": {"get": FINE | {"parameters": [parameter(n) for n in range(1_001)]}}}),
             "1,001 parameters, more than 1,000",
@@ -100,7 +100,7 @@ SURROGATE = "\ud800"
 )
 def test_a_hostile_operation_is_rejected_and_the_others_are_listed(listed_document, hostile, why):
     text = json.dumps(hostile).replace('"DIGITS"', "9" * 5_000)
-    text = text.replace('"DEEP"', '{"not":' * 9_999 + "{}" + "}" * 9_999)
+    text = text.replace('"DEEP"', '{"not":' * 500 + "{}" + "}" * 500)
 
     listing = listed_document(text)
 

@@ -1,1 +1,1 @@
-"""Bytes and JSON that others wrote: read within limits, decompressed in pieces."""
+"""Bytes and JSON that others wrote: read within limits."""

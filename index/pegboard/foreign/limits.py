@@ -10,6 +10,10 @@ MAX_SECONDS = 600.0
 MAX_MEMORY = 2_000_000_000
 """Bytes that listing one source may take."""
 
+ENCODINGS = ("", "identity", "gzip", "deflate")
+"""Of an HTTP answer: what becomes at most a thousand times as long, so that it can be decompressed
+chunk by chunk; two compressions, one on the other, or another format could fill the memory."""
+
 MAX_RECORD = 4_000_000
 """Characters and values of one record, counting what is referred to twice as often."""
 MAX_DEPTH = 200

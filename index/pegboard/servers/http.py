@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx2
 
-from pegboard.foreign.decompression import Undecodable, decompressed
+from pegboard.foreign.limits import ENCODINGS
 from pegboard.servers.config import ServerProblem
 from pegboard.servers.traffic import Traffic
 
@@ -35,7 +35,7 @@ class _SiftedBody(httpx2.AsyncByteStream):
     def __init__(self, response: Any, traffic: Traffic) -> None:
         self._stream, self._traffic = response.stream, traffic
         self._type = response.headers.get("content-type", "").lower()
-        self._encoding = response.headers.get("content-encoding", "")
+        self._encoding = response.headers.get("content-encoding", "").lower()
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         if self._type.startswith("text/event-stream"):
@@ -53,8 +53,13 @@ class _SiftedBody(httpx2.AsyncByteStream):
         return b"data: " + self._traffic.sift(line.removeprefix(b"data:").strip(b" "))
 
     async def _chunks(self) -> AsyncIterator[bytes]:
+        if self._encoding not in ENCODINGS:
+            raise ServerProblem(f"its answer is compressed as {self._encoding!r:.100}, not by gzip")
+        headers = {"content-encoding": self._encoding}
         try:
-            async for piece in decompressed(self._stream, self._encoding):
+            async for piece in httpx2.Response(
+                200, headers=headers, stream=self._stream
+            ).aiter_bytes():
                 yield piece
-        except Undecodable as error:
-            raise ServerProblem(f"its answer {error}") from None
+        except httpx2.DecodingError as error:
+            raise ServerProblem(f"its answer is not valid {self._encoding}: {error}") from None
