@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.tables import count_text, limited_lines
 from pegboard.encoders import runs_here
 from pegboard.errors import BoardNotFound, SourceError
-from pegboard.store.database import store_errors
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.tokens import BYTES_PER_TOKEN
@@ -193,9 +192,7 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
     if release is None:
         return {}
     pin = release.tables["tools"]
-    table = ReleaseStore(uri).read_table(pin.table, pin.version)
-    with store_errors(uri):
-        rows = table.read(["id", "tool_digest"])
+    rows = ReleaseStore(uri).read_rows(pin, ["id", "tool_digest"])
     columns = (rows.column(name).to_pylist() for name in ("id", "tool_digest"))
     return dict(zip(*columns, strict=True))
 

@@ -29,7 +29,6 @@ from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_prob
 from pegboard.evaluation.searcher import Searcher
 from pegboard.search.text import singular_words
 from pegboard.store.contract import embedding_table
-from pegboard.store.database import store_errors
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.reading import as_words
@@ -99,8 +98,7 @@ def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
     documents: dict[tuple[str, str], None] = {}
     for index in release.manifest["indexes"]:
         pin = release.tables[embedding_table(index)]
-        with store_errors(uri):
-            rows = store.read_table(pin.table, pin.version).read(["tool", "text"])
+        rows = store.read_rows(pin, ["tool", "text"])
         documents |= dict.fromkeys(
             zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
         )

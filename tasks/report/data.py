@@ -15,7 +15,7 @@ from typing import Any
 
 from pegboard.errors import PegboardError, StoreError
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
-from pegboard.store.database import public_uri, store_errors
+from pegboard.store.database import public_uri
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
@@ -116,8 +116,7 @@ def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) 
     if release.manifest.get("counts", {}).get("flagged") == 0:
         return first_rows([], MAX_ROWS)
     pin = release.tables["tools"]
-    with store_errors(store.uri):
-        rows = store.read_table(pin.table, pin.version).read(["id", "flags"])
+    rows = store.read_rows(pin, ["id", "flags"])
     codes = dict(zip(rows.column("id").to_pylist(), rows.column("flags").to_pylist(), strict=True))
     flagged = sorted(tool for tool in codes if codes[tool])
     tools = loaded.tools(flagged[:MAX_ROWS])

@@ -71,9 +71,6 @@ def register(subparsers: Subparsers) -> None:
     )
     _add_options(parser, "release, folder, rows, files, bytes", "release")
     parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write to")
-    parser.add_argument(
-        "--force", action="store_true", help="replace another export of the release in that folder"
-    )
     parser = add_command(
         subparsers,
         "promote",
@@ -216,7 +213,7 @@ def _verify(options: argparse.Namespace) -> int:
 def _export(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
     release = store.named(options.release)
-    exported = export_release(store, release, options.out, force=options.force)
+    exported = export_release(store, release, options.out)
     if options.json:
         print_json(exported.to_dict())
         return 0

@@ -4,20 +4,17 @@ Tables whose pins are equal are not read. Of others the digests are compared fir
 that differ are read whole."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegboard.records import Tool
 from pegboard.search.loaded import tool_from_row
-from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table, key_column
-from pegboard.store.database import sql_literals, store_errors
+from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table
+from pegboard.store.database import sql_literals
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-KEYS_AT_ONCE = 1_000
+IDS_AT_ONCE = 1_000
 RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "questions")
 
 
@@ -178,17 +175,12 @@ def tools_with_kinds(
     store: ReleaseStore, release: Release, ids: Sequence[str]
 ) -> dict[str, tuple[Tool, str]]:
     """Return the tools of those ids, each with its agent's kind."""
-    rows = _rows_of(store, release.tables["tools"], "id", ids)
-    return {row["id"]: (tool_from_row(row), row["kind"]) for row in rows}
-
-
-def _rows_of(
-    store: ReleaseStore, pin: Pin, column: str, values: Sequence[str], columns: Sequence[str] = ()
-) -> Iterator[dict[str, Any]]:
-    """The rows that have one of the values in a column."""
-    for start in range(0, len(values), KEYS_AT_ONCE):
-        where = f"{column} IN ({sql_literals(values[start : start + KEYS_AT_ONCE])})"
-        yield from _read(store, pin, columns or None, where).to_pylist()
+    tools: dict[str, tuple[Tool, str]] = {}
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        where = f"id IN ({sql_literals(ids[start : start + IDS_AT_ONCE])})"
+        for row in store.read_rows(release.tables["tools"], where=where).to_pylist():
+            tools[row["id"]] = (tool_from_row(row), row["kind"])
+    return tools
 
 
 def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes]:
@@ -196,13 +188,12 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
     pins = old.tables[EDGES], new.tables[EDGES]
     if pins[0].digest == pins[1].digest:
         return {}
-    before, after = (_column(store, pin, key_column(EDGES), "digest") for pin in pins)
-    both = [key for key in sorted(before.keys() & after.keys()) if before[key] != after[key]]
-    old_edges, new_edges = (
-        {row["key"]: row for row in _edge_rows(store, pin, both)} for pin in pins
+    # Without their places: a tool that gains a dependency moves its others, which is no change.
+    columns = ["key", "reason", "origin", "confidence", "evidence"]
+    before, after = (
+        {row["key"]: row for row in store.read_rows(pin, columns).to_pylist()} for pin in pins
     )
-    # A tool that gains a dependency moves its others to another place: that is no change.
-    changed = {key for key in both if old_edges[key] != new_edges[key]}
+    changed = {key for key in before.keys() & after.keys() if before[key] != after[key]}
     changes: dict[str, dict[str, list[str]]] = {}
     for key in sorted(before.keys() ^ after.keys() | changed):
         kind = "removed" if key not in after else "changed" if key in before else "added"
@@ -213,12 +204,6 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
         source: Changes(**{kind: tuple(edges) for kind, edges in kinds.items()})
         for source, kinds in changes.items()
     }
-
-
-def _edge_rows(store: ReleaseStore, pin: Pin, keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """The edges of those keys, but for their places."""
-    columns = ["key", "reason", "origin", "confidence", "evidence"]
-    return _rows_of(store, pin, "key", keys, columns)
 
 
 def _indexes(store: ReleaseStore, old: Release, new: Release) -> dict[str, IndexDiff]:
@@ -253,13 +238,5 @@ def _rows(store: ReleaseStore, old: Pin, new: Pin) -> tuple[int, int, int]:
 
 
 def _column(store: ReleaseStore, pin: Pin, key: str, column: str) -> dict[str, str]:
-    rows = _read(store, pin, [key, column])
+    rows = store.read_rows(pin, [key, column])
     return dict(zip(rows.column(key).to_pylist(), rows.column(column).to_pylist(), strict=True))
-
-
-def _read(
-    store: ReleaseStore, pin: Pin, columns: Iterable[str] | None = None, where: str | None = None
-) -> "pa.Table":
-    table = store.read_table(pin.table, pin.version)
-    with store_errors(store.uri):
-        return table.read(list(columns) if columns is not None else None, where)

@@ -40,13 +40,8 @@ class Exported:
         return asdict(self)
 
 
-def export_release(
-    store: ReleaseStore, release: Release, out: str | Path, *, force: bool = False
-) -> Exported:
+def export_release(store: ReleaseStore, release: Release, out: str | Path) -> Exported:
     """Write a release as Parquet below the folder `out`.
-
-    Args:
-        force: replace what is there under the release's name.
 
     Raises:
         ConfigurationError: `out` is an address of a store, or has the release's folder already.
@@ -59,8 +54,8 @@ def export_release(
         )
     folder = Path(out).expanduser().resolve()
     target = folder / f"release={release.id}"
-    if target.exists() and not force:
-        raise ConfigurationError(f"{target} exists. Give another folder, or --force to replace it.")
+    if target.exists():
+        raise ConfigurationError(f"{target} exists. Give another folder, or remove that one.")
     partial = folder / f".release={release.id}.{os.getpid()}.tmp"
     try:
         partial.mkdir(parents=True)
@@ -74,7 +69,7 @@ def export_release(
         record = {**release.to_dict(), "files": files}
         text = json.dumps(record, ensure_ascii=False, indent=1)
         (partial / RECORD).write_text(text, "utf-8")
-        _put(partial, target)
+        partial.rename(target)
     except OSError as error:
         raise StoreError(
             f"{target} cannot be written: {error.strerror or error}. Check free space and "
@@ -120,12 +115,3 @@ def _write(store: ReleaseStore, name: str, pin: Pin, folder: Path) -> int:
         rest = pa.schema([field for field in schema if field not in by])
         parquet.write_table(rest.empty_table(), folder / "part-0.parquet")
     return pin.rows
-
-
-def _put(partial: Path, target: Path) -> None:
-    """Give a finished folder its name; what has it is moved away first and removed last."""
-    old = target.with_name(f"{partial.name}.old")
-    if target.exists():
-        target.rename(old)
-    partial.rename(target)
-    shutil.rmtree(old, ignore_errors=True)

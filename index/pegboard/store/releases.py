@@ -128,10 +128,14 @@ class Channel:
         return {"channel": record.pop("name"), **record}
 
 
-class RecordTables:
-    """The database of the board at one address, and the rows of `releases` and `channels`.
+class ReleaseStore:
+    """The releases and channels of the board at one address, and the tables that releases pin.
 
-    Each has a checksum, which is compared whenever the row is read.
+    Each row of `releases` and `channels` has a checksum, which is compared whenever it is read.
+
+    Example:
+        >>> store = ReleaseStore("./board")
+        >>> store.rollback("live")
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
@@ -159,6 +163,17 @@ class RecordTables:
             self._expect_folder()
             self._reader = ReaderDatabase(self.uri, self._options)
         return self._reader.open_table(name, version)
+
+    def read_rows(
+        self, pin: Pin, columns: Sequence[str] | None = None, where: str | None = None
+    ) -> "pa.Table":
+        """Return the rows of a release's table that pass a DataFusion condition, in no order.
+
+        Raises BoardNotFound if the table or its version is gone, StoreError if it is damaged.
+        """
+        table = self.read_table(pin.table, pin.version)
+        with store_errors(self.uri, f"Table '{pin.table}'"):
+            return table.read(columns, where)
 
     def create(self) -> None:
         """Make the tables `releases` and `channels`, empty, if they are missing."""
@@ -194,7 +209,7 @@ class RecordTables:
 
         What they held is recorded again by the next build, or by `promote`.
         """
-        rows = [row for row in self._read_rows(name) if is_damaged(row)]
+        rows = [row for row in self._record_rows(name) if is_damaged(row)]
         for row in rows:
             logger.warning("%s", self._damaged(name, str(row[KEYS[name]]), DIFFERS))
             with store_errors(self.uri):
@@ -220,7 +235,7 @@ class RecordTables:
         self, name: str, where: str | None = None, columns: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
         """Return rows of `releases` or `channels`. Raises StoreError if one is damaged."""
-        rows = self._read_rows(name, where, columns)
+        rows = self._record_rows(name, where, columns)
         damaged = [row for row in rows if columns is None and is_damaged(row)]
         if damaged:
             raise self._damaged(name, str(damaged[0][KEYS[name]]), DIFFERS)
@@ -237,7 +252,7 @@ class RecordTables:
             f"{problem}. {step[name]}."
         )
 
-    def _read_rows(
+    def _record_rows(
         self, name: str, where: str | None = None, columns: Sequence[str] | None = None
     ) -> list[dict[str, Any]]:
         try:
@@ -257,15 +272,6 @@ class RecordTables:
             f"`pegboard build` made. "
             "Check the address, or make one: `pegboard init`, then `pegboard build`."
         )
-
-
-class ReleaseStore(RecordTables):
-    """The releases and channels of the board at one address.
-
-    Example:
-        >>> store = ReleaseStore("./board")
-        >>> store.rollback("live")
-    """
 
     def all(self) -> list[Release]:
         """Return all releases, newest first.

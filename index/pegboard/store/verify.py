@@ -21,7 +21,6 @@ from pegboard.store.contract import (
     table_checksum,
     table_schema,
 )
-from pegboard.store.database import store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
 if TYPE_CHECKING:
@@ -76,7 +75,7 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
             problems.append(f"{name}: the release pins no such table")
             continue
         try:
-            table = _read(store, pin)
+            table = store.read_rows(pin)
         except BoardError as error:
             problems.append(f"{name}: {error}")
             continue
@@ -90,12 +89,6 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
         if name in REPEATED:
             owners[name] = {row[0]: row for row in _values(table, REPEATED[name])}
     return Verification(release.id, release.contract, rows, tuple(problems))
-
-
-def _read(store: ReleaseStore, pin: Pin) -> "pa.Table":
-    table = store.read_table(pin.table, pin.version)
-    with store_errors(store.uri, f"Table '{pin.table}'"):
-        return table.read()
 
 
 def _check_rows(name: str, pin: Pin, table: "pa.Table") -> Iterator[str]:

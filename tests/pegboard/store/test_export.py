@@ -101,17 +101,14 @@ def test_a_catalog_whose_name_cannot_name_a_folder_is_written_all_the_same(
     assert pq.read_table(Path(exported.folder) / "tools").column("catalog").to_pylist() == ["a.b-c"]
 
 
-def test_an_export_is_only_replaced_by_force(store, release, tmp_path):
+def test_an_export_that_exists_is_left_as_it_is(store, release, tmp_path):
     first = export_release(store, release, tmp_path)
     part = Path(first.folder) / "tools" / "catalog=kit" / "part-0.parquet"
-    whole = part.read_bytes()
-    part.write_bytes(b"cut")
+    part.write_bytes(b"own")
 
-    with pytest.raises(ConfigurationError, match=r"exists\. Give another folder, or --force"):
+    with pytest.raises(ConfigurationError, match=r"exists\. Give another folder, or remove"):
         export_release(store, release, tmp_path)
-    assert part.read_bytes() == b"cut"
-    export_release(store, release, tmp_path, force=True)
-    assert part.read_bytes() == whole
+    assert part.read_bytes() == b"own"
     assert [path.name for path in tmp_path.iterdir()] == [f"release={release.id}"]
 
 
@@ -132,11 +129,11 @@ def test_an_export_that_fails_leaves_nothing_and_names_what_is_wrong(own_board_u
 
 
 def test_the_command_exports_what_a_channel_names(capsys, board_uri, release, tmp_path):
-    options = ["--board", board_uri, "--out", str(tmp_path)]
+    options = ["--board", board_uri, "--out"]
 
-    assert main(["export", "live", *options]) == 0
+    assert main(["export", "live", *options, str(tmp_path)]) == 0
     out = capsys.readouterr().out
     assert out.startswith(f"Release {release.id} is written to {tmp_path}/release={release.id}: ")
     assert "  emb_fine: 26 rows\n" in out
-    assert main(["export", release.id[:5], *options, "--force", "--json"]) == 0
+    assert main(["export", release.id[:5], *options, str(tmp_path / "b"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["rows"]["tools"] == 14
