@@ -9,20 +9,15 @@ are no part of the cached prefix, so a board may have any number of tools. Needs
 caller's own client.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from pegboard.hits import Hit, as_anthropic_tools
-from pegboard.integrations.board_search import (
-    QUERY_SCHEMA,
-    SEARCH_DESCRIPTION,
-    SEARCH_TOOL,
-    query_of,
-)
-from pegboard.integrations.discovery import Discovered, Discovery
+from pegboard.hits import as_anthropic_tools
+from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, SEARCH_TOOL
+from pegboard.integrations.discovery import Discovered, Discovery, ProviderToolSearch
 
 
-class MessagesToolSearch:
+class MessagesToolSearch(ProviderToolSearch):
     """Declares the found tools of one conversation, and answers its searches.
 
     Args:
@@ -32,6 +27,8 @@ class MessagesToolSearch:
             the tools that are not deferred. Deferred tools must have none.
     """
 
+    _arguments = "input"
+
     def __init__(
         self,
         discovery: Discovery,
@@ -39,7 +36,7 @@ class MessagesToolSearch:
         description: str = SEARCH_DESCRIPTION,
         cache_control: Mapping[str, Any] | None = None,
     ) -> None:
-        self.discovery = discovery
+        super().__init__(discovery)
         self._search: dict[str, Any] = {
             "name": SEARCH_TOOL,
             "description": description,
@@ -53,46 +50,10 @@ class MessagesToolSearch:
         found = as_anthropic_tools(self.discovery.found, self.discovery.options.descriptions)
         return [dict(self._search), *({**tool, "defer_loading": True} for tool in found)]
 
-    def answers(self, content: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return a `tool_result` block for every search among a message's content blocks."""
-        return [
-            answer(block["id"], self.discovery.search(_query(block)))
-            for block in map(_fields, content)
-            if _is_search(block)
-        ]
+    def _is_search(self, item: Mapping[str, Any]) -> bool:
+        return item.get("type") == "tool_use" and item.get("name") == SEARCH_TOOL
 
-    async def answers_async(self, content: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return what `answers` does; the event loop goes on meanwhile."""
-        return [
-            answer(block["id"], await self.discovery.search_async(_query(block)))
-            for block in map(_fields, content)
-            if _is_search(block)
-        ]
-
-    def called(self, block: Any) -> Hit:
-        """Return the tool that a `tool_use` block calls. Raises as `Discovery.called` does."""
-        return self.discovery.called(str(_fields(block).get("name", "")))
-
-
-def answer(tool_use_id: str, found: Discovered) -> dict[str, Any]:
-    """Return the result of a search: references, or a text that says why there are none."""
-    content: list[dict[str, Any]] = [
-        {"type": "tool_reference", "tool_name": name} for name in found.tools
-    ]
-    return {
-        "type": "tool_result",
-        "tool_use_id": tool_use_id,
-        "content": content or [{"type": "text", "text": found.reason}],
-    }
-
-
-def _is_search(block: Mapping[str, Any]) -> bool:
-    return block.get("type") == "tool_use" and block.get("name") == SEARCH_TOOL
-
-
-def _query(block: Mapping[str, Any]) -> str:
-    return query_of(block.get("input"))
-
-
-def _fields(block: Any) -> Mapping[str, Any]:
-    return block if isinstance(block, Mapping) else block.model_dump()
+    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]:
+        references = [{"type": "tool_reference", "tool_name": name} for name in found.tools]
+        content = references or [{"type": "text", "text": found.reason}]
+        return [{"type": "tool_result", "tool_use_id": item["id"], "content": content}]

@@ -1,14 +1,16 @@
 """The tools that one conversation found: named once, in the order in which they were found."""
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any, ClassVar
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.errors import QueryError, did_you_mean
 from pegboard.hits import Hit
-from pegboard.integrations.board_search import BoardSearch, Findings, narrowed
+from pegboard.integrations.board_search import BoardSearch, Findings, narrowed, query_of
 from pegboard.naming import CallNames
 from pegboard.records import Agent, Tool
 
@@ -21,15 +23,11 @@ class Discovered:
 
     Attributes:
         tools: hits by the names that the model calls them by, best first.
-        new: the names among them that the conversation did not have before.
-        changed: those whose definition is another than when they were found before.
         reason: why nothing was found, for the model; empty if something was.
         left_out: how many hits did not fit into `max_tokens`.
     """
 
     tools: Mapping[str, Hit]
-    new: tuple[str, ...] = ()
-    changed: tuple[str, ...] = ()
     reason: str = ""
     left_out: int = 0
 
@@ -123,20 +121,15 @@ class Discovery:
     def _add(self, findings: Findings) -> Discovered:
         with self._lock:
             tools: dict[str, Hit] = {}
-            new: list[str] = []
-            changed: list[str] = []
             for hit in findings.hits:
                 name = self._names.get(hit.tool.id)
                 if name is None:
                     name = self._names[hit.tool.id] = self._name(hit, findings.names)
                     self.found[name] = hit
-                    new.append(name)
                 elif self.found[name].tool.digest != hit.tool.digest:
                     self.found[name] = hit
-                    changed.append(name)
                 tools[name] = self.found[name]
-        reason, left_out = findings.reason, len(findings.left_out)
-        return Discovered(tools, tuple(new), tuple(changed), reason, left_out)
+        return Discovered(tools, findings.reason, len(findings.left_out))
 
     def _name(self, hit: Hit, names: CallNames) -> str:
         """The tool's name in its release, unless another tool has it in this conversation."""
@@ -146,6 +139,58 @@ class Discovery:
         taken = {*self.options.reserved, *self.found}
         own = CallNames([(hit.tool.id, hit.tool.name, hit.agent.name)], taken)
         return own.names[hit.tool.id]
+
+
+class ProviderToolSearch(ABC):
+    """Answers the searches of one conversation in the form of a provider's API.
+
+    Args:
+        discovery: of the conversation.
+    """
+
+    _arguments: ClassVar[str]
+    """The field of a search with its arguments."""
+
+    def __init__(self, discovery: Discovery) -> None:
+        self.discovery = discovery
+
+    def answers(self, output: Iterable[Any]) -> list[dict[str, Any]]:
+        """Return what answers the searches among the items of a reply, in their order.
+
+        A search that found nothing is answered without tools, and with a text that says why.
+        """
+        return [
+            answer
+            for item, query in self._searches(output)
+            for answer in self._answer(item, self.discovery.search(query))
+        ]
+
+    async def answers_async(self, output: Iterable[Any]) -> list[dict[str, Any]]:
+        """Return what `answers` does; the event loop goes on meanwhile."""
+        answers: list[dict[str, Any]] = []
+        for item, query in self._searches(output):
+            answers += self._answer(item, await self.discovery.search_async(query))
+        return answers
+
+    def called(self, item: Any) -> Hit:
+        """Return the tool that an item of a reply calls. Raises as `Discovery.called` does."""
+        return self.discovery.called(str(_fields(item).get("name", "")))
+
+    def _searches(self, output: Iterable[Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
+        for item in map(_fields, output):
+            if self._is_search(item):
+                yield item, query_of(item.get(self._arguments))
+
+    @abstractmethod
+    def _is_search(self, item: Mapping[str, Any]) -> bool: ...
+
+    @abstractmethod
+    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]: ...
+
+
+def _fields(item: Any) -> Mapping[str, Any]:
+    """An item of a reply, given as a mapping or as the client's object."""
+    return item if isinstance(item, Mapping) else item.model_dump()
 
 
 def _agent(identity: str) -> Agent:

@@ -8,17 +8,17 @@ Found definitions travel in the answers, at the end of the context: what was cac
 stays valid, and `tools` of the request never changes. Needs no package but the caller's own client.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pegboard.hits import Hit, as_responses_tools
-from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, query_of
-from pegboard.integrations.discovery import Discovered, Discovery
+from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION
+from pegboard.integrations.discovery import Discovered, Discovery, ProviderToolSearch
 from pegboard.naming import CallNames
 from pegboard.schemas.for_models import cut_description
 
 
-class ResponsesToolSearch:
+class ResponsesToolSearch(ProviderToolSearch):
     """Answers the `tool_search_call` items of one conversation.
 
     Found tools are grouped by their agents, as the models are trained for: a call carries its
@@ -29,8 +29,11 @@ class ResponsesToolSearch:
         description: of the search, for the model.
     """
 
+    _arguments = "arguments"
+
     def __init__(self, discovery: Discovery, *, description: str = SEARCH_DESCRIPTION) -> None:
-        self.discovery, self._description = discovery, description
+        super().__init__(discovery)
+        self._description = description
         self._namespaces: dict[str, str] = {}
 
     def definition(self) -> dict[str, Any]:
@@ -42,35 +45,13 @@ class ResponsesToolSearch:
             "parameters": dict(QUERY_SCHEMA),
         }
 
-    def answers(self, output: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return the input items that answer every `tool_search_call` of a response's output.
+    def _is_search(self, item: Mapping[str, Any]) -> bool:
+        return item.get("type") == "tool_search_call" and item.get("execution") == "client"
 
-        A search that found nothing is answered without tools, and with a message that says why.
-        """
-        return [
-            item
-            for call in map(_fields, output)
-            if call.get("type") == "tool_search_call" and call.get("execution") == "client"
-            for item in self._answer(call, self.discovery.search(query_of(call["arguments"])))
-        ]
-
-    async def answers_async(self, output: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return what `answers` does; the event loop goes on meanwhile."""
-        items: list[dict[str, Any]] = []
-        for call in map(_fields, output):
-            if call.get("type") == "tool_search_call" and call.get("execution") == "client":
-                found = await self.discovery.search_async(query_of(call["arguments"]))
-                items += self._answer(call, found)
-        return items
-
-    def called(self, item: Any) -> Hit:
-        """Return the tool that a `function_call` item calls. Raises as `Discovery.called` does."""
-        return self.discovery.called(str(_fields(item).get("name", "")))
-
-    def _answer(self, call: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]:
+    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]:
         answer = {
             "type": "tool_search_output",
-            "call_id": call.get("call_id"),
+            "call_id": item.get("call_id"),
             "execution": "client",
             "status": "completed",
             "tools": self._definitions(found),
@@ -104,8 +85,3 @@ class ResponsesToolSearch:
             names = CallNames([(agent.id, agent.name, agent.catalog)], taken)
             self._namespaces[agent.id] = names.names[agent.id]
         return self._namespaces[hit.agent.id]
-
-
-def _fields(item: Any) -> Mapping[str, Any]:
-    """An item of a response's output as a mapping, given as the client's object or as one."""
-    return item if isinstance(item, Mapping) else item.model_dump(exclude_unset=False)

@@ -5,7 +5,7 @@ Strategy(name="mine", transforms=(Clauses(),), refine=(Dependencies(),))
 """
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
@@ -86,14 +86,7 @@ class Strategy:
     refine: tuple[Refinement, ...] = ()
 
     def __post_init__(self) -> None:
-        checked = {
-            "name": self.name,
-            "depth": self.depth,
-            "alpha": self.alpha,
-            "modes": self.modes,
-            "indexes": self.indexes,
-        }
-        if problems := [wrong for name, value in checked.items() if (wrong := _wrong(name, value))]:
+        if problems := _problems({name: getattr(self, name) for name in _PLAIN}):
             raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
 
     def __repr__(self) -> str:
@@ -166,9 +159,8 @@ class Strategy:
                     for place, item in enumerate(cast("list[Any]", written))
                 ]
                 read[name] = tuple(parts) if several else parts[0]
-            elif wrong := _wrong(name, value):
-                problems.append(wrong)
             else:
+                problems += _problems({name: value})
                 read[name] = tuple(value) if isinstance(value, list) else value
         if problems:
             raise QueryError(f"The strategy cannot be used: {'; '.join(problems)}.")
@@ -275,26 +267,35 @@ def _named(kind: Any) -> str:
     )
 
 
-def _wrong(name: str, value: Any) -> str | None:
-    if name == "name":
-        return None if isinstance(value, str) and value else f"'name' is {value!r}, expected a text"
-    if name == "depth":
-        fine = isinstance(value, int) and not isinstance(value, bool) and value >= 1
-        return (
-            None
-            if fine
-            else (
-                f"'depth' is {value!r}, expected the number of tools that a search gives, 1 or more"
-            )
-        )
-    if name == "alpha":
-        fine = value is None or (_fits(value, float) and 0 <= value <= 1)
-        return None if fine else f"'alpha' is {value!r}, expected the share of the cosine, 0 to 1"
-    texts = isinstance(value, list | tuple) and all(
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list | tuple) and all(
         isinstance(item, str) for item in cast("list[Any]", value)
     )
-    if not texts:
-        return f"'{name}' is {value!r}, expected a list of texts"
-    if name == "modes" and (not value or set(value) - set(MODES)):
-        return f"'modes' is {value!r}, expected one or more of {', '.join(MODES)}"
-    return None
+
+
+_PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
+    "name": (lambda value: isinstance(value, str) and value, "a text"),
+    "depth": (
+        lambda value: type(value) is int and value >= 1,
+        "the number of tools that a search gives, 1 or more",
+    ),
+    "alpha": (
+        lambda value: value is None or (_fits(value, float) and 0 <= value <= 1),
+        "the share of the cosine, 0 to 1",
+    ),
+    "modes": (
+        lambda value: _are_texts(value) and value and set(value) <= set(MODES),
+        f"one or more of {', '.join(MODES)}",
+    ),
+    "indexes": (_are_texts, "a list of texts"),
+}
+"""The fields that hold no parts: whether a value is valid, and what is expected."""
+
+
+def _problems(values: Mapping[str, Any]) -> list[str]:
+    return [
+        f"'{name}' is {value!r}, expected {expected}"
+        for name, value in values.items()
+        for valid, expected in [_PLAIN[name]]
+        if not valid(value)
+    ]

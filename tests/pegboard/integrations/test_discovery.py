@@ -31,7 +31,7 @@ def test_found_tools_are_only_ever_appended(shelf):
         found = discovery.search(query)
         definitions = prefix(discovery)
         assert definitions[: len(seen)] == seen
-        assert [name for name in discovery.found if name in found.new] == list(found.new)
+        assert set(found.tools) <= set(discovery.found)
         seen = definitions
 
     assert len(seen) == len(set(seen)) > 4
@@ -75,7 +75,7 @@ def test_a_definition_stays_over_a_promotion_until_the_tool_is_found_again(shelf
 
     found = discovery.search("book_room")
 
-    assert (found.new, found.changed) == ((), ("book_room",))
+    assert list(found.tools) == ["book_room"]
     assert list(discovery.found) == ["book_room", "order_lunch"]
     assert discovery.found["book_room"].tool.description == "Books any room, by the hour."
 
@@ -145,7 +145,7 @@ def test_coroutines_may_search_one_conversation_at_once(shelf):
     assert sorted(discovery.found) == [
         *("book_room", "desk__search", "get_forecast", "git__search", "order_lunch"),
     ]
-    assert sum(len(each.new) for each in found) == len(discovery.found)
+    assert {name for each in found for name in each.tools} == set(discovery.found)
 
 
 def test_a_stored_conversation_goes_on_with_its_names_and_order():
