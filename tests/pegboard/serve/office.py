@@ -60,8 +60,9 @@ async def leave_later(): sys.exit(3)
 async def close_later(): raise GeneratorExit
 async def cancel_itself(): raise asyncio.CancelledError
 async def leave_in_a_task():
-    asyncio.create_task(leave_later())
-    await asyncio.sleep(60)
+    task = asyncio.create_task(leave_later())
+    await asyncio.wait([task])
+    return "stayed"
 RUNNING = []
 async def count():
     RUNNING.append(1)

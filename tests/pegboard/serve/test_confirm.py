@@ -1,10 +1,22 @@
 """Calls that may destroy something: confirmed by the user, in both protocol eras."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import CallToolResult, ElicitResult, InputRequiredResult
+from mcp_types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ClientCapabilities,
+    ElicitationCapability,
+    ElicitResult,
+    InputRequiredResult,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+from pegboard.records import Tool
+from pegboard.serve.calls.confirm import AskFirst, Confirmation
 
 
 def answering(action, asked):
@@ -121,3 +133,28 @@ def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of,
 
     assert last is CallToolResult
     assert set(others) == {InputRequiredResult, MCPError}
+
+
+def test_an_answer_counts_for_its_own_client_and_definition_alone():
+    capabilities = ClientCapabilities(elicitation=ElicitationCapability())
+    session = SimpleNamespace(client_capabilities=capabilities)
+    ctx = SimpleNamespace(protocol_version=MODERN_PROTOCOL_VERSIONS[0], session=session)
+    tool = Tool("kit/desk/burn", "kit", "kit/desk", "burn")
+    changed = Tool("kit/desk/burn", "kit", "kit/desk", "burn", description="Burns all.")
+
+    def confirmed(client, tool, state=None):
+        answers = {"confirm": ElicitResult(action="accept")}
+        params = CallToolRequestParams(name="burn", input_responses=answers, request_state=state)
+        return asyncio.run(Confirmation(ctx, params, client).confirm(tool, {}))
+
+    with pytest.raises(AskFirst) as question:
+        confirmed("ana", tool)
+    asked = question.value.result.request_state
+    agreed = confirmed("ana", tool, asked)
+
+    assert confirmed("ana", tool, f"{agreed}|of the server") == agreed
+    for state in (asked, f"{agreed}|of the server"):
+        with pytest.raises(AskFirst):
+            confirmed("ben", tool, state)
+        with pytest.raises(AskFirst):
+            confirmed("ana", changed, state)

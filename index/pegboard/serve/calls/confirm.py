@@ -1,10 +1,6 @@
 """Calls that may destroy something: the user is asked through the client."""
 
 import asyncio
-import hashlib
-import hmac
-import secrets
-import time
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -17,14 +13,15 @@ from mcp_types import (
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from pegboard.canonical import canonical_json
+from pegboard.canonical import canonical_json, digest
 from pegboard.records import Tool
 from pegboard.redaction import redact_line
 from pegboard.serve.calls.results import CallProblem
 
 KEY = "confirm"
-AGREED, SEPARATOR = "agreed", "|"
-"""Of a state that says that the user agreed, before that of the tool's server."""
+AGREED, SEPARATOR = "agreed:", "|"
+"""Of a state that says that the user agreed, before that of the tool's server. FastMCP seals
+states: they count for 10 minutes, and for the arguments that they were made for."""
 VALID_SECONDS = 600.0
 """Within which a question is to be answered."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
@@ -57,7 +54,7 @@ def is_destructive(tool: Tool) -> bool:
 def agreed_part(state: str) -> tuple[str, str]:
     """Return what a state says of the user's agreement, and the part for the tool's server."""
     agreed, separator, rest = state.partition(SEPARATOR)
-    return (agreed, rest) if separator and agreed[:1].isdigit() else ("", state)
+    return (agreed, rest) if separator and agreed.startswith(AGREED) else ("", state)
 
 
 class Confirmation:
@@ -68,8 +65,6 @@ class Confirmation:
         params: those of the call; since 2026-07-28 they may hold the answer.
         client: the client's name: an answer counts for its own question alone.
     """
-
-    _key = secrets.token_bytes(32)
 
     def __init__(self, ctx: Any, params: CallToolRequestParams, client: str) -> None:
         self._ctx, self._params, self._client = ctx, params, client
@@ -90,10 +85,10 @@ class Confirmation:
             )
         question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
         modern = self._ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        answer = self._answered(tool, arguments, question) if modern else await self._ask(question)
+        answer = self._answered(tool, question) if modern else await self._ask(question)
         if answer != "accept":
             raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
-        return self._state(int(time.time()), tool, arguments, AGREED) if modern else ""
+        return AGREED + digest(self._client, tool.digest) if modern else ""
 
     def _can_ask(self) -> bool:
         capabilities = self._ctx.session.client_capabilities
@@ -108,36 +103,18 @@ class Confirmation:
         except TimeoutError:
             return "cancel"
 
-    def _answered(self, tool: Tool, arguments: Mapping[str, Any], question: str) -> Answer:
+    def _answered(self, tool: Tool, question: str) -> Answer:
         """Return the answer that came with the call, if it is one to this very question."""
         answers: Any = self._params.input_responses or {}
         answer, state = answers.get(KEY), self._params.request_state or ""
-        agreed, _ = agreed_part(state)
-        if agreed and self._is_own(agreed, tool, arguments, AGREED):
+        asked = digest(self._client, tool.digest)
+        if agreed_part(state)[0] == AGREED + asked:
             return "accept"
-        if isinstance(answer, ElicitResult) and self._is_own(state, tool, arguments):
+        if isinstance(answer, ElicitResult) and state == asked:
             return answer.action
         params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
         raise AskFirst(
             InputRequiredResult(
-                input_requests={KEY: ElicitRequest(params=params)},
-                request_state=self._state(int(time.time()), tool, arguments),
+                input_requests={KEY: ElicitRequest(params=params)}, request_state=asked
             )
         )
-
-    def _is_own(
-        self, state: str, tool: Tool, arguments: Mapping[str, Any], purpose: str = KEY
-    ) -> bool:
-        """Whether a state was made for this call, and not long ago."""
-        asked = state.partition(".")[0]
-        if not asked.isdigit() or not 0 <= time.time() - int(asked) <= VALID_SECONDS:
-            return False
-        expected = self._state(int(asked), tool, arguments, purpose)
-        return hmac.compare_digest(state.encode(), expected.encode())
-
-    def _state(
-        self, asked: int, tool: Tool, arguments: Mapping[str, Any], purpose: str = KEY
-    ) -> str:
-        said = canonical_json([asked, purpose, self._client, tool.id, tool.digest, dict(arguments)])
-        digest = hmac.new(self._key, said.encode("utf-8", "replace"), hashlib.sha256)
-        return f"{asked}.{digest.hexdigest()}"

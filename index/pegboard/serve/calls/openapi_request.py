@@ -172,7 +172,10 @@ def _set_body(request: OpenAPIRequest, value: Any, content_type: str) -> None:
     kind = content_type.partition(";")[0].strip().lower()
     if kind == FORM and isinstance(value, Mapping):
         fields = cast("Mapping[str, Any]", value)
-        pairs = [pair for name in fields for pair in _form_pairs(name, fields[name])]
+        pairs: list[tuple[str, str]] = []
+        for name, part in fields.items():
+            style = _Style("json" if isinstance(part, Mapping) else "form", explode=True)
+            pairs += _query_pairs(name, part, style)
         request.content = urlencode(pairs).encode()
     elif kind == MULTIPART and isinstance(value, Mapping):
         for name, part in cast("Mapping[str, Any]", value).items():
@@ -187,14 +190,6 @@ def _set_body(request: OpenAPIRequest, value: Any, content_type: str) -> None:
     else:
         request.content = value.encode("utf-8", "replace")
     request.headers["content-type"] = content_type
-
-
-def _form_pairs(name: str, value: Any) -> list[tuple[str, str]]:
-    if isinstance(value, list | tuple):
-        return [(name, _text(item, ",")) for item in cast("Sequence[Any]", value)]
-    if isinstance(value, Mapping):
-        return [(name, json.dumps(value, ensure_ascii=False))]
-    return [(name, _text(value, ","))]
 
 
 def _joined(value: Any, separator: str, explode: bool) -> str:

@@ -1,6 +1,5 @@
 """Calls to Python functions, in this process: only of catalogs that `[serve] python` names."""
 
-import asyncio
 import importlib
 import inspect
 import json
@@ -30,7 +29,7 @@ from pegboard.redaction import redact
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import NoSchema, Parameters, parameters_of
 from pegboard.serve.calls.results import CallProblem
-from pegboard.serve.calls.threads import LoopEnded, ThreadLoop, Threads
+from pegboard.serve.calls.threads import AllOccupied, ThreadLoop, Threads
 from pegboard.serve.settings import CallSettings
 
 MAX_MESSAGE = 2_000
@@ -137,11 +136,11 @@ class PythonCalls:
             listed = await self._in_thread(catalog, tool, self._find, tool)
             catalog.functions[tool.name] = listed
         if inspect.iscoroutinefunction(listed.function):
-            return await self._in_loop(catalog, tool, lambda: listed.call(arguments))
+            return await catalog.loop.run(self._await(lambda: listed.call(arguments)))
         answer = await self._in_thread(catalog, tool, self._run, listed, arguments)
         if isinstance(answer, CallToolResult):
             return answer
-        return await self._in_loop(catalog, tool, lambda: answer)
+        return await catalog.loop.run(self._await(lambda: answer))
 
     def close(self) -> None:
         """End the event loops of coroutines."""
@@ -151,26 +150,14 @@ class PythonCalls:
     async def _in_thread(
         self, catalog: _Catalog, tool: Tool, function: Function, *args: Any
     ) -> Any:
-        # As many calls as threads are let in, so that these are of calls that were given up.
-        if catalog.threads.busy:
+        try:
+            return await catalog.threads.run(function, *args)
+        except AllOccupied:  # as many calls as threads are let in: these are of calls given up
             raise CallProblem(
                 "failed",
                 f"{tool.id} was not called: all threads of '{tool.catalog}' are occupied by calls "
                 f"that were given up and have not ended. Try again later; if they never end, "
                 f"whoever runs the gateway restarts it.",
-            )
-        return await catalog.threads.run(function, *args)
-
-    async def _in_loop(
-        self, catalog: _Catalog, tool: Tool, start: Callable[[], Awaitable[Any]]
-    ) -> CallToolResult:
-        try:
-            return await catalog.loop.run(self._await(start))
-        except LoopEnded:
-            raise CallProblem(
-                "failed",
-                f"{tool.id} was cancelled before it answered: the event loop of "
-                f"'{tool.catalog}' ended, since a task in it exited or the gateway closed.",
             ) from None
 
     def _run(
@@ -190,11 +177,7 @@ class PythonCalls:
             return self._result(await start())
         except CallProblem:
             raise
-        except BaseException as error:
-            if isinstance(error, asyncio.CancelledError):
-                task = asyncio.current_task()
-                if task and task.cancelling():
-                    raise
+        except BaseException as error:  # nobody reads the result of a call that was given up
             return _failure(error)
 
     def _find(self, tool: Tool) -> _Listed:
