@@ -20,9 +20,8 @@ from pegboard.cli.systems import open_searcher
 from pegboard.cli.tables import (
     count_text,
     interval_text,
-    list_text,
     print_table,
-    progress_counter,
+    progress_lines,
 )
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ examples:
 Every line of GOLDEN needs the right calls: {"query": ..., "tools": ["convert"], "calls": [{"tool":
 "convert", "arguments": {"amount": 30}}]}. Each query is asked once with each number of tools;
 replies are kept in --out, and never paid for twice."""
-MISSING_SHOWN = 5
-"""Missing tools that the warning names."""
 MEASURED = ("TOOLS", "SCORE", "NAME", "ARG NAMES", "VALUES", "PRECISION", "UNKNOWN", "MALFORMED",
             "NO CALL", "NO REPLY", "TOKENS")  # fmt: skip
 EXPECTED = ("K", "AGENT", "RECALL", "EXPECTED", "TOKENS", "MEASURED", "ABOVE THE PRODUCT BY")
@@ -158,7 +155,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
     run = AgentRun(completer, open_ledger(options.out), pacing, options.budget_usd)
     if options.dry_run:
         return _dry_run(options, prepared, run)
-    evaluation = evaluate_agent(prepared, run, progress_counter("asked the agent"))
+    evaluation = evaluate_agent(prepared, run, progress_lines("asked the agent"))
     evaluation.write(options.out)
     if options.json:
         print_json(evaluation.to_dict())
@@ -193,16 +190,10 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
         reply_tokens=options.reply_tokens,
     )
     with closing(searcher):
-        prepared = prepare(searcher, queries, spec, progress_counter("searched for the queries"))
+        prepared = prepare(searcher, queries, spec, progress_lines("searched for the queries"))
     check_fallbacks([prepared.retrieval.overhead], options.max_fallbacks)
-    left_out = prepared.left_out
-    missing = list_text(left_out.missing, MISSING_SHOWN)
-    for count, reason in (
-        (left_out.without_calls, "they have no right calls"),
-        (left_out.without_tools, f"they need tools that the release lacks: {missing}"),
-    ):
-        if count:
-            _warn(f"{count} of {len(queries)} golden queries are left out: {reason}")
+    for reason in prepared.left_out.reasons():
+        _warn(f"Left out of {len(queries)} golden queries: {reason}")
     for problem in prepared.dropped:
         _warn(f"Not tried: {problem}")
     return prepared

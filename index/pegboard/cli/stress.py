@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pegboard.evaluation.stress import Stress
 
 WHOLE = "all"
-KINDS = ("random", "nearest")
 EPILOG = """\
 For each query the candidates are its right tools and, for each of them, as many distractors as
 --noise says: random ones, or the nearest by the vectors of the index. `all` searches all tools of
@@ -62,6 +61,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _stress(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.distractors import noises
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.stress import STRESS_MEASURES, stress
 
@@ -69,7 +69,7 @@ def _stress(options: argparse.Namespace) -> int:
     queries = read_queries(options.golden)[: options.limit]
     counts = [count for count in noise if count is not None]
     whole = None in noise
-    levels = (0 in counts) + len(KINDS) * sum(count > 0 for count in counts) + whole
+    levels = len(noises(counts, whole=whole))
     with closing(open_searcher(options)) as searcher:
         systems = chosen_systems(options, searcher)
         result = stress(

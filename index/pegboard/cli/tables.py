@@ -9,7 +9,7 @@ from typing import Any
 from pegboard.cli.output import plain
 
 PROGRESS_SECONDS = 5.0
-"""Between two lines of `progress_counter`."""
+"""Between two lines of `progress_lines`."""
 
 
 def interval_text(row: Mapping[str, Any]) -> str:
@@ -108,32 +108,22 @@ def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
 
 
-def progress_lines(what: str, total: int, *, quiet: bool = False) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr at every twentieth, with the
-    rate and the time left.
+def progress_lines(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Callable[[int], None]:
+    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr every few seconds and at the
+    end, with the rate and the time left.
     """
-    done, printed, began = 0, 0, time.monotonic()
+    done, began = 0, time.monotonic()
+    printed = began
 
     def advance(more: int) -> None:
         nonlocal done, printed
         done += more
-        if not quiet and (done == total or (done - printed) * 20 >= total):
-            printed = done
-            text = progress_text(done, total, time.monotonic() - began)
+        now = time.monotonic()
+        if not quiet and (done == total or now - printed >= PROGRESS_SECONDS):
+            printed = now
+            text = str(done) if total is None else progress_text(done, total, now - began)
             print(f"{what}: {text}", file=sys.stderr)
-
-    return advance
-
-
-def progress_counter(what: str) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n` to stderr every few seconds."""
-    done, printed = 0, time.monotonic()
-
-    def advance(more: int) -> None:
-        nonlocal done, printed
-        done += more
-        if time.monotonic() - printed >= PROGRESS_SECONDS:
-            printed = time.monotonic()
-            print(f"{what}: {done}", file=sys.stderr)
 
     return advance

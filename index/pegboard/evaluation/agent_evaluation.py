@@ -110,6 +110,15 @@ class LeftOut:
     without_tools: int = 0
     missing: tuple[str, ...] = ()
 
+    def reasons(self) -> list[str]:
+        """How many for which reason, as lines."""
+        names = ", ".join(self.missing[:MISSING_SHOWN])
+        by_reason = {
+            "have no right calls": self.without_calls,
+            f"need tools that the release lacks: {names}": self.without_tools,
+        }
+        return [f"{count} {reason}" for reason, count in by_reason.items() if count]
+
 
 @dataclass(frozen=True, slots=True)
 class Trial:
@@ -510,7 +519,7 @@ class AgentEvaluation:
             "dropped": list(self.prepared.dropped),
             "agent": self.measure_rows(),
             "calls": self.count_rows(),
-            "expected": [row.to_dict() for row in self.expected],
+            "expected": [asdict(row) for row in self.expected],
             "chosen": self.chosen.to_dict() if self.chosen else None,
             "spent_usd": self.spent_usd,
             "failures": dict(self.failures),
@@ -680,11 +689,7 @@ def _decode(row: dict[str, Any]) -> AgentReply:
 
 def _no_cases_message(queries: int, left_out: LeftOut) -> str:
     lines = [f"No golden query can be put to an agent ({queries} in all):"]
-    if left_out.without_calls:
-        lines.append(f"  - {left_out.without_calls} have no right calls")
-    if left_out.without_tools:
-        names = ", ".join(left_out.missing[:MISSING_SHOWN])
-        lines.append(f"  - {left_out.without_tools} need tools that the release lacks: {names}")
+    lines += [f"  - {reason}" for reason in left_out.reasons()]
     example = (
         '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
         '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'

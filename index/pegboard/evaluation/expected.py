@@ -56,10 +56,6 @@ class ExpectedRow:
     measured: Interval | None = None
     gap: Interval | None = None
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
 
 @dataclass(frozen=True, slots=True)
 class Chosen:

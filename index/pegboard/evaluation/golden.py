@@ -70,14 +70,9 @@ class GoldenQuery:
         values["tools"] = [
             tool.split(ALTERNATIVE) if ALTERNATIVE in tool else tool for tool in self.tools
         ]
-        lists = {
-            name: [
-                dict(message) if isinstance(message, Mapping) else message
-                for message in cast("tuple[Any, ...]", values[name])
-            ]
-            for name in LISTS
+        return {
+            name: list(value) if name in LISTS else value for name, value in values.items() if value
         }
-        return {name: value for name, value in (values | lists).items() if value}
 
 
 @dataclass(frozen=True, slots=True)
