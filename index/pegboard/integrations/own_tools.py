@@ -7,11 +7,10 @@ found.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from threading import Lock
-from typing import Any
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
@@ -69,8 +68,7 @@ class OwnTools:
 
     def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
         self.search = search if isinstance(search, BoardSearch) else BoardSearch(search)
-        self._matches: OrderedDict[Any, _Match] = OrderedDict()
-        self._lock = Lock()
+        self._matched = lru_cache(MATCHES)(_matched)
 
     def find(self, query: str, tools: Mapping[str, str], k: int | None = None) -> Selected:
         """Return the best tools for a query among those given.
@@ -116,18 +114,7 @@ class OwnTools:
         return [name for name in names if name in fitting]
 
     def _match(self, tools: Mapping[str, str]) -> _Match:
-        names = self.search.names()
-        key = names, tuple(sorted(tools.items()))
-        with self._lock:
-            if key in self._matches:
-                self._matches.move_to_end(key)
-                return self._matches[key]
-        match = _matched(names, tools)
-        with self._lock:
-            self._matches[key] = match
-            if len(self._matches) > MATCHES:
-                self._matches.popitem(last=False)
-        return match
+        return self._matched(self.search.names(), tuple(tools.items()))
 
 
 class OwnDiscovery:
@@ -165,7 +152,8 @@ def own_tools(search: Search) -> OwnTools:
     return search if isinstance(search, OwnTools) else OwnTools(search)
 
 
-def _matched(names: CallNames, tools: Mapping[str, str]) -> _Match:
+def _matched(names: CallNames, items: tuple[tuple[str, str], ...]) -> _Match:
+    tools = dict(items)
     own = {valid_name(name): name for name in reversed(list(tools))} | {
         name: name for name in tools
     }

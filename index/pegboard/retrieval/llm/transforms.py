@@ -5,7 +5,7 @@ algorithm 1), `step-back` after Zheng et al., 2023. Where the LLM does not answe
 falls back on `clauses`, and the others leave the queries as they are.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -28,7 +28,7 @@ from pegboard.retrieval.llm.replies import (
     text_schema,
     texts_schema,
 )
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.parts import Query, Role
 from pegboard.retrieval.rules.clauses import Clauses
 
 
@@ -120,31 +120,22 @@ class Expand(LlmPart):
         """Return the queries of every step, each followed by its variations, none of which is
         among the queries already.
         """
-        steps = _by_step(queries)
-        read = partial(_read_some, field="queries", limit=self.variations, what="variations")
-        questions = [
-            Question(
-                "expand",
-                {
-                    "request": show_request(own[0].text, "query"),
-                    "searches": _show_variations(own),
-                    "count": str(self.variations),
-                },
-                texts_schema("queries"),
-                read,
-            )
-            for own in steps
-        ]
-        expanded: list[Query] = []
-        for own, texts in zip(steps, await self.consult(context, questions), strict=True):
-            if texts is None:
-                expanded += own
-            else:
-                known = {query.text.casefold() for query in own}
-                step, weight = own[0].step, self.weight
-                new = [text for text in texts if text.casefold() not in known]
-                expanded += [*own, *(Query(text, step, "variation", weight) for text in new)]
-        return expanded
+
+        def question(own: Sequence[Query]) -> Question[list[str]]:
+            known = {query.text.casefold() for query in own}
+
+            def read(reply: str) -> list[str]:
+                texts = _read_some(reply, "queries", self.variations, "variations")
+                return [text for text in texts if text.casefold() not in known]
+
+            values = {
+                "request": show_request(own[0].text, "query"),
+                "searches": _show_variations(own),
+                "count": str(self.variations),
+            }
+            return Question("expand", values, texts_schema("queries"), read)
+
+        return await _beside(self, queries, context, question, "variation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,23 +154,35 @@ class StepBackPrompting(LlmPart):
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its general one."""
-        steps, read = _by_step(queries), partial(read_field_text, field="query")
-        questions = [
-            Question(
-                "step-back",
-                {"request": show_request(own[0].text, "query")},
-                text_schema("query"),
-                read,
+
+        def question(own: Sequence[Query]) -> Question[list[str]]:
+            values = {"request": show_request(own[0].text, "query")}
+            schema = text_schema("query")
+            return Question(
+                "step-back", values, schema, lambda reply: [read_field_text(reply, "query")]
             )
-            for own in steps
-        ]
-        expanded: list[Query] = []
-        for own, text in zip(steps, await self.consult(context, questions), strict=True):
-            if text is None:
-                expanded += own
-            else:
-                expanded += [*own, Query(text, own[0].step, "step-back", self.weight)]
-        return expanded
+
+        return await _beside(self, queries, context, question, "step-back")
+
+
+async def _beside(
+    part: Expand | StepBackPrompting,
+    queries: Sequence[Query],
+    context: Context,
+    question: Callable[[Sequence[Query]], Question[list[str]]],
+    role: Role,
+) -> list[Query]:
+    """The queries of every step, in the order of the steps, each followed by what an LLM writes for
+    the step; alone where the question fails.
+    """
+    by_step: dict[int, list[Query]] = {}
+    for query in queries:
+        by_step.setdefault(query.step, []).append(query)
+    steps = sorted(by_step)
+    replies = await part.consult(context, [question(by_step[step]) for step in steps])
+    for step, texts in zip(steps, replies, strict=True):
+        by_step[step] += [Query(text, step, role, part.weight) for text in texts or ()]
+    return [query for step in steps for query in by_step[step]]
 
 
 async def _steps(
@@ -219,14 +222,6 @@ def _read_some(reply: str, field: str, limit: int, what: str) -> list[str]:
     if not (texts := read_texts(reply, field, limit)):
         raise UnusableReply(f"has no {what}")
     return texts
-
-
-def _by_step(queries: Sequence[Query]) -> list[list[Query]]:
-    """The queries of each step, in the order of the steps."""
-    steps: dict[int, list[Query]] = {}
-    for query in queries:
-        steps.setdefault(query.step, []).append(query)
-    return [steps[step] for step in sorted(steps)]
 
 
 def _show_variations(queries: Sequence[Query]) -> str:
