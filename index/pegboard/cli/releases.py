@@ -52,8 +52,8 @@ def register(subparsers: Subparsers) -> None:
         _verify,
         help="check that a release is as it was published",
         description="Read a whole release (default: live) and check row counts, the checksum of "
-        "every row, digests, and that tools, agents and indexes refer to each other. All problems "
-        "are reported together; the exit code is 1 if there is any.",
+        "every row, and digests. All problems are reported together; the exit code is 1 if there "
+        "is any.",
     )
     add_options(parser, "release", nargs="?", default="live")
     _add_options(parser, "release, rows, problems, sound")

@@ -1,17 +1,15 @@
 """Verify a release: read everything that it pins and compare it with what was recorded.
 
 Every row carries a checksum over all that was written, so a release proves itself, vectors and all.
-What one checksum cannot show, that rows of different tables fit together, is checked as well.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardError
 from pegboard.store.contract import (
     CHECKSUM,
-    EDGES,
     agent_embedding_table,
     check_contract,
     embedding_table,
@@ -28,15 +26,6 @@ if TYPE_CHECKING:
 
 NAMED = 5
 """Maximum rows named in a problem; the count is of all."""
-REFERENCES = {"tools": {"agent": "agents"}, EDGES: {"source": "tools", "target": "tools"}}
-"""By table the columns that hold keys of another table."""
-REPEATED = {
-    "tools": ("id", "catalog", "agent", "kind", "tags"),
-    "agents": ("id", "catalog", "id", "kind"),
-}
-"""The columns of a tool or agent that every row of an index repeats, after its key."""
-
-Rows = Iterable[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +56,6 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
         for table in (embedding_table, agent_embedding_table)
     }
     rows: dict[str, int] = {}
-    owners: dict[str, dict[str, tuple[Any, ...]]] = {}
     problems: list[str] = []
     for name in release_tables(indexes):
         pin = release.tables.get(name)
@@ -84,10 +72,7 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
         if table.schema.names != schema.names or table.schema.types != schema.types:
             problems.append(f"{name}: has other columns than its contract")
             continue
-        differences = (*_check_rows(name, pin, table), *_check_references(name, table, owners))
-        problems += (f"{name}: {difference}" for difference in differences)
-        if name in REPEATED:
-            owners[name] = {row[0]: row for row in _values(table, REPEATED[name])}
+        problems += (f"{name}: {difference}" for difference in _check_rows(name, pin, table))
     return Verification(release.id, release.contract, rows, tuple(problems))
 
 
@@ -97,7 +82,10 @@ def _check_rows(name: str, pin: Pin, table: "pa.Table") -> Iterator[str]:
     keys, digests, checksums = (table.column(column).to_pylist() for column in columns)
     computed = row_checksums(table)
     changed = [key for key, a, b in zip(keys, checksums, computed, strict=True) if a != b]
-    yield from _named("without the checksum that follows from their columns", changed)
+    if changed:
+        count = f"{len(changed)} row{'s' if len(changed) > 1 else ''}"
+        names = f"{', '.join(changed[:NAMED])}{' ...' if len(changed) > NAMED else ''}"
+        yield f"{count}: without the checksum that follows from their columns: {names}"
     if table.num_rows != pin.rows:
         yield f"it has {table.num_rows} rows, the release pins {pin.rows}"
     for column, values, pinned in (
@@ -106,39 +94,3 @@ def _check_rows(name: str, pin: Pin, table: "pa.Table") -> Iterator[str]:
     ):
         if table_checksum(zip(keys, values, strict=True)) != pinned:
             yield f"the {column} over its rows is not the one that the release pins"
-
-
-def _check_references(
-    name: str, table: "pa.Table", owners: Mapping[str, Mapping[str, tuple[Any, ...]]]
-) -> Iterator[str]:
-    """Yield rows that do not fit to those of other tables, as far as these could be read."""
-    key = key_column(name)
-    for column, other in REFERENCES.get(name, {}).items():
-        if other in owners:
-            unknown = [row for row, to in _values(table, (key, column)) if to not in owners[other]]
-            yield from _named(f"whose {column} is not in '{other}'", unknown)
-    kind = "tool" if name.startswith("emb_") else "agent"
-    known = owners.get(f"{kind}s")
-    if not name.startswith(("emb_", "agents_")) or known is None:
-        return
-    columns = (kind, *REPEATED[f"{kind}s"][1:])
-    columns = ("agent" if column == "id" else column for column in columns)
-    rows = list(zip(table.column(key).to_pylist(), _values(table, columns), strict=True))
-    unknown = [row for row, values in rows if values[0] not in known]
-    yield from _named(f"whose {kind} is not in '{kind}s'", unknown)
-    other = [row for row, values in rows if known.get(values[0], values) != values]
-    yield from _named(f"with other values than their {kind}", other)
-    missing = sorted(known.keys() - {values[0] for _, values in rows})
-    yield from _named(f"missing, of these {kind}s", missing)
-
-
-def _values(table: "pa.Table", columns: Iterable[str]) -> Rows:
-    """Return the values of the columns, row by row."""
-    return zip(*(table.column(column).to_pylist() for column in columns), strict=True)
-
-
-def _named(problem: str, keys: list[str]) -> Iterator[str]:
-    if keys:
-        more = " ..." if len(keys) > NAMED else ""
-        count = f"{len(keys)} row{'s' if len(keys) > 1 else ''}"
-        yield f"{count}: {problem}: {', '.join(keys[:NAMED])}{more}"
