@@ -605,7 +605,7 @@ def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
         "malformed": sum(score.malformed for score in scores),
         "prompt_tokens": _mean([reply.prompt_tokens for reply in replies]),
         "completion_tokens": _mean([reply.completion_tokens for reply in replies]),
-        "tokens_by": _counted_by({reply.counted for reply in replies}),
+        "tokens_by": "server" if all(reply.counted for reply in replies) else "estimate",
         "seconds": _mean([reply.seconds for reply in replies]),
         "cost_usd": _mean(costs) if len(costs) == len(replies) else None,
     }
@@ -643,12 +643,6 @@ def _prompt_tokens(trials: Iterable[ScoredTrial], size: int) -> float | None:
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _counted_by(counted: set[bool]) -> str | None:
-    if len(counted) == 2:
-        return "mixed"
-    return next(("server" if by_server else "estimate" for by_server in counted), None)
 
 
 def _line(scored: ScoredTrial) -> dict[str, Any]:
