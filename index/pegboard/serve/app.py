@@ -22,13 +22,7 @@ from pegboard.serve.ard import ArdRegistry
 from pegboard.serve.changes import telling_of_changes
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
-from pegboard.serve.http_errors import (
-    ApiError,
-    no_such_path,
-    other_origin,
-    unknown_client,
-    wrong_method,
-)
+from pegboard.serve.http_errors import ApiError, not_served, other_origin, unknown_client
 from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.static_page import page_routes
@@ -89,7 +83,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
                 public={*PUBLIC, *(route.path for route in auth_routes)},
             )
         ],
-        exception_handlers={404: no_such_path, 405: wrong_method},
+        exception_handlers={404: not_served, 405: not_served},
     )
     app.include_router(HttpApi(gateway).router())
     app.include_router(ArdRegistry(gateway).router())

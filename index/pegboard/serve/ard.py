@@ -6,7 +6,8 @@ gets the agents that it may see. There is no federation: only the board's own ag
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard import __version__
-from pegboard.records import Agent
+from pegboard.records import Agent, Tool
 from pegboard.serve.access import Client
 from pegboard.serve.catalogue import View
 from pegboard.serve.finder import MAX_QUERY
@@ -93,9 +94,10 @@ class ArdRegistry:
         entries = [registry]
         if client is not None:
             view = await self._gateway.catalogue.view(client)
-            queries = await _queries(view)
-            agents = await view.board.list_agents()
-            entries += [self._entry(request, view, agent, queries) for agent in agents]
+            tools = await view.board.list_tools()
+            for agent in await view.board.list_agents():
+                own = [tool for tool in tools if tool.agent == agent.id]
+                entries.append(self._entry(request, view, agent, own))
         return {"specVersion": "1.0", "host": {"displayName": "Pegboard"}, "entries": entries}
 
     async def search(
@@ -115,13 +117,12 @@ class ArdRegistry:
         entries = {
             one: entry for one, entry in entries.items() if _passes(entry, given.query.filter)
         }
-        found = None
-        if entries:
-            where = {"agent": list(entries)} if given.query.filter else None
-            finder = self._gateway.finder
-            found = await finder.find(client, given.query.text, MAX_HITS, where=where)
+        if not entries:
+            return {"results": []}
+        where = {"agent": list(entries)} if given.query.filter else None
+        found = await self._gateway.finder.find(client, given.query.text, MAX_HITS, where=where)
         results: dict[str, dict[str, Any]] = {}
-        for hit in found.hits if found is not None else ():
+        for hit in found.hits:
             likely = hit.score if hit.probability is None else hit.probability
             result = results.setdefault(hit.agent.id, entries[hit.agent.id] | {
                 "capabilities": [],
@@ -140,7 +141,8 @@ class ArdRegistry:
         view = await self._gateway.catalogue.view(client)
         for agent in await view.board.list_agents():
             if self._identifier(request, agent) == identifier:
-                return self._entry(request, view, agent, await _queries(view, agent.id))
+                tools = await view.board.list_tools({"agent": agent.id})
+                return self._entry(request, view, agent, tools)
         self._gateway.observers.refused("unknown_agent", identifier, client.name)
         raise ApiError(
             404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
@@ -152,12 +154,9 @@ class ArdRegistry:
         raise ApiError(501, "not_implemented", "There are no facets.", "path", "POST /search.")
 
     def _entry(
-        self,
-        request: Request,
-        view: View,
-        agent: Agent,
-        queries: Mapping[str, Sequence[str]] | None = None,
+        self, request: Request, view: View, agent: Agent, own: Sequence[Tool] = ()
     ) -> dict[str, Any]:
+        """Return the entry of an agent, with requests that its own tools, if given, answer."""
         tools = [entry for entry in view.entries.values() if entry.agent == agent.id]
         remote = {"type": "streamable-http", "url": f"{self._address(request)[0]}/mcp"}
         description = agent.description or f"{agent.name}, {len(tools)} tools"
@@ -176,8 +175,8 @@ class ArdRegistry:
                 "remotes": [remote],
             },
         }
-        own = queries.get(agent.id, ()) if queries is not None else ()
-        return entry | ({"representativeQueries": list(own)} if len(own) > 1 else {})
+        queries = _queries(own)
+        return entry | ({"representativeQueries": queries} if len(queries) > 1 else {})
 
     def _identifier(self, request: Request, agent: Agent) -> str:
         publisher = self._address(request)[1]
@@ -191,18 +190,11 @@ class ArdRegistry:
         return base.rstrip("/"), host.replace(":", "-")
 
 
-async def _queries(view: View, agent: str | None = None) -> dict[str, list[str]]:
-    """Return requests that each agent answers, by its id: the first one of each tool before any
-    second one.
-    """
-    tools = await view.board.list_tools(None if agent is None else {"agent": agent})
-    queries: dict[str, list[str]] = {}
-    for place in range(MAX_QUERIES):
-        for tool in tools:
-            own = queries.setdefault(tool.agent, [])
-            if len(tool.examples) > place and len(own) < MAX_QUERIES:
-                own.append(tool.examples[place])
-    return queries
+def _queries(tools: Sequence[Tool]) -> list[str]:
+    """Return requests that tools answer: the first one of each before any second one."""
+    places = range(MAX_QUERIES)
+    examples = (tool.examples[n] for n in places for tool in tools if len(tool.examples) > n)
+    return list(islice(examples, MAX_QUERIES))
 
 
 def _passes(entry: Mapping[str, Any], filters: Mapping[str, Sequence[str] | str]) -> bool:
@@ -217,5 +209,4 @@ def _passes(entry: Mapping[str, Any], filters: Mapping[str, Sequence[str] | str]
 
 def _segment(name: str) -> str:
     """Return a name as a segment of a URN."""
-    escape: Callable[[re.Match[str]], str] = lambda found: f"_{ord(found[0]):x}"  # noqa: E731
-    return re.sub(r"[^A-Za-z0-9._-]", escape, name) or "_"
+    return re.sub(r"[^A-Za-z0-9._-]", lambda match: f"_{ord(match[0]):x}", name) or "_"

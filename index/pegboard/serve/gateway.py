@@ -17,11 +17,13 @@ from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
 from pegboard.serve.limits import RequestIds
 from pegboard.serve.live_settings import LiveSettings
+from pegboard.serve.metrics import Metrics
 from pegboard.serve.observer import Observers
 from pegboard.serve.releases import ServedReleases
-from pegboard.serve.reports import Reports
+from pegboard.serve.request_log import RequestLog
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
+from pegboard.serve.tracing import Tracing
 
 
 @dataclass(slots=True, eq=False)
@@ -29,6 +31,7 @@ class Gateway:
     """A board, who may use it, and how.
 
     Attributes:
+        log: the request log; None if none is configured.
         stdio_client: the client of a gateway over stdio.
     """
 
@@ -40,7 +43,8 @@ class Gateway:
     finder: Finder
     caller: Caller
     releases: ServedReleases
-    reports: Reports
+    metrics: Metrics
+    log: RequestLog | None
     auth: AuthProvider | None = None
     sessions: Sessions = field(default_factory=Sessions)
     request_ids: RequestIds = field(default_factory=RequestIds)
@@ -52,14 +56,20 @@ class Gateway:
 
         Args:
             uri: the board's address, for its other releases; "" for a board in memory.
+
+        Raises:
+            ConfigurationError: the request log cannot be written.
         """
-        reports = Reports.open(settings.serve, settings.base)
-        observers = Observers(reports.observers)
+        serve, metrics = settings.serve, Metrics()
+        log = RequestLog(settings.base / serve.log) if serve.log is not None else None
+        observers = Observers([metrics, Tracing(texts=serve.trace_requests)])
+        if log is not None:
+            observers.observers.append(log)
         caller = Caller(settings, observers)
         catalogue = Catalogue(board, can_call=lambda tool: caller.can_call(tool))
 
         rules = LiveSettings(settings, load_gateway_settings)
-        llm = settings.serve.llm
+        llm = serve.llm
         finder = Finder(catalogue, observers, llm.strategy if llm else None)
         return cls(
             settings,
@@ -70,8 +80,9 @@ class Gateway:
             finder,
             caller,
             ServedReleases(finder, uri),
-            reports,
-            open_auth(settings.serve.auth),
+            metrics,
+            log,
+            open_auth(serve.auth),
         )
 
     @property
@@ -109,7 +120,8 @@ class Gateway:
         await self.caller.close()
         self.releases.close()
         self.board.close()
-        self.reports.close()
+        if self.log is not None:
+            self.log.close()
 
 
 def open_gateway(

@@ -6,7 +6,6 @@ A tool that is hidden from it and one that does not exist get the same answer.
 """
 
 import asyncio
-import inspect
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -17,7 +16,6 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from mcp_types import InputRequiredResult
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -143,7 +141,7 @@ class HttpApi:
     async def metrics(self, client: Asking) -> Response:
         """Return counts and times for Prometheus, of all clients."""
         _check_operator(client, "Metrics")
-        text = self._gateway.reports.metrics.text(self._servers())
+        text = self._gateway.metrics.text(self._servers())
         return Response(text, media_type=CONTENT_TYPE)
 
     async def status(self, client: Asking) -> models.Status:
@@ -315,7 +313,7 @@ class HttpApi:
     async def traffic(self, client: Asking) -> models.Traffic:
         """Return what was asked, called and refused in the last hour, and how the servers are."""
         _check_operator(client, "The traffic")
-        minutes = self._gateway.reports.metrics.last_hour()
+        minutes = self._gateway.metrics.last_hour()
         return models.Traffic(minutes=minutes, servers=self._servers())
 
     def _servers(self) -> dict[str, dict[str, str]]:
@@ -362,13 +360,8 @@ def _check_operator(client: Client, what: str) -> None:
 
 def _invalid(endpoint: Callable[..., Any], problems: Sequence[Mapping[str, Any]]) -> ApiError:
     """Return the error that names what is wrong with the parameters of an operation."""
-    types = [own for name, own in get_type_hints(endpoint).items() if name != "return"]
-    names = [
-        name
-        for own in types
-        if inspect.isclass(own) and issubclass(own, BaseModel)
-        for name in own.model_fields
-    ]
+    types = get_type_hints(endpoint)
+    names = list(types["given"].model_fields) if "given" in types else []
     places = [".".join(str(part) for part in one["loc"][1:]) for one in problems]
     texts = [_problem(place, one, names) for place, one in zip(places, problems, strict=True)]
     return invalid(

@@ -97,17 +97,11 @@ def unexpected() -> ApiError:
     )  # fmt: skip
 
 
-async def no_such_path(request: Request, _: Exception) -> JSONResponse:
-    """Answer a path that is not served."""
-    return ApiError(
-        404, "not_found", f"There is no {request.url.path!r:.200}.", "path",
-        "/openapi.json lists what there is.",
-    ).response()  # fmt: skip
-
-
-async def wrong_method(request: Request, error: Exception) -> JSONResponse:
-    """Answer a method that a path does not take."""
-    return ApiError(
-        405, "wrong_method", f"{request.url.path!r:.200} does not take {request.method}.", "method",
-        "/openapi.json says which methods each path takes.",
-    ).response(getattr(error, "headers", None))  # fmt: skip
+async def not_served(request: Request, error: Exception) -> JSONResponse:
+    """Answer a path that is not served, or a method that a path does not take."""
+    path, headers = f"{request.url.path!r:.200}", getattr(error, "headers", None)
+    problem = (404, "not_found", f"There is no {path}.", "path")
+    if getattr(error, "status_code", 404) == 405:
+        problem = (405, "wrong_method", f"{path} does not take {request.method}.", "method")
+    next_step = "/openapi.json lists the paths, and the methods that each takes."
+    return ApiError(*problem, next_step).response(headers)

@@ -18,9 +18,8 @@ from pegboard.opening import open_board
 from pegboard.retrieval.found import FindResult, Trace
 from pegboard.serve.access import Client
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.reports import Reports
 from pegboard.serve.request_log import RequestLog
-from pegboard.serve.settings import ServeSettings
+from pegboard.serve.settings import GatewaySettings, ServeSettings
 from pegboard.serve.tracing import Tracing
 
 ANA = Client("ana")
@@ -42,8 +41,6 @@ def use(gateway, query="exchange rates of today", session="secret-session-id"):
 
 @pytest.fixture
 def gateway(board_uri, tmp_path):
-    from pegboard.serve.settings import GatewaySettings
-
     settings = GatewaySettings(serve=ServeSettings(log=tmp_path / "requests.jsonl"))
     gateway = Gateway.open(settings, open_board(board_uri), board_uri)
     yield gateway
@@ -52,7 +49,7 @@ def gateway(board_uri, tmp_path):
 
 def test_the_log_has_a_line_for_each_request(gateway, tmp_path):
     use(gateway)
-    gateway.reports.close()
+    gateway.log.close()
 
     find, call, listed = lines_of(tmp_path / "requests.jsonl")
 
@@ -71,7 +68,7 @@ def test_the_log_has_a_line_for_each_request(gateway, tmp_path):
 
 def test_the_log_has_no_secrets_and_no_session_ids_and_is_private(gateway, tmp_path):
     use(gateway, "rates with token sk-abcdef1234567890abcdef12\nand a second line")
-    gateway.reports.close()
+    gateway.log.close()
 
     file = tmp_path / "requests.jsonl"
     text = file.read_text("utf-8")
@@ -130,14 +127,14 @@ def test_a_line_has_the_words_of_a_request_as_far_as_they_are_characters(tmp_pat
 
 def test_a_log_in_a_missing_folder_is_an_error_at_the_start(tmp_path):
     with pytest.raises(ConfigurationError, match=r"\[serve\] log"):
-        Reports.open(ServeSettings(log="missing/requests.jsonl"), tmp_path)
+        RequestLog(tmp_path / "missing" / "requests.jsonl")
 
 
 def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
     use(gateway)
     gateway.observers.refused("credentials", "/mcp")
     health = {"kit/desk": {"state": "failed"}}
-    text = gateway.reports.metrics.text(health).decode()
+    text = gateway.metrics.text(health).decode()
 
     for line in (
         'pegboard_finds_total{client="ana",outcome="found"} 1.0',
@@ -149,7 +146,7 @@ def test_metrics_count_requests_calls_and_tokens(gateway, board_uri):
     ):
         assert line in text
     assert "exchange rates" not in text
-    hour = gateway.reports.metrics.last_hour()
+    hour = gateway.metrics.last_hour()
     assert (len(hour), hour[0]["finds"]) == (60, {})
     assert sum(minute["calls"].get("ok", 0) for minute in hour) == 1
 
