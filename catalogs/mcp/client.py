@@ -5,8 +5,8 @@ A server over stdio is ended shielded from cancellation, so the time limit is on
 a native `asyncio.timeout` would break the shield.
 
 The SDK reads a message as a whole or not at all: one tool with a lone surrogate, a number of 6,000
-digits or hundreds of levels would cost all tools of the server. So `Traffic` takes the tools out
-of every message, and the SDK sees none."""
+digits or hundreds of levels would cost all tools of the server. So `ListedTraffic` takes the tools
+out of every message, and the SDK sees none."""
 
 import json
 from collections.abc import AsyncIterable, AsyncIterator, Mapping
@@ -23,6 +23,7 @@ from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.connect import all_tools, handshake, server_streams, silence_sdk
 from pegboard.servers.failures import Progress, evidence, explain_failure
 from pegboard.servers.process import Stderr, killing_leftovers
+from pegboard.servers.traffic import Traffic
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerA
     import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
 
     silence_sdk()
-    progress, stderr, traffic = Progress(server.secrets), Stderr(), Traffic(max_bytes)
+    progress, stderr, traffic = Progress(server.secrets), Stderr(), ListedTraffic(max_bytes)
     trouble: Exception | None = None
     try:
         with killing_leftovers() as mark, anyio.move_on_after(timeout) as limit:
@@ -73,7 +74,7 @@ async def list_server(server: Server, timeout: float, max_bytes: int) -> ServerA
     ) from None
 
 
-async def _converse(streams: Any, progress: Progress, traffic: "Traffic") -> None:
+async def _converse(streams: Any, progress: Progress, traffic: "ListedTraffic") -> None:
     from mcp.client.session import ClientSession
     from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
     from mcp_types import Implementation
@@ -91,8 +92,8 @@ async def _converse(streams: Any, progress: Progress, traffic: "Traffic") -> Non
 
 @dataclass(slots=True)
 class _Pages:
-    """A dispatcher that completes answers to tools/list, whose tools `Traffic` has taken out: the
-    session would refuse a whole page for a field that is missing or malformed.
+    """A dispatcher that completes answers to tools/list, whose tools `ListedTraffic` has taken out:
+    the session would refuse a whole page for a field that is missing or malformed.
     """
 
     inner: Any
@@ -110,48 +111,42 @@ class _Pages:
         await self.inner.run(*args, **kwargs)
 
 
-class Traffic:
-    """The bytes received from one server.
+class ListedTraffic(Traffic):
+    """The bytes received from one server that is listed: their sum is bounded.
 
     Args:
         max_bytes: of it, decompressed.
 
     Attributes:
         page: the last answer to tools/list, with its tools.
-        problem: why no more is read, if so.
         answer: all that the server was asked for, once it is complete.
     """
 
     def __init__(self, max_bytes: int) -> None:
+        super().__init__(max_bytes)
         self.page: Mapping[str, Any] = {}
-        self.problem: ServerProblem | None = None
         self.answer: ServerAnswer | None = None
-        self._max_bytes, self._left = max_bytes, max_bytes
-
-    def count(self, chunk: bytes) -> bytes:
-        """Return the bytes; raises ServerProblem if the server has sent too many."""
-        self._left -= len(chunk)
-        if self._left < 0:
-            self.problem = ServerProblem(
-                f"it sent more than {self._max_bytes:,} bytes; correct the server, or raise "
-                f"max_bytes of its catalog"
-            )
-            raise self.problem
-        return chunk
+        self._left = max_bytes
 
     async def body(self, chunks: AsyncIterable[bytes]) -> bytes:
         """Return a whole body."""
-        return b"".join([self.count(chunk) async for chunk in chunks])
+        return await super().body(self._counted(chunks))
 
-    async def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """Yield the lines of a stream without their ends; what follows the last end is left out."""
-        parts: list[bytes] = []
+    def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Yield the lines of a stream."""
+        return super().lines(self._counted(chunks))
+
+    async def _counted(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
+        """Yield the chunks; raises ServerProblem if the server has sent too many bytes."""
         async for chunk in chunks:
-            *ended, rest = self.count(chunk).split(b"\n")
-            for line in ended:
-                yield b"".join([*parts, line])
-                parts.clear()
-            parts.append(rest)
+            self._left -= len(chunk)
+            if self._left < 0:
+                self.problem = ServerProblem(
+                    f"it sent more than {self._max_bytes:,} bytes; correct the server, or raise "
+                    f"max_bytes of its catalog"
+                )
+                raise self.problem
+            yield chunk
 
     def sift(self, message: bytes) -> bytes:
         """Return a message as the SDK can read it, without the tools, which become `page`."""

@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Protocol
 
 from pegboard.servers.config import ServerProblem
 
@@ -12,25 +11,9 @@ IDENTITY = re.compile(rb'\{"jsonrpc": ?"2\.0", ?"id": ?(\d{1,18}|"[\w-]{1,80}")'
 """How an answer begins, as the SDKs write it."""
 
 
-class Traffic(Protocol):
-    """Reads what one server sends. Raises ServerProblem if that is too much."""
-
-    async def body(self, chunks: AsyncIterable[bytes]) -> bytes:
-        """Return a whole HTTP body."""
-        ...
-
-    def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """Yield the lines of a stream without their ends; what follows the last end is left out."""
-        ...
-
-    def sift(self, message: bytes) -> bytes:
-        """Return a message as the SDK is to read it."""
-        ...
-
-
-class BoundedMessages:
-    """Traffic of a server that is kept for many calls: each message is bounded, not their sum. A
-    message that is too long costs its own call alone, if its beginning says which that is.
+class Traffic:
+    """Reads what one server sends. Each message is bounded, not their sum: one that is too long
+    costs its own call alone, if its beginning says which that is; else it is a ServerProblem.
 
     Args:
         max_bytes: of one message, decompressed.
@@ -44,7 +27,7 @@ class BoundedMessages:
         self._max_bytes = max_bytes
 
     async def body(self, chunks: AsyncIterable[bytes]) -> bytes:
-        """Return a whole body."""
+        """Return a whole HTTP body."""
         body = bytearray()
         async for chunk in chunks:
             body += chunk
@@ -53,7 +36,9 @@ class BoundedMessages:
         return bytes(body)
 
     async def lines(self, chunks: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
-        """Yield the lines of a stream; of one that is too long, an error in its place."""
+        """Yield the lines of a stream without their ends; for one that is too long, an error. What
+        follows the last end is left out.
+        """
         line, skipping = bytearray(), False
         async for chunk in chunks:
             *ends, rest = chunk.split(b"\n")
@@ -72,7 +57,7 @@ class BoundedMessages:
                 line, skipping = bytearray(), True
 
     def sift(self, message: bytes) -> bytes:
-        """Return the message as it is."""
+        """Return a message as the SDK is to read it."""
         return message
 
     def _instead(self, head: bytes) -> bytes:

@@ -31,7 +31,7 @@ from pegboard.servers.connect import all_tools, handshake, server_streams, silen
 from pegboard.servers.dispatcher import RelaySession, ServerDispatcher
 from pegboard.servers.failures import Progress, evidence, explain_failure
 from pegboard.servers.process import Stderr, killing_leftovers
-from pegboard.servers.traffic import BoundedMessages
+from pegboard.servers.traffic import Traffic
 
 Report = ProgressFnT
 """Is told of a call's progress, total and message."""
@@ -58,7 +58,7 @@ class _Transport(ClientTransport):
         self._server, self._timeout = server, timeout
         self._stderr = Stderr()
         self.progress = Progress(server.secrets)
-        self.traffic = BoundedMessages(max_bytes)
+        self.traffic = Traffic(max_bytes)
         self.dispatcher: ServerDispatcher | None = None
         self.trouble: BaseException | None = None
 

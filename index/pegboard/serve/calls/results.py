@@ -1,7 +1,7 @@
 """How a call ends: results as MCP has them, and the errors that become one."""
 
-import math
-from typing import Any, cast
+import json
+from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 
@@ -59,16 +59,8 @@ def sendable(result: CallToolResult) -> CallToolResult:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, str):
-        return _whole(value)
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, dict):
-        items = cast("dict[Any, Any]", value).items()
-        return {_whole(str(key)): _plain(item) for key, item in items}
-    if isinstance(value, list):
-        return [_plain(item) for item in cast("list[Any]", value)]
-    return value
+    text = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return json.loads(text, parse_constant=lambda _: None)
 
 
 def _whole(text: str) -> str:
