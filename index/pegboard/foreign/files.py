@@ -1,9 +1,9 @@
 """Reading foreign bytes and JSON within limits, so that one broken record costs only itself."""
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,20 +62,15 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
             while chunk := file.read(CHUNK):
                 content += chunk
                 if len(content) > max_bytes:
-                    raise _too_large(path, max_bytes)
+                    raise SourceError(
+                        f"{path} has more than {max_bytes:,} bytes. Split it, or raise "
+                        f"`max_bytes` of its catalog."
+                    )
     except OSError as error:
-        raise _unreadable(path, error) from error
+        raise SourceError(
+            f"Cannot read {path}: {error.strerror}. Check the path and its permissions."
+        ) from error
     return bytes(content)
-
-
-def _too_large(path: Path, max_bytes: int) -> SourceError:
-    return SourceError(
-        f"{path} has more than {max_bytes:,} bytes. Split it, or raise `max_bytes` of its catalog."
-    )
-
-
-def _unreadable(path: Path, error: OSError) -> SourceError:
-    return SourceError(f"Cannot read {path}: {error.strerror}. Check the path and its permissions.")
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
@@ -119,25 +114,13 @@ def check_names(value: Any, where: str) -> None:
 def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, str]]:
     """The lines of a file that are not blank, each with its number counted from 1.
 
-    One line is in memory at a time. Raises SourceError as `read_bytes` does, where the size of the
-    file tells before its first line.
+    Raises SourceError as `read_bytes` does.
     """
-    left = max_bytes
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_size > max_bytes:
-                raise _too_large(path, max_bytes)
-            number = 0
-            while content := file.readline(left + 1):
-                number, left = number + 1, left - len(content)
-                if left < 0:
-                    raise _too_large(path, max_bytes)
-                encoding = "utf-8" if number > 1 else "utf-8-sig"
-                line = content.decode(encoding, "surrogateescape").removesuffix("\n")
-                if line.strip():
-                    yield number, line
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    for number, content in enumerate(BytesIO(read_bytes(path, max_bytes)), 1):
+        encoding = "utf-8" if number > 1 else "utf-8-sig"
+        line = content.decode(encoding, "surrogateescape").removesuffix("\n")
+        if line.strip():
+            yield number, line
 
 
 def flaw_of(*values: Any) -> str | None:

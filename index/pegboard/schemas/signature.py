@@ -65,14 +65,6 @@ class Parameters:
     takes_more: bool
 
 
-@dataclass(slots=True)
-class _Docstring:
-    text: str = ""
-    parameters: dict[str, tuple[str, str | None]] = field(
-        default_factory=dict[str, tuple[str, str | None]]
-    )
-
-
 def described(function: Callable[..., Any]) -> Described:
     """Return the function as a tool.
 
@@ -81,7 +73,7 @@ def described(function: Callable[..., Any]) -> Described:
     """
     found = parameters_of(function)
     signature, loose = found.signature, found.loose
-    docstring = _docstring(function)
+    description, documented = _docstring(function)
     properties, defs = _schemas(found.adapters)
     order = [name for name in signature.parameters if name in properties.keys() | loose.keys()]
     properties = {name: {**loose, **properties}[name] for name in order}
@@ -93,13 +85,13 @@ def described(function: Callable[..., Any]) -> Described:
         **({} if found.takes_more else {"additionalProperties": False}),
     }
     for name, item in properties.items():
-        _complete(item, *docstring.parameters.get(name, ("", None)))
+        _complete(item, *documented.get(name, ("", None)))
         _add_default(item, signature.parameters[name].default)
     schema |= {"$defs": defs} if defs else {}
     if not required:
         del schema["required"]
     output = _output(function, signature)
-    return Described(docstring.text, schema, output, found.injected, list(loose))
+    return Described(description, schema, output, found.injected, list(loose))
 
 
 def parameters_of(function: Callable[..., Any]) -> Parameters:
@@ -211,7 +203,8 @@ def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | Non
     return schema if target.get("type") == "object" else None
 
 
-def _docstring(function: Any) -> _Docstring:
+def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
+    """Return the text of a docstring, and the description and type of each parameter."""
     try:
         import griffe
     except ImportError as error:
@@ -224,7 +217,7 @@ def _docstring(function: Any) -> _Docstring:
         function = function.func
     text = inspect.getdoc(function) or ""
     if not text.strip():
-        return _Docstring()
+        return "", {}
     docstring = griffe.Docstring(text, lineno=1)
     style = griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
     logger = logging.getLogger("griffe")
@@ -233,9 +226,8 @@ def _docstring(function: Any) -> _Docstring:
         sections = griffe.parse(docstring, style)
     finally:
         logger.disabled = disabled
-    out = _Docstring(
-        "\n\n".join(s.value for s in sections if s.kind is griffe.DocstringSectionKind.text).strip()
-    )
+    texts = (s.value for s in sections if s.kind is griffe.DocstringSectionKind.text)
+    documented: dict[str, tuple[str, str | None]] = {}
     for section in sections:
         if section.kind in (
             griffe.DocstringSectionKind.parameters,
@@ -243,5 +235,5 @@ def _docstring(function: Any) -> _Docstring:
         ):
             for item in section.value:
                 kind = None if item.annotation is None else str(item.annotation)
-                out.parameters[item.name.lstrip("*")] = (item.description.strip(), kind)
-    return out
+                documented[item.name.lstrip("*")] = (item.description.strip(), kind)
+    return "\n\n".join(texts).strip(), documented
