@@ -123,7 +123,7 @@ def test_all_invalid_tools_are_reported_together(encoder):
 def test_a_missing_encoder_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "tokenizers", None)
 
-    with pytest.raises(pegboard.PegboardError, match=r"pegboard\[local\]"):
+    with pytest.raises(pegboard.PegboardError, match=r"index\[local\]"):
         pegboard.Board.from_tools([convert_currency])
 
 
