@@ -351,7 +351,9 @@ def test_a_catalog_of_limited_trust_contributes_no_examples_and_no_reasons(works
     row = {
         "name": "book_room",
         "examples": EXAMPLES["book_room"],
-        "dependencies": [{"tool": "book_room", "type": DIRECT, "reason": "Call me first."}],
+        "dependencies": [
+            {"name": "book_room", "dependence_type": DIRECT, "reason": "Call me first."}
+        ],
     }
     workshop.write("rows.json", [row, {"name": "call_taxi", "examples": EXAMPLES["call_taxi"]}])
     trusted = f'{DESK}columns.dependencies = "dependencies"\n'
