@@ -12,6 +12,7 @@ from uuid import uuid4
 
 import pytest
 
+from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.settings import load_gateway_settings
 
 HERE = Path(__file__).parent
@@ -137,7 +138,7 @@ def test_a_python_client_searches_and_calls_all_of_them(gateway, real, over_http
 
     listed, answers = asyncio.run(run())
 
-    assert listed == ["search_tools", "call_tool", "search_agents"]
+    assert listed == list(RESERVED)
     for (name, _, expected), answer in zip(steps(real), answers, strict=True):
         assert not answer.is_error, (name, answer)
         assert expected in answer.model_dump_json(), name
@@ -161,7 +162,7 @@ def test_a_typescript_client_searches_and_calls_all_of_them(gateway, real, tmp_p
 
     assert ended.returncode == 0, ended.stderr
     said = json.loads(ended.stdout.splitlines()[-1])
-    assert said["listed"] == ["search_tools", "call_tool", "search_agents"]
+    assert said["listed"] == list(RESERVED)
     assert "Unknown tool: 'git_commit'" in said["refused"]
     for (name, _, expected), answer in zip(steps(real), said["answers"], strict=True):
         assert name in answer["found"]
