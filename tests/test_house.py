@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 3035,
-    "tasks": 16511,
-    "catalogs": 3710,
-    "index/pegboard": 31632,
+    "flows": 2839,
+    "tasks": 15852,
+    "catalogs": 3647,
+    "index/pegboard": 31242,
     "benchmarks": 6174,
-    "tests": 44359,
+    "tests": 43924,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
