@@ -5,7 +5,7 @@ A server over stdio is ended shielded from cancellation, so the time limit is on
 a native `asyncio.timeout` would break the shield.
 
 The SDK reads a message as a whole or not at all: one tool with a lone surrogate, a number of 6,000
-digits or hundreds of levels would cost all tools of the server. So `ListedTraffic` takes the tools
+digits or a thousand levels would cost all tools of the server. So `ListedTraffic` takes the tools
 out of every message, and the SDK sees none."""
 
 import json
@@ -152,10 +152,7 @@ class ListedTraffic(Traffic):
         """Return a message as the SDK can read it, without the tools, which become `page`."""
         try:
             value = parse_json(message.decode("utf-8", "surrogateescape"), "")
-        except SourceError as error:
-            if isinstance(error.__cause__, RecursionError):
-                self.problem = ServerProblem("its answer is nested too deeply; correct the server")
-                raise self.problem from None
+        except SourceError:
             return message
         if isinstance(value, Mapping):
             row = cast("Mapping[str, Any]", value)

@@ -4,13 +4,14 @@ text that is no JSON is an error.
 
 import contextlib
 import json
+import re
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pegboard.errors import SourceError
-from pegboard.foreign.files import flaw_of, parse_json, read_bytes
+from pegboard.foreign.files import TOKENS, flaw_of, parse_json, read_bytes
 from pegboard.foreign.limits import MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 JSON = st.recursive(
@@ -34,7 +35,8 @@ def nested(depth, before="[", inner="", after="]"):
         ('[{"a": 1, "b": 2, "a": 1}]', "it has the name 'a' twice in one object"),
         (f'{{"a": {"9" * (MAX_DIGITS + 1)}}}', "it has a number of 4,301 digits"),
         (nested(MAX_DEPTH + 2), "it is nested deeper than 200 levels"),
-        (nested(500, '{"a":', "1", "}"), "it is nested deeper than 200 levels"),
+        (nested(100_000), "it has a part nested deeper than 200 levels"),
+        (nested(100_000, '{"a":', "1", "}"), "it has a part nested deeper than 200 levels"),
         (json.dumps("x" * MAX_RECORD), "it has more than 4,000,000 characters"),
         (json.dumps([0] * MAX_RECORD), "it has more than 4,000,000 characters"),
     ],
@@ -66,9 +68,13 @@ def test_any_text_is_read_or_said_to_be_no_json(text, times):
         parse_json(text * times, "it")
 
 
-def test_what_python_cannot_read_for_its_depth_is_an_error():
-    with pytest.raises(SourceError, match="it is nested deeper than 200 levels"):
-        parse_json(nested(100_000), "it")
+@given(st.text(st.sampled_from('[]{}"\\a'), max_size=40))
+def test_every_character_of_a_text_is_in_at_most_one_token(text):
+    """So that looking for tokens takes as many steps as the text has characters."""
+    assert TOKENS.pattern.count("*") == TOKENS.pattern.count("*+")
+    inside = re.sub(r'"[^"\\]*(\\.[^"\\]*)*("|\\?\Z)', "", text, flags=re.DOTALL)
+
+    assert [t for t in TOKENS.findall(text) if t in "[]{}"] == re.findall(r"[\[\]{}]", inside)
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):

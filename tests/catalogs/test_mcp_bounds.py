@@ -30,7 +30,6 @@ def test_a_tool_that_the_sdk_cannot_read_is_rejected_alone(servers):
         ("line", "it sent more than 16,000,000 bytes; .* raise max_bytes of its catalog"),
         ("many", "it lists more than 20,000 tools; correct the server"),
         ("cursors", "its tools/list has more than 1,000 pages; correct the server"),
-        ("deep", "its answer is nested too deeply; correct the server"),
         ("closed", "it answered tools/list with the error -32000: no more today"),
     ],
 )

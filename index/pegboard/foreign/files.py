@@ -1,6 +1,8 @@
 """Reading foreign bytes and JSON within limits, so that one broken record costs only itself."""
 
 import json
+import re
+import secrets
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from io import BytesIO
@@ -12,6 +14,9 @@ from pegboard.foreign.limits import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 CHUNK = 1 << 20
 TWICE = "it has the name {names} twice in one object"
+TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+"""Strings, of which the last may be open, and brackets outside of them. Linear: no part gives back
+what it matched."""
 
 
 class RepeatedNames(dict[str, Any]):
@@ -82,17 +87,18 @@ def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text. Raises only SourceError, which says where it stops being JSON, or
-    that it is nested far deeper than any record may be.
+    """The value of a JSON text. Raises only SourceError, which says where it stops being JSON.
 
     What is wrong with one value is left to whoever uses it (see `flaw_of`): an object with a name
-    twice is `RepeatedNames`, a number of too many digits is `Unreadable`."""
+    twice is `RepeatedNames`; a number of too many digits, or what is nested too deeply, is
+    `Unreadable`."""
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_int=_integer)
-    except RecursionError as error:
-        raise SourceError(
-            f"{where} is nested deeper than {MAX_DEPTH} levels. Flatten it."
-        ) from error
+        try:
+            return json.loads(text, object_pairs_hook=_object)
+        except json.JSONDecodeError:
+            raise
+        except (ValueError, RecursionError):
+            return _parse_tolerantly(text)
     except json.JSONDecodeError as error:
         raise SourceError(
             f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}. Save "
@@ -161,7 +167,38 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value if len(value) == len(pairs) else RepeatedNames(pairs)
 
 
+def _parse_tolerantly(text: str) -> Any:
+    """Parse JSON with numbers of any length and of any depth, which become `Unreadable`."""
+    deep = secrets.token_hex(16)
+
+    def value_of(pairs: list[tuple[str, Any]]) -> Any:
+        if len(pairs) == 1 and pairs[0][0] == deep:
+            return Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
+        return _object(pairs)
+
+    shallow = _without_depth(text, f'{{"{deep}":0}}')
+    return json.loads(shallow, object_pairs_hook=value_of, parse_int=_integer)
+
+
 def _integer(digits: str) -> Any:
     if len(digits) <= MAX_DIGITS:
         return int(digits)
     return Unreadable(f"a number of {len(digits):,} digits")
+
+
+def _without_depth(text: str, marker: str) -> str:
+    """Replace what is nested deeper than allowed by the marker, so that the rest can be parsed."""
+    parts: list[str] = []
+    depth = start = 0
+    for match in TOKENS.finditer(text):
+        token = match[0]
+        if token in ("[", "{"):
+            if depth == MAX_DEPTH:
+                parts.append(text[start : match.start()])
+            depth += 1
+        elif token in ("]", "}"):
+            depth -= 1
+            if depth == MAX_DEPTH:
+                parts.append(marker)
+                start = match.end()
+    return "".join([*parts, marker if depth > MAX_DEPTH else text[start:]])

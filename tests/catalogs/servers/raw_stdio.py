@@ -12,7 +12,7 @@ GOOD = {
     "description": "Does good.",
     "inputSchema": {"type": "object", "properties": {}},
 }
-DEEP = '{"a":' * 500 + "1" + "}" * 500
+DEEP = '{"a":' * 5_000 + "1" + "}" * 5_000
 UNREADABLE = {
     "UTF-8": '{"name": "surrogate", "description": "\\ud83d"}',
     "6,000 digits": f'{{"name": "digits", "inputSchema": {{"maximum": {"9" * 6_000}}}}}',
@@ -125,8 +125,6 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
     elif behaviour == "unreadable":
         tools = [json.dumps(GOOD), *UNREADABLE.values(), json.dumps({**GOOD, "name": "last"})]
         send_raw(request, f'{{"tools": [{", ".join(tools)}]}}'.encode())
-    elif behaviour == "deep":
-        send_raw(request, b'{"tools": [' + b"[" * 50_000 + b"]" * 50_000 + b"]}")
     elif behaviour == "environment":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
     elif behaviour == "folder":
