@@ -22,8 +22,9 @@ async def main() -> None:
     for request in (REQUEST, "And what will the weather be in Oslo?"):
         tools_of_step = await agent.get_tools(request)
         print(request, "->", *(tool.metadata.name for tool in tools_of_step))
-    booked = await tools_of_step[0].acall(day="Monday", people=4)
-    print(f"{tools_of_step[0].metadata.name}: {booked.content}")
+    # search_tools comes first, for the model's own searches.
+    booked = await tools_of_step[1].acall(day="Monday", people=4)
+    print(f"{tools_of_step[1].metadata.name}: {booked.content}")
 
 
 if __name__ == "__main__":

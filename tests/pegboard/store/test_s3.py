@@ -78,12 +78,34 @@ def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, cap
         assert not [p for p, content in objects.items() if secret.encode() in p.encode() + content]
 
 
+@pytest.fixture
+def on_processes():
+    """A function: settings by which processes of this machine encode."""
+    return lambda: RunSettings(engine="processes", workers=2)
+
+
+@pytest.fixture
+def on_dask():
+    """A function: starts a cluster, with the environment of then; settings by which it encodes."""
+    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    clusters = []
+
+    def started():
+        cluster = distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None
+        )
+        clusters.append(cluster)
+        return RunSettings(engine="dask", address=cluster.scheduler_address)
+
+    yield started
+    for cluster in clusters:
+        cluster.close()
+
+
 @pytest.mark.parametrize("engine", ["processes", "dask"])
 def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
-    workshop, configured, s3, keys, monkeypatch, engine
+    workshop, configured, s3, keys, monkeypatch, request, engine
 ):
-    if engine == "dask":
-        pytest.importorskip("distributed", reason="the extra [dask] is not installed")
     for name, key in zip(("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"), keys, strict=True):
         monkeypatch.setenv(f"OWN_{name}", key)
         monkeypatch.delenv(f"AWS_{name}")
@@ -96,7 +118,7 @@ def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
         "aws_secret_access_key": "${OWN_SECRET_ACCESS_KEY}",
     }
     outcomes = []
-    for run in (RunSettings(), RunSettings(engine=engine, workers=2)):
+    for run in (RunSettings(), request.getfixturevalue(f"on_{engine}")()):
         bucket = s3.bucket()
         configuration = configured(f"s3://{bucket}/board", **references)
         outcomes.append(reindex(configuration.model_copy(update={"run": run})))
