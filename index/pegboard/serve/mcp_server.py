@@ -334,10 +334,11 @@ class Guard(Middleware):
         except PegboardError as error:  # the list of tools will say so
             log.warning("The instructions name no agents: %s", error)
             return result
+        described = {agent.name: agent.description for agent in agents if agent.description}
         lines = [
-            f"- {agent.name}: {first_sentence(agent.description)}"
-            for agent in sorted(agents, key=lambda one: view.agents.index(one.name))
-            if agent.description
+            f"- {name}: {first_sentence(described[name])}"
+            for name in dict.fromkeys(view.agents)
+            if name in described
         ]
         if lines:
             behind = "\n".join(["", "", "The tools come from:", *lines[:SHOWN_AGENTS]])

@@ -18,7 +18,7 @@ from fastmcp.tools import Tool as FastMCPTool
 from fastmcp.utilities.versions import VersionSpec
 from mcp_types import CompletionArgument, PromptReference, ResourceTemplateReference
 
-from pegboard.records import Tool, agent_id, tool_id
+from pegboard.records import Tool, tool_id
 from pegboard.redaction import redact_line
 from pegboard.serve.access import Client
 from pegboard.serve.gateway import Gateway
@@ -141,5 +141,4 @@ class UpstreamServers:
 
 def _permits_agent(client: Client, agent: str) -> bool:
     catalog = agent.partition("/")[0]
-    any_tool = Tool(tool_id(agent, "-"), catalog, agent, "-")
-    return agent == agent_id(catalog, agent.partition("/")[2]) and client.permits(any_tool)
+    return client.permits(Tool(tool_id(agent, "-"), catalog, agent, "-"))
