@@ -219,7 +219,7 @@ class _Run:
                 for index in configuration.indexes
                 for compose in (compose_index, compose_agents)
             ]
-            self._edges = call(compose_edges, configuration, snapshots, enrichments)
+            self._edges = call(compose_edges, configuration, snapshots)
             records = call(compose_records, self._uri, snapshots, enrichments)
             spec = call(make_release_spec, configuration, documents, records, self._edges)
             self._advice = spec.advice

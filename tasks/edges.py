@@ -1,9 +1,8 @@
 """The rows of the table `edges`: which tool of the release needs which other.
 
 A catalog's declarations count most: where it declares what a tool depends on, nothing is inferred
-for that tool. On ToolLinkOS, what was inferred beside it cost half a point of mAP@10. Where an LLM
-judged an inferred edge (`tasks/dependencies`), its verdict counts: agreed, the edge is `judged`;
-disagreed, it is left out. `[overrides]` come after both. Only rows that differ are written.
+for that tool. On ToolLinkOS, what was inferred beside it cost half a point of mAP@10. `[overrides]`
+come after both. Only rows that differ are written.
 
 Inferred edges are kept between builds, since those of an agent depend on nothing but its tools:
 
@@ -14,7 +13,7 @@ Inferred edges are kept between builds, since those of an agent depend on nothin
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import groupby
 from operator import itemgetter
@@ -24,11 +23,10 @@ from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
-from pegboard.records import Dependency, Edge, Enrichment, Tool
+from pegboard.records import Dependency, Edge, Tool
 from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
 from tasks import workers
 from tasks.dependencies.infer import INFERENCE_VERSION, dependency_type, infer_agent_edges
-from tasks.enrichment.enrichment_sets import read_tool_enrichments, read_verdicts
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, readable, write_frame
 from tasks.lake.snapshot_rows import snapshot_rows
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 
 EDGES_VERSION = 300 + INFERENCE_VERSION
 """Part of the digest of edges: raise it whenever the same tools give other edges."""
-JUDGED_CONFIDENCE = 0.9
-"""The least confidence of an edge that a reader of both descriptions agreed with. Not measured."""
 POINTER = "edges/latest"
 INFERRED_POINTER = f"edges/latest-inferred-{INFERENCE_VERSION}"
 TOOLS_AT_ONCE = 2_000
@@ -72,44 +68,30 @@ class Edges:
         }
 
 
-def compose_edges(
-    configuration: Configuration, snapshots: Mapping[str, str], enrichments: str | None = None
-) -> Edges:
-    """Make the edges between the tools of the snapshots (catalog -> digest), or find them.
-
-    Args:
-        enrichments: the folder of the lake with what was written about the tools, verdicts on edges
-            among it; None if nothing was.
-    """
+def compose_edges(configuration: Configuration, snapshots: Mapping[str, str]) -> Edges:
+    """Make the edges between the tools of the snapshots (catalog -> digest), or find them."""
     import polars as pl
 
     lake, settings = Lake(configuration.uri), configuration.graph
-    verdicts = read_verdicts(lake, enrichments) if enrichments and settings.infer else {}
     overrides = {
         tool: override.dependencies
         for tool, override in sorted(configuration.overrides.items())
         if override.dependencies
     }
-    path = _path(lake, settings, snapshots, verdicts, overrides)
+    path = _path(lake, settings, snapshots, overrides)
     if (known := _known(lake, path)) is not None:
         return known
-    written = read_tool_enrichments(lake, enrichments, verdicts) if enrichments and verdicts else {}
-    tools = _tools(lake, snapshots, written)
-    declared, unresolved = declared_edges(tools)
+    declared, unresolved = declared_edges(_tools(lake, snapshots))
     reasons = [f"{dependency.tool}: {dependency.why}" for dependency in unresolved]
     frames: list[pl.DataFrame] = []
     inferred: list[Edge] = []
     if settings.infer:
         declaring, source = {edge.source for edge in declared}, pl.col("source")
-        rows = inferred_rows(lake, snapshots).filter(~source.is_in(declaring))
-        revised = source.is_in({*verdicts, *overrides})
         sure = pl.col("confidence") >= settings.min_confidence
-        frames.append(rows.filter(sure & ~revised))
-        inferred = [
-            edge
-            for edge in judged_edges(_edges_of(rows.filter(revised)), tools)
-            if edge.confidence >= settings.min_confidence
-        ]
+        rows = inferred_rows(lake, snapshots).filter(sure & ~source.is_in(declaring))
+        revised = source.is_in([*overrides])
+        frames.append(rows.filter(~revised))
+        inferred = _edges_of(rows.filter(revised))
     if overrides:
         ids = snapshot_rows(lake, snapshots, "tools", ["id"]).get_column("id")
         chosen, declared, inferred = _overridden(
@@ -121,39 +103,6 @@ def compose_edges(
     done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
     point_to(lake, POINTER, done.path)
     return Edges(path, done.rows, _origins(rows), tuple(reasons))
-
-
-def judged_edges(inferred: Iterable[Edge], tools: Iterable[Tool]) -> list[Edge]:
-    """Apply an LLM's verdicts, which are in the `dependencies` of a tool's enrichment.
-
-    Agreed, an edge is `judged`, with the LLM's reason; disagreed, it is left out. An edge without a
-    verdict stays as it is, and a verdict on an edge that is no longer inferred has no effect.
-    """
-    verdicts = {
-        (tool.id, str(verdict.get("tool")), str(verdict.get("parameter") or "")): verdict
-        for tool in tools
-        if tool.enrichment is not None
-        for verdict in tool.enrichment.dependencies
-    }
-    judged = (
-        _judged(edge, verdicts.get((edge.source, edge.target, edge.parameter or "")))
-        for edge in inferred
-    )
-    return [edge for edge in judged if edge is not None]
-
-
-def _judged(edge: Edge, verdict: Mapping[str, Any] | None) -> Edge | None:
-    if verdict is None:
-        return edge
-    if not verdict.get("needed"):
-        return None
-    return replace(
-        edge,
-        type=dependency_type(edge.parameter, bool(verdict.get("direct"))),
-        reason=str(verdict.get("reason") or edge.reason),
-        origin="judged",
-        confidence=max(edge.confidence, JUDGED_CONFIDENCE),
-    )
 
 
 def _overridden(
@@ -191,26 +140,20 @@ def _overridden(
     return edges, [*filter(stays, declared)], [*filter(stays, inferred)]
 
 
-def _tools(
-    lake: Lake, snapshots: Mapping[str, str], written: Mapping[str, Enrichment]
-) -> list[Tool]:
-    """The tools with dependencies or verdicts, and those that dependencies may mean; without what
-    they take and return.
+def _tools(lake: Lake, snapshots: Mapping[str, str]) -> list[Tool]:
+    """The tools with dependencies, and those that dependencies may mean; without what they take
+    and return.
     """
     import polars as pl
 
     columns = ["id", "catalog", "agent", "name", "dependencies"]
     rows = snapshot_rows(lake, snapshots, "tools", columns)
-    asking = (pl.col("dependencies") != "[]") | pl.col("id").is_in([*written])
+    asking = pl.col("dependencies") != "[]"
     texts = rows.filter(asking).get_column("dependencies")
     named = list({str(one["tool"]).strip() for text in texts for one in json.loads(text)})
     rows = rows.filter(asking | pl.col("id").is_in(named) | pl.col("name").is_in(named))
     return [
-        Tool(
-            *row,
-            dependencies=tuple(Dependency(**one) for one in json.loads(dependencies)),
-            enrichment=written.get(row[0]),
-        )
+        Tool(*row, dependencies=tuple(Dependency(**one) for one in json.loads(dependencies)))
         for *row, dependencies in rows.iter_rows()
     ]
 
@@ -249,12 +192,11 @@ def _path(
     lake: Lake,
     settings: GraphSettings,
     snapshots: Mapping[str, str],
-    verdicts: Mapping[str, str],
     overrides: Mapping[str, Sequence[DependencyOverride]],
 ) -> str:
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "digest"]).sort("id").rows()
     edges = {tool: [one.model_dump() for one in several] for tool, several in overrides.items()}
-    inputs = (settings.infer, settings.min_confidence, tools, verdicts, edges)
+    inputs = (settings.infer, settings.min_confidence, tools, edges)
     return f"edges/{digest(EDGES_VERSION, *inputs)}"
 
 

@@ -214,5 +214,4 @@ def _enrichment(values: Mapping[Product, Any], override: OverrideSettings | None
         arguments={name: note for name, note in notes.items() if name not in overridden},
         questions=tuple(values.get("questions", ())),
         topics=tuple(values.get("topics", ())),
-        dependencies=tuple(values.get("dependencies", ())),
     )

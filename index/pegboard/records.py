@@ -20,7 +20,7 @@ DependencyType = Literal[
     "parameter-directly-depends-on",
     "parameter-indirectly-depends-on",
 ]
-EdgeOrigin = Literal["declared", "inferred", "judged"]
+EdgeOrigin = Literal["declared", "inferred"]
 
 
 def _segment(name: str) -> str:
@@ -56,8 +56,6 @@ class Enrichment:
         arguments: a note for each argument, by its true name.
         questions: requests that the tool answers and that the filter kept.
         topics: a few words each.
-        dependencies: what was said of inferred dependencies of the tool, each with `tool` (an id),
-            `parameter` ("" for the tool as a whole), `needed`, `direct` and `reason`.
     """
 
     description: str = ""
@@ -65,7 +63,6 @@ class Enrichment:
     arguments: Mapping[str, str] = field(default_factory=dict[str, str])
     questions: tuple[str, ...] = ()
     topics: tuple[str, ...] = ()
-    dependencies: tuple[Mapping[str, Any], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """What there is, as JSON values; what is empty is left out."""
@@ -75,7 +72,6 @@ class Enrichment:
             "arguments": dict(self.arguments),
             "questions": list(self.questions),
             "topics": list(self.topics),
-            "dependencies": [dict(dependency) for dependency in self.dependencies],
         }
         return {name: value for name, value in values.items() if value}
 
@@ -88,7 +84,6 @@ class Enrichment:
             arguments=values.get("arguments", {}),
             questions=tuple(values.get("questions", ())),
             topics=tuple(values.get("topics", ())),
-            dependencies=tuple(values.get("dependencies", ())),
         )
 
 
@@ -136,8 +131,7 @@ class Edge:
         parameter: the parameter of `source` that `target` provides; None for a dependency of the
             tool as a whole.
         reason: why, for people and for models.
-        origin: `declared` by the catalog; `inferred` from names, schemas and descriptions;
-            `judged`: inferred, and an LLM agreed.
+        origin: `declared` by the catalog; `inferred` from names, schemas and descriptions.
         confidence: 0 to 1, as far as it is known how often edges with such evidence are right; 1
             for declared ones.
         evidence: what speaks for an inferred edge.

@@ -1,3 +1,3 @@
-"""Which tool needs which other: declared by catalogs, inferred from names, schemas and
-descriptions, judged by an LLM.
+"""Which tool needs which other: declared by catalogs, or inferred from names, schemas and
+descriptions.
 """

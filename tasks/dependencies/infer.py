@@ -29,7 +29,6 @@ from math import log
 from operator import attrgetter
 from typing import Literal
 
-from pegboard.graph.declared import declared_edges
 from pegboard.records import DependencyType, Edge, Tool
 from tasks.dependencies.language import (
     CALENDAR,
@@ -131,19 +130,6 @@ def infer_edges(tools: Iterable[Tool]) -> list[Edge]:
     return sorted(
         edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
     )
-
-
-def candidates_of(tools: Sequence[Tool]) -> Mapping[str, Sequence[Edge]]:
-    """Return the inferred edges of each tool (by id) that an LLM may judge.
-
-    They are in the order of `infer_edges`; tools with declared dependencies have none.
-    """
-    sources = {edge.source for edge in declared_edges(tools)[0]}
-    candidates: dict[str, list[Edge]] = defaultdict(list)
-    for edge in infer_edges(tools):
-        if edge.source not in sources:
-            candidates[edge.source].append(edge)
-    return dict(candidates)
 
 
 def infer_agent_edges(tools: Sequence[Tool]) -> list[Edge]:

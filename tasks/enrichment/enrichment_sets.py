@@ -1,8 +1,8 @@
 """Generated texts about tools and agents, as row sets of the lake: before the filter (`generated`)
 and after it (`enriched`).
 
-    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics,
-                             dependencies (a JSON list); one row per tool that has any
+    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics;
+                             one row per tool that has any
     <kind>/<digest>/agents   id, description
 
 Every row has a `digest` over the others. The name is the digest of the content, so the same texts
@@ -22,9 +22,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-TOOL_COLUMNS = (
-    *("id", "description", "avoid", "arguments", "questions", "topics", "dependencies", "digest"),
-)
+TOOL_COLUMNS = ("id", "description", "avoid", "arguments", "questions", "topics", "digest")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +71,9 @@ def read_tool_enrichments(
             arguments=json.loads(row["arguments"]),
             questions=tuple(row["questions"]),
             topics=tuple(row["topics"]),
-            dependencies=tuple(json.loads(row["dependencies"])),
         )
         for row in read_rows(lake, f"{path}/tools", keys=ids).iter_rows(named=True)
     }
-
-
-def read_verdicts(lake: Lake, path: str) -> dict[str, str]:
-    """Return the verdicts on tools' dependencies as JSON texts, by the tools' ids."""
-    rows = read_rows(lake, f"{path}/tools", ["id", "dependencies"]).rows()
-    return {key: verdicts for key, verdicts in rows if verdicts != "[]"}
 
 
 def read_agent_descriptions(lake: Lake, path: str) -> dict[str, str]:
@@ -113,7 +104,7 @@ def _store(
     if name == "tools":
         kinds |= dict.fromkeys(("questions", "topics"), pl.List(pl.String))
     frame = pl.DataFrame(rows, schema=kinds)
-    store_latest(lake, f"{path}/{name}", f"{kind}/latest-{name}-2", "id", frame, ["digest"])
+    store_latest(lake, f"{path}/{name}", f"{kind}/latest-{name}-3", "id", frame, ["digest"])
 
 
 def _row(key: str, written: Enrichment) -> dict[str, Any]:
@@ -123,6 +114,5 @@ def _row(key: str, written: Enrichment) -> dict[str, Any]:
         "arguments": canonical_json(written.arguments),
         "questions": list(written.questions),
         "topics": list(written.topics),
-        "dependencies": canonical_json(written.dependencies),
     }
     return {"id": key, **row, "digest": digest(row)}

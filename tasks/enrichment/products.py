@@ -5,7 +5,6 @@
     arguments     {argument: note}
     questions     [request, ...]
     topics        [topic, ...]
-    dependencies  [{"tool": id, "parameter": name or "", "needed", "direct", "reason"}, ...]
     agents        what an agent is for
 
 The schemas are strict: every field is required and no other is allowed, as servers with structured
@@ -67,23 +66,6 @@ class TopicsReply(_Reply):
     topics: list[Text] = Field(description="topics of one to five words")
 
 
-class CandidateVerdict(_Reply):
-    """A verdict on one candidate."""
-
-    number: int = Field(description="the candidate's number")
-    needed: bool = Field(description="whether the tool depends on the candidate")
-    direct: bool = Field(
-        description="whether it cannot do without; false if only some requests need it"
-    )
-    reason: Text = Field(description="why or why not, in one short sentence")
-
-
-class DependenciesReply(_Reply):
-    """Verdicts on the candidates."""
-
-    candidates: list[CandidateVerdict] = Field(description="one verdict for each candidate")
-
-
 class AgentDescriptionReply(_Reply):
     """What an agent is for."""
 
@@ -95,7 +77,6 @@ REPLIES: dict[Product, type[_Reply]] = {
     "arguments": ArgumentsReply,
     "questions": QuestionsReply,
     "topics": TopicsReply,
-    "dependencies": DependenciesReply,
     "agents": AgentDescriptionReply,
 }
 
@@ -112,8 +93,6 @@ def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
         "arguments": 75,  # 25 for a note; the benchmarks' tools have 2.5 arguments
         "questions": 10 + 26 * settings.questions,  # MetaTool's example queries have 23
         "topics": 6 + 6 * settings.topics,
-        # 35 for a candidate: catalogs that declare nothing have one or two for a tool.
-        "dependencies": 70,
         "agents": 90,
     }
     return min(typical[product], settings.max_reply_tokens)

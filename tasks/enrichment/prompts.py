@@ -1,7 +1,7 @@
 """The prompt files of the enrichment; `pegboard.llm.prompts` describes their format.
 
-`description`, `arguments`, `questions`, `topics`, `dependencies` and `agents` have the sections
-`# system` and `# user`, `repair` has `# user`. A file of that name in the folder `prompts/` beside
+`description`, `arguments`, `questions`, `topics` and `agents` have the sections `# system` and
+`# user`, `repair` has `# user`. A file of that name in the folder `prompts/` beside
 the configuration replaces the built-in one. Another version asks for its replies anew.
 
 Values, the same in every file; what a request has nothing of is empty, so `{% if neighbours %}`
@@ -10,7 +10,6 @@ works:
     tool         the tool: name, description, arguments, examples      as JSON inside <data>
     neighbours   its nearest siblings: name, agent, description        as JSON inside <data>
     questions    requests that it answers                              as JSON inside <data>
-    candidates   tools that it may depend on, numbered                 as JSON inside <data>
     agent        the agent: name, description                          as JSON inside <data>
     tools        the agent's tools: name, description                  as JSON inside <data>
     examples     the few-shot examples of this file, each with input and output
@@ -41,13 +40,10 @@ LANGUAGES = {
 }  # fmt: skip
 
 _VALUES = (
-    *("tool", "neighbours", "questions", "candidates", "agent", "tools"),
+    *("tool", "neighbours", "questions", "agent", "tools"),
     *("language", "count", "schema"),
 )
-_REQUIRED: dict[Product, tuple[str, ...]] = {
-    "dependencies": ("candidates",),
-    "agents": ("agent", "tools"),
-}
+_REQUIRED: dict[Product, tuple[str, ...]] = {"agents": ("agent", "tools")}
 FORMATS: dict[str, PromptFormat] = {
     **{name: PromptFormat(_VALUES, required=_REQUIRED.get(name, ("tool",))) for name in PRODUCTS},
     "repair": PromptFormat((*_VALUES, "problem"), ("user",), ("problem",)),

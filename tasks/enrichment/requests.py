@@ -15,9 +15,8 @@ from typing import Any
 from pegboard.canonical import canonical_json, digest
 from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.llm.prompts import Prompt
-from pegboard.records import Agent, Edge, Tool
+from pegboard.records import Agent, Tool
 from pegboard.redaction import redact_credentials
-from tasks.dependencies.infer import candidates_of
 from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.products import schema_of
@@ -267,8 +266,6 @@ class _Builder:
         self.overrides = configuration.overrides
         self.tools = {tool.id: tool for tool in tools}
         self.neighbours, self.retry_rejected = neighbours, retry_rejected
-        dependencies = "dependencies" in self.settings.products
-        self.candidates: Mapping[str, Sequence[Edge]] = candidates_of(tools) if dependencies else {}
         self.tool_names = ToolNameMatcher(sorted({tool.name for tool in tools}))
         self.prompts = prompts
         self.counts = {"questions": self.settings.questions, "topics": self.settings.topics}
@@ -285,8 +282,6 @@ class _Builder:
             skipped.add("description")  # a person wrote it
         if not _arguments(tool):
             skipped.add("arguments")
-        if tool.id not in self.candidates:
-            skipped.add("dependencies")
         content = digest(tool.name, tool.description, tool.input_schema, tool.examples)
         return tuple(
             self._tool_request(product, tool, content)
@@ -319,8 +314,6 @@ class _Builder:
         return (self._request("agents", agent.id, content, values, about),)
 
     def _tool_request(self, product: Product, tool: Tool, content: str) -> ProductRequest:
-        if product == "dependencies":
-            return self._dependencies_request(tool, content)
         nearest = self._nearest(tool) if product == "description" else ()
         neighbours = [self.tools[neighbour.id] for neighbour in nearest]
         about = self._subject(
@@ -350,33 +343,6 @@ class _Builder:
             shown=tuple(_version(neighbour) for neighbour in neighbours),
             required=frozenset(_version(neighbour) for neighbour in near_enough),
         )
-
-    def _dependencies_request(self, tool: Tool, content: str) -> ProductRequest:
-        edges = self.candidates[tool.id]
-        targets = [self.tools[edge.target] for edge in edges]
-        shown = [
-            {
-                "number": number,
-                "argument": edge.parameter or "",
-                "tool": {**_neighbour_data(target), "arguments": _arguments(target)},
-                "proposed": edge.reason,
-            }
-            for number, (edge, target) in enumerate(zip(edges, targets, strict=True), 1)
-        ]
-        about = self._subject(
-            "dependencies",
-            tool.name,
-            tool.description,
-            arguments=tuple(_arguments(tool)),
-            neighbours=tuple(target.name for target in targets),
-            candidates=tuple((edge.target, edge.parameter or "") for edge in edges),
-        )
-
-        def values(_: Accepted) -> dict[str, Any]:
-            candidates = fence_untrusted("candidates", shown)
-            return {"tool": fence_untrusted("tool", tool_data(tool)), "candidates": candidates}
-
-        return self._request("dependencies", tool.id, digest(content, shown), values, about)
 
     def _request(
         self,

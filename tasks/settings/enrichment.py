@@ -7,12 +7,8 @@ from pydantic import Field, field_validator, model_validator
 from pegboard.records import DependencyType
 from pegboard.toml_settings import Settings
 
-Product = Literal["description", "arguments", "questions", "topics", "dependencies", "agents"]
+Product = Literal["description", "arguments", "questions", "topics", "agents"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
-DEFAULT_PRODUCTS: tuple[Product, ...] = tuple(
-    product for product in PRODUCTS if product != "dependencies"
-)
-"""Without `dependencies`, which only the dependency graph uses."""
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
@@ -32,7 +28,7 @@ class EnrichSettings(Settings):
     api_base: str | None = None
     api_key_env: str | None = None
     price: PriceSettings | None = None
-    products: Annotated[tuple[Product, ...], Field(min_length=1)] = DEFAULT_PRODUCTS
+    products: Annotated[tuple[Product, ...], Field(min_length=1)] = PRODUCTS
 
     questions: Annotated[int, Field(gt=0, le=100)] = 10
     topics: Annotated[int, Field(gt=0, le=50)] = 5

@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.records import Enrichment
 from pegboard.store.database import open_table
 from pegboard.store.diff import Changes, diff_releases
 from pegboard.store.verify import verify_release
@@ -223,34 +222,6 @@ def test_a_skipped_tool_is_in_no_edge(travel, snapshots):
 
     assert edges.rows == 3
     assert edges.unresolved == (f"{BOOK}: no tool has the name or id 'pay'",)
-
-
-def test_a_verdict_on_an_inferred_edge_counts_and_other_enrichments_compose_nothing(
-    workshop, snapshots, written
-):
-    user = {"user_id": {"type": "string", "description": "the id of the user"}}
-    find = workshop.tool(
-        "find_user", "Finds a user by name and returns the user id.", name="whose id"
-    )
-    find["outputSchema"] = {"type": "object", "properties": user}
-    delete = {"name": "delete_user", "description": "Deletes a user."}
-    delete["inputSchema"] = find["outputSchema"]
-    workshop.servers({"people": [delete, find]})
-    configuration = workshop.configure("[graph]\nmin_confidence = 0.0\n")
-    listed = snapshots(configuration)
-    verdict = {"tool": "kit/people/find_user", "parameter": "user_id"}
-    verdict |= {"direct": True, "reason": "Its id."}
-
-    def edges(enrichment):
-        enrichments = written({"kit/people/delete_user": enrichment})
-        return compose_edges(configuration, listed, enrichments)
-
-    plain = compose_edges(configuration, listed)
-    assert plain.origins == {"inferred": 1}
-    assert edges(Enrichment(description="Removes someone.")) == plain
-    for needed, origins in ((True, {"judged": 1}), (False, {})):
-        judged = Enrichment(dependencies=({**verdict, "needed": needed},))
-        assert edges(judged).origins == origins
 
 
 def test_an_override_sets_changes_or_forbids_one_edge(workshop, snapshots):

@@ -107,7 +107,7 @@ class Office:
             for make in (compose_index, compose_agents)
         ]
         records = compose_records(uri, identities, enrichments)
-        edges = compose_edges(configuration, identities, enrichments)
+        edges = compose_edges(configuration, identities)
         wanted = make_release_spec(configuration, documents, records, edges)
         frames = [snapshot_rows(lake, identities, kind) for kind in ("agents", "tools")]
         frames += [table_rows(uri, table) for table in wanted.tables]

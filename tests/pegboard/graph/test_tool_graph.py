@@ -51,7 +51,7 @@ def test_declared_edges_come_in_their_order_before_inferred_ones(edge):
     edges = [
         edge("a>b", origin="inferred", confidence=0.4),
         edge("a>z"),
-        edge("a>c", origin="judged", confidence=0.9),
+        edge("a>c", origin="inferred", confidence=0.9),
         edge("a~y"),
         edge("a>d", origin="inferred", confidence=0.4),
     ]
@@ -65,7 +65,7 @@ def test_declared_edges_come_in_their_order_before_inferred_ones(edge):
         ({"types": ["tool-directly-depends-on"]}, "bc"),
         ({"types": ["tool-indirectly-depends-on"]}, "ef"),
         ({"origins": ["declared"]}, "bde"),
-        ({"origins": ["inferred", "judged"]}, "f"),
+        ({"origins": ["inferred"]}, "f"),
         ({"min_confidence": 0.5}, "bdce"),
         ({"passes": lambda tool: tool != "b"}, "ef"),
     ],
@@ -76,7 +76,7 @@ def test_edges_that_do_not_count_are_not_followed(edge, options, expected):
         edge("b>c", origin="inferred", confidence=0.8),
         edge("b~d"),
         edge("a~e"),
-        edge("a~f", origin="judged", confidence=0.3),
+        edge("a~f", origin="inferred", confidence=0.3),
     ]
 
     assert targets(ToolGraph(edges), "a", **options) == expected

@@ -1,6 +1,10 @@
 """Dependencies are inferred from names, schemas, paths and descriptions, and near-misses give
 none."""
 
+import random
+import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -391,3 +395,26 @@ def test_twice_the_tools_of_an_agent_are_twice_the_work(monkeypatch):
 )
 def test_words_are_singular_and_written_out(text, words):
     assert " ".join(words_of(text)) == words
+
+
+def test_the_order_of_the_tools_changes_nothing_and_reasons_are_sentences():
+    tools = [*CALENDAR, *ORDERS, *RECIPES]
+    expected = infer_edges(tools)
+
+    random.Random(7).shuffle(tools)
+
+    assert infer_edges(tools) == expected
+    places = [(edge.source, edge.target) for edge in expected]
+    assert places == sorted(places)
+    assert all(re.fullmatch(r"\S.*\.", edge.reason) for edge in expected)
+
+
+def test_another_process_infers_the_same():
+    code = (
+        "from tests.tasks.dependencies.test_infer import *\n"
+        "print(infer_edges([*CALENDAR, *ORDERS, *RECIPES]))"
+    )
+    command, environment = [sys.executable, "-c", code], {"PYTHONHASHSEED": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+
+    assert done.stdout.strip() == str(infer_edges([*CALENDAR, *ORDERS, *RECIPES]))

@@ -321,18 +321,6 @@ def test_a_release_is_not_made_of_replies_most_of_which_were_rejected(garden, en
         assert enrich(configuration, Writer(**refused)).problems == (message,)
 
 
-def test_verdicts_on_dependencies_are_part_of_the_enrichment(workshop, enrich):
-    order = workshop.tool("search_orders", "Searches orders by text.", text="a text")
-    cancel = workshop.tool("cancel_order", "Cancels an order.", order_id="the id of the order")
-    workshop.servers({"shop": [order, cancel]})
-    verdict = {"number": 1, "needed": True, "direct": True, "reason": "A search gives the id."}
-    configuration = workshop.configure(ENRICH + 'products = ["dependencies"]\n')
-    result = enrich(configuration, Writer(cancel_order=[{"candidates": [verdict]}]))
-    tools, _ = read_enrichments(workshop.lake, result.enrichments.path)
-    (dependency,) = tools["kit/shop/cancel_order"].dependencies
-    assert dependency["tool"] == "kit/shop/search_orders"
-
-
 def test_a_budget_in_dollars_needs_a_price(workshop, garden):
     configuration = garden(extra="budget_usd = 1\n")
     snapshots = digests(workshop, configuration)

@@ -11,7 +11,6 @@ from tasks.enrichment.enrichment_sets import (
     write_enrichments,
 )
 
-VERDICT = {"tool": "kit/a/one", "parameter": "x", "needed": True, "direct": False, "reason": "So."}
 ONE = Enrichment(
     "One.", "Not for two.", {"x": "a note", "required": "not a schema"}, ("q",), ("t", "u")
 )
@@ -29,25 +28,14 @@ def test_enrichments_come_back_ordered_and_without_empty_ones(workshop):
     assert (enrichments.tools, enrichments.agents) == (2, 1)
     assert list(tools.items()) == [("kit/a/one", ONE), ("kit/b/two", TWO)]
     assert agents == {"kit/b": "Does two."}
+    assert [*read_tool_enrichments(workshop.lake, enrichments.path, ["kit/b/two"])] == ["kit/b/two"]
+    assert enrichment_digests(workshop.lake, enrichments.path).get_column("id").to_list() == [
+        *tools
+    ]
     assert read_enrichments(workshop.lake, nothing.path) == ({}, {})
     assert (nothing.tools, nothing.agents) == (0, 0)
     with pytest.raises(StoreError, match="generated/none"):
         read_enrichments(workshop.lake, "generated/none")
-
-
-def test_verdicts_on_dependencies_come_back_and_are_part_of_the_digests(workshop):
-    def write(verdict):
-        judged = {"kit/b/two": Enrichment(dependencies=(verdict,)), "kit/a/one": ONE}
-        path = write_enrichments(workshop.lake, "generated", judged, {}).path
-        assert read_enrichments(workshop.lake, path)[0] == judged
-        assert list(read_tool_enrichments(workshop.lake, path, ["kit/b/two"])) == ["kit/b/two"]
-        return path
-
-    agreed, disagreed = write(VERDICT), write(VERDICT | {"needed": False})
-
-    digests = [enrichment_digests(workshop.lake, path).rows() for path in (agreed, disagreed)]
-    assert agreed != disagreed
-    assert digests[0] != digests[1]
 
 
 def test_the_name_of_a_set_is_its_content(workshop):

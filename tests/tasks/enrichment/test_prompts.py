@@ -108,7 +108,6 @@ def test_no_text_of_a_catalog_breaks_out_of_a_prompt(description: str, note: str
         "tool": fence_untrusted("tool", tool_data(tool)),
         "neighbours": fence_untrusted("neighbours", [{**other, "agent": "a"}]),
         "questions": fence_untrusted("questions", [description, note]),
-        "candidates": fence_untrusted("candidates", [{"number": 1, "tool": other}]),
         "agent": fence_untrusted("agent", {"name": "a", "description": description}),
         "tools": fence_untrusted("tools", [other]),
     }

@@ -24,7 +24,6 @@ FRENCH = (
     "Indique les heures auxquelles la mer est la plus haute et la plus basse dans un port "
     "donné, avec la hauteur en mètres."
 )
-CANDIDATES = (("kit/sea/get_forecast", "hb"), ("kit/sea/search", ""))
 
 
 def subject(product: Any = "description", **fields: Any) -> Subject:
@@ -66,14 +65,6 @@ def describe_agent(text: str) -> Verdict:
     return judge_reply("agents", {"description": text}, name="harbour")
 
 
-def depend(*verdicts: tuple[int, bool, str]) -> Verdict:
-    candidates = [
-        {"number": number, "needed": needed, "direct": needed, "reason": reason}
-        for number, needed, reason in verdicts
-    ]
-    return judge_reply("dependencies", {"candidates": candidates}, candidates=CANDIDATES, count=0)
-
-
 def raw(text: str, finish_reason: str = "stop", product: Any = "topics") -> Verdict:
     return judge(product, text, finish_reason, subject(product))
 
@@ -98,17 +89,6 @@ def test_good_replies_are_accepted() -> None:
     for texts in (["low tide St Malo 14 July", "When does the causeway flood?"], ["Sailing tips"]):
         assert questions(*texts).value == topics(*texts).value == texts
     assert describe_agent("Harbour services: tides, berths, the weather at sea.").value is not None
-    reason = "The harbour comes from get_forecast."
-    assert depend((2, False, "Nothing has to be searched for."), (1, True, reason)).value == [
-        {
-            "tool": "kit/sea/get_forecast", "parameter": "hb", "needed": True, "direct": True,
-            "reason": reason,
-        },
-        {
-            "tool": "kit/sea/search", "parameter": "", "needed": False, "direct": False,
-            "reason": "Nothing has to be searched for.",
-        },
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -314,20 +294,6 @@ def test_a_list_is_cut_to_the_requested_length_and_rejected_if_nothing_is_left()
     assert (verdict.value, verdict.dropped) == (["Tides", "Boats"], (("Berths", "surplus"),))
     verdict = topics("x" * 99, "the tides " * 9, "?")
     assert (verdict.value, verdict.reason, len(verdict.dropped)) == (None, "too-long", 3)
-
-
-def test_verdicts_on_dependencies_that_do_not_pass_are_dropped() -> None:
-    good = (1, True, "The harbour comes from it.")
-    verdict = depend(
-        good, (1, False, "It does not after all."), (2, True, f"It needs {KEY} for it.")
-    )
-    assert [row["tool"] for row in verdict.value or ()] == ["kit/sea/get_forecast"]
-    assert dropped_reasons(verdict) == ["duplicate", "credential"]
-    assert depend((1, True, "It is like getBerths in that.")).reason == "other-tool"
-    assert depend().value is None
-    for number in (0, 3, -1):  # not among those shown
-        unknown = depend(good, (number, True, "The harbour comes from it, too."))
-        assert dropped_reasons(unknown) == ["unknown-item"]
 
 
 @given(

@@ -13,7 +13,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
 from pegboard.toml_settings import _models, problems_of
 from tasks.settings.configuration import Configuration, load_configuration
-from tasks.settings.enrichment import DEFAULT_PRODUCTS
+from tasks.settings.enrichment import PRODUCTS
 from tasks.settings.sweep import SweepSettings
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'
@@ -277,20 +277,15 @@ def test_an_option_that_only_sounds_like_a_secret_is_accepted(load, option):
 @pytest.mark.parametrize(
     ("products", "expected"),
     [
-        ("", DEFAULT_PRODUCTS),
+        ("", PRODUCTS),
         ('products = ["topics", "questions", "topics"]', ("questions", "topics")),
-        (
-            'products = ["agents", "dependencies", "topics"]',
-            ("topics", "dependencies", "agents"),
-        ),
     ],
 )
-def test_products_are_made_in_their_order_and_dependencies_only_if_named(load, products, expected):
+def test_products_are_made_in_their_order(load, products, expected):
     settings = load(f'{MINIMAL}[enrich]\nmodel = "openai/gpt-4o-mini"\n{products}').enrich
 
     assert settings.products == expected
     assert (settings.incomplete, settings.budget_usd) == ("stop", None)
-    assert "dependencies" not in DEFAULT_PRODUCTS
 
 
 @pytest.mark.parametrize(
