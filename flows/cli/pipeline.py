@@ -8,13 +8,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from flows.cli.llm import register_costs, register_prompts
 from flows.cli.options import (
     add_config_option,
     add_run_options,
     collect_garbage_rarely,
     quiet_encoders,
 )
+from flows.cli.prompts import register_prompts
 from flows.options import BuildOptions, failure_of, source_problems
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
@@ -70,7 +70,6 @@ def register(subparsers: Subparsers) -> None:
     )
     _add_build_options(build_parser, dry_run=False)
     register_prompts(subparsers)
-    register_costs(subparsers)
 
 
 def configured_board() -> str | None:

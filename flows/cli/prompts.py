@@ -1,13 +1,13 @@
-"""`pegboard prompts` and `pegboard costs`: what an LLM is asked with, and what it cost so far."""
+"""`pegboard prompts`: what an LLM is asked with."""
 
 import argparse
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from flows.cli.options import add_config_option
 from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
-from pegboard.cli.tables import count_text, print_table
+from pegboard.cli.tables import print_table
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -22,8 +22,6 @@ readers.
 examples:
   pegboard prompts                     list the prompts in use, with their versions
   pegboard prompts --write questions   copy a built-in prompt to prompts/questions.md"""
-COST_GROUPS = {"models": "answered_by", "products": "product", "runs": "run"}
-COST_HEADER = ("first reply", "replies", "accepted", "prompt tokens", "reply tokens", "USD")
 
 
 def register_prompts(subparsers: Subparsers) -> None:
@@ -46,20 +44,6 @@ def register_prompts(subparsers: Subparsers) -> None:
         help="copy this built-in prompt; may be repeated",
     )
     add_json_option(prompts, "the list")
-
-
-def register_costs(subparsers: Subparsers) -> None:
-    """Add `pegboard costs`."""
-    costs = add_command(
-        subparsers,
-        "costs",
-        _costs,
-        help="show what the LLM cost so far",
-        description="Show the replies, tokens and USD that enrichment has used on this board, by "
-        "model, product and run, from the ledger of its lake. A run under way is included.",
-    )
-    add_config_option(costs, "pegboard.toml")
-    add_json_option(costs, "the sums")
 
 
 def _prompts(options: argparse.Namespace) -> int:
@@ -104,34 +88,3 @@ def _write_prompts(folder: Path, names: list[str]) -> None:
     for name in names:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{name}.md").write_bytes(built_in[name].read_bytes())
-
-
-def _costs(options: argparse.Namespace) -> int:
-    from tasks.enrichment.ledger import cost_sums, paid_replies
-    from tasks.lake.files import Lake
-    from tasks.settings.configuration import load_configuration
-
-    uri = load_configuration(options.config).uri
-    replies = paid_replies(Lake(uri))
-    groups = {name: cost_sums(replies, column) for name, column in COST_GROUPS.items()}
-    total = cost_sums(replies)[0]
-    if options.json:
-        print_json({"board": uri, "total": total, **groups})
-        return 0
-    if not total["replies"]:
-        print(f"No LLM reply was paid for on {uri}.")
-        return 0
-    for name, column in COST_GROUPS.items():
-        rows = [_cost_row(str(sums[column])[:32], sums) for sums in groups[name]]
-        print_table([name, *COST_HEADER], rows)
-        print()
-    print_table(["all", *COST_HEADER], [_cost_row("", total)])
-    return 0
-
-
-def _cost_row(name: str, sums: dict[str, Any]) -> list[str]:
-    usd = f"{sums['cost_usd']:.4f}"
-    if sums["unpriced"]:
-        usd += f" and {count_text(sums['unpriced'], 'reply', 'replies')} of unknown price"
-    counts = ("replies", "accepted", "prompt_tokens", "completion_tokens")
-    return [name, sums["first"][:16].replace("T", " "), *(f"{sums[key]:,}" for key in counts), usd]
