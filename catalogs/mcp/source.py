@@ -18,9 +18,6 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, read_servers, resolve_server
 
-MAX_BYTES = 16_000_000
-"""Maximum bytes from one server. Hundreds of tools take less than one million."""
-
 
 class McpOptions(SourceOptions):
     """Where the servers are described, which of them to list, and how long each may take."""
@@ -30,7 +27,6 @@ class McpOptions(SourceOptions):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     timeout: float = Field(default=30, gt=0, le=3600)
-    max_bytes: int = Field(default=MAX_BYTES, gt=0)
     concurrency: int = Field(default=4, ge=1, le=64)
 
     @model_validator(mode="after")

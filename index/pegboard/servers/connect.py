@@ -1,64 +1,119 @@
-"""Connecting to an MCP server over stdio, streamable HTTP or SSE, with the official SDK."""
+"""Conversations with MCP servers over stdio, streamable HTTP or SSE, with the official SDK."""
 
 import logging
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+from mcp.client.session import ClientSession
+
+from pegboard.redaction import redact
+from pegboard.secret_values import SecretValues
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.failures import Progress
-from pegboard.servers.process import Stderr, passed_environment
-from pegboard.servers.stdio import stdio_streams
-from pegboard.servers.traffic import Traffic
+from pegboard.servers.dispatcher import RelaySession, ServerDispatcher
+from pegboard.servers.failures import Progress, evidence, explain_failure
+from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 
 MAX_PAGES = 1_000
 MAX_TOOLS = 20_000
 """Of one server."""
 
 
-@asynccontextmanager
-async def server_streams(
-    server: Server, limit: float, progress: Progress, stderr: Stderr, traffic: Traffic
-) -> AsyncGenerator[Any]:
-    """Connect to a server, or start it, and yield the streams of its messages.
+class ServerTransport:
+    """Starts or reaches one server, once.
 
     Args:
-        limit: seconds for a request over HTTP.
-        progress: keeps the status of a failed request.
-        stderr: gets what a server over stdio writes there.
-        traffic: reads what the server sends.
+        server: with its secrets resolved, which are taken out of all that it sends.
+        timeout: seconds for a request over HTTP.
+        max_event: bytes of one event over streamable HTTP.
+
+    Attributes:
+        progress: how far the conversation came, for the message if it fails.
+        dispatcher: the server's messages, once it is reached.
     """
-    from mcp.client.sse import sse_client
-    from mcp.client.stdio import get_default_environment
-    from mcp.client.streamable_http import streamable_http_client
 
-    from pegboard.servers.http import SiftingClient
+    def __init__(self, server: Server, timeout: float, max_event: int) -> None:
+        self._server, self._timeout, self._max_event = server, timeout, max_event
+        self._stderr = Stderr()
+        self._cause: BaseException | None = None
+        self.progress = Progress(server.secrets)
+        self.dispatcher: ServerDispatcher | None = None
 
-    def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> SiftingClient:
-        # The SSE transport asks for limits of its own; ours is for the whole conversation.
-        return SiftingClient(
-            traffic,
-            headers=dict(server.headers),
-            timeout=limit,
-            event_hooks={"response": [progress.on_response]},
-        )
+    @asynccontextmanager
+    async def connect_session(
+        self, *, transport_options: Any = None, **session_kwargs: Any
+    ) -> AsyncGenerator[ClientSession]:
+        """Yield a session with the server, before any handshake; both end with the block.
 
-    if server.transport == "stdio":
-        passed = {**get_default_environment(), **passed_environment(os.environ), **server.env}
-        async with stdio_streams(server, passed, stderr.file, traffic) as streams:
-            yield streams
-    elif server.transport == "sse":
-        async with sse_client(server.url, httpx_client_factory=client) as streams:
-            yield streams
-    else:
-        async with (
-            client() as http,
-            streamable_http_client(
-                server.url, http_client=http, max_sse_event_size=None
-            ) as streams,
-        ):
-            yield streams
+        Args:
+            transport_options: FastMCP's, which are not used.
+            session_kwargs: see `mcp.ClientSession`.
+        """
+        silence_sdk()
+        secrets = SecretValues(self._server.private)
+        try:
+            with killing_leftovers() as mark:
+                async with self._streams(mark) as streams:
+                    self.dispatcher = ServerDispatcher(streams, self.progress, secrets)
+                    async with RelaySession(
+                        dispatcher=self.dispatcher, **session_kwargs
+                    ) as session:
+                        yield session
+        except BaseException as error:
+            self._cause = error
+            raise
+        finally:
+            self._stderr.file.close()
+
+    def explain(self, error: BaseException) -> str:
+        """Return why the conversation failed, with the end of the server's stderr."""
+        why = explain_failure(self._cause or error, self._server, self.progress)
+        return self.with_evidence(why)
+
+    def with_evidence(self, why: str) -> str:
+        """Return a reason with what the server wrote besides messages, without secrets."""
+        sentences = [why, *evidence(self.progress, self._stderr.end())]
+        return redact(". ".join(sentences), self._server.secrets)
+
+    @asynccontextmanager
+    async def _streams(self, mark: Mapping[str, str]) -> AsyncGenerator[Any]:
+        import httpx2
+        from mcp.client.sse import sse_client
+        from mcp.client.stdio import StdioServerParameters, stdio_client
+        from mcp.client.streamable_http import streamable_http_client
+
+        server = self._server
+
+        def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
+            # The SSE transport asks for limits of its own; ours is for the whole conversation.
+            return httpx2.AsyncClient(
+                headers=dict(server.headers),
+                timeout=self._timeout,
+                event_hooks={"response": [self.progress.on_response]},
+            )
+
+        if server.transport == "stdio":
+            process = StdioServerParameters(
+                command=server.command,
+                args=list(server.args),
+                env={**passed_environment(os.environ), **server.env, **mark},
+                cwd=server.cwd,
+                encoding_error_handler="replace",
+            )
+            async with stdio_client(process, errlog=self._stderr.file) as streams:
+                yield streams
+        elif server.transport == "sse":
+            async with sse_client(server.url, httpx_client_factory=client) as streams:
+                yield streams
+        else:
+            async with (
+                client() as http,
+                streamable_http_client(
+                    server.url, http_client=http, max_sse_event_size=self._max_event
+                ) as streams,
+            ):
+                yield streams
 
 
 async def handshake(session: Any, modern: bool = False) -> None:

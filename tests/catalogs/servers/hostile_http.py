@@ -1,6 +1,5 @@
 """An HTTP server without end: its paths name how it misbehaves. It prints the port it chose."""
 
-import gzip
 import itertools
 import json
 import socketserver
@@ -35,10 +34,6 @@ class Hostile(socketserver.StreamRequestHandler):
             for number in itertools.count():
                 self.wfile.write(b"X-%d: 1\r\n" % number)
                 time.sleep(0.1)
-        if path == "body" and request.get("method") == "tools/list":
-            self.head("application/json")
-            while True:
-                self.wfile.write(b'{"tools": [' + b"[]," * 300_000)
         if path == "events" and request.get("method") == "tools/list":
             self.head("text/event-stream")
             while True:
@@ -48,27 +43,18 @@ class Hostile(socketserver.StreamRequestHandler):
             while True:
                 self.wfile.write(b": still there\n\n")
                 time.sleep(0.1)
-        self.reply(path, request)
+        self.reply(request)
 
-    def reply(self, path, request):
+    def reply(self, request):
         if "id" not in request:
             self.wfile.write(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n")
             return
-        tools = {"tools": [{"name": "good"}]}
-        result = tools if request["method"] == "tools/list" else INITIALIZED
-        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}).encode()
-        bomb = path == "bomb" and request["method"] == "tools/list"
-        if bomb:
-            body = body[:-1] + b" " * 500_000_000 + body[-1:]
-        if path in ("bomb", "gzip"):
-            self.head("application/json", "Content-Encoding: gzip")
-            body = gzip.compress(body, 1)
-        else:
-            self.head("application/json")
-        self.wfile.write(body)
+        body = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": INITIALIZED})
+        self.head("application/json")
+        self.wfile.write(body.encode())
 
-    def head(self, kind, *headers):
-        lines = ["HTTP/1.1 200 OK", f"Content-Type: {kind}", "Connection: close", *headers]
+    def head(self, kind):
+        lines = ["HTTP/1.1 200 OK", f"Content-Type: {kind}", "Connection: close"]
         self.wfile.write("\r\n".join([*lines, "", ""]).encode())
 
 

@@ -12,15 +12,6 @@ GOOD = {
     "description": "Does good.",
     "inputSchema": {"type": "object", "properties": {}},
 }
-DEEP = '{"a":' * 5_000 + "1" + "}" * 5_000
-UNREADABLE = {
-    "UTF-8": '{"name": "surrogate", "description": "\\ud83d"}',
-    "6,000 digits": f'{{"name": "digits", "inputSchema": {{"maximum": {"9" * 6_000}}}}}',
-    "deeper": f'{{"name": "deep", "inputSchema": {DEEP}}}',
-    "twice": '{"name": "twice", "name": "thrice"}',
-    "Out of range": '{"name": "nan", "inputSchema": {"maximum": NaN}}',
-}
-"""Tools of which each made the SDK refuse all of them, by what is said of them."""
 
 
 def main(behaviour: str, *rest: str) -> None:
@@ -115,16 +106,10 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": [], "nextCursor": str(int(cursor or 1) + 1)})
     elif behaviour == "many":
         send(request, {"tools": [{"name": f"tool_{number}"} for number in range(30_000)]})
-    elif behaviour == "line":
-        while True:
-            sys.stdout.write("x" * 1_000_000)
     elif behaviour == "stderr":
         for _ in range(100):
             print("x" * 1_000_000, file=sys.stderr)
         send(request, {"tools": [GOOD]})
-    elif behaviour == "unreadable":
-        tools = [json.dumps(GOOD), *UNREADABLE.values(), json.dumps({**GOOD, "name": "last"})]
-        send_raw(request, f'{{"tools": [{", ".join(tools)}]}}'.encode())
     elif behaviour == "environment":
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
     elif behaviour == "folder":

@@ -1,63 +1,83 @@
 """The arguments of a call against the input schema of its tool, before anything is called."""
 
 import json
-import logging
 from collections.abc import Mapping
 from typing import Any
 
-from anyio import BrokenWorkerProcess, CapacityLimiter, to_process
+import jsonschema_rs
 
 from pegboard.records import Tool
-from pegboard.serve.calls.results import CallProblem
-from pegboard.serve.calls.schema_check import problems_of
+from pegboard.serve.calls.results import CallProblem, is_deep
 
-MAX_CHECKS = 2
-"""At once, each in a process; callers let in no more."""
-MAX_SECONDS = 1.0
-"""Of processor time, for one check."""
+CHECKED = {
+    *("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
+    *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
+}
+"""Keywords that are checked beside names and required ones. Each takes time in proportion to the
+arguments; references, alternatives and patterns, with which a schema can take forever, do not."""
+MAX_PROBLEMS = 5
+SHOWN = 300
+"""Characters of one problem, and of the place where it is."""
 
-log = logging.getLogger("pegboard.serve")
 
+def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
+    """Raise CallProblem with what is wrong with the arguments, as far as that is quick to tell.
 
-async def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise CallProblem with all that is wrong with the arguments, or if that takes too much time
-    or memory to tell.
-
-    They are checked in another process: what takes long costs its call alone, and cancelling that
-    ends the process. A schema that cannot be used checks nothing: the tool itself will judge.
+    A schema that cannot be used checks nothing: the tool itself will judge.
     """
     try:
         # Halves of characters are refused here: no tool could be sent them.
-        text = json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False)
-        text.encode()
+        json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
+        if is_deep(dict(arguments)):
+            raise ValueError("too many levels")
     except (TypeError, ValueError, RecursionError) as error:
         raise CallProblem(
             "invalid",
             f"The arguments are not JSON, or too deep: {error!s:.200}. {tool.id} was not called.",
         ) from None
-    try:
-        schema = json.dumps(dict(tool.input_schema))
-    except (TypeError, ValueError, RecursionError):
-        return
-    try:
-        problems = await to_process.run_sync(
-            *(problems_of, schema, text, MAX_SECONDS),
-            cancellable=True,
-            limiter=CapacityLimiter(1),  # that of all work in processes is everyone's
-        )
-    except BrokenWorkerProcess as error:
-        log.warning(
-            "The check of a call's arguments for %s broke off: %r", tool.id, error.__cause__
-        )
-        raise CallProblem(
-            "invalid",
-            f"It takes too long to check these arguments against the inputSchema of {tool.id}, "
-            f"and it was not called. Send less, or tell whoever publishes the tool that its "
-            f"schema is too complex.",
-        ) from None
-    if problems:
+    if problems := _problems(tool.input_schema, arguments):
         lines = "\n".join(f"- {problem}" for problem in problems)
         raise CallProblem(
             "invalid",
             f"The arguments do not fit the tool's inputSchema, and it was not called:\n{lines}",
         )
+
+
+def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
+    if is_deep(dict(schema)):
+        return []
+    try:
+        validator = jsonschema_rs.validator_for(_quick(dict(schema)))
+    except ValueError:
+        return []
+    problems: list[str] = []
+    for error in validator.iter_errors(dict(arguments)):
+        place = ".".join(str(part) for part in error.instance_path)[:SHOWN]
+        problems.append(f"{place or 'arguments'}: {error.message[:SHOWN]}")
+        if len(problems) == MAX_PROBLEMS:
+            break
+    return problems
+
+
+def _quick(schema: Any) -> Any:
+    """Return what is checked of a schema. A property that has a default is not required: its tool
+    fills it in.
+    """
+    if not isinstance(schema, dict):
+        return schema if isinstance(schema, bool) else {}
+    quick = {key: value for key, value in schema.items() if key in CHECKED}
+    quick["items"] = _quick(schema.get("items"))
+    properties, required = schema.get("properties"), schema.get("required")
+    if not isinstance(properties, dict):
+        properties = {}
+    quick["properties"] = {name: _quick(value) for name, value in properties.items()}
+    if isinstance(required, list):
+        defaults = {
+            name
+            for name, value in properties.items()
+            if isinstance(value, dict) and "default" in value
+        }
+        quick["required"] = [name for name in required if name not in defaults]
+    if "patternProperties" not in schema:
+        quick["additionalProperties"] = _quick(schema.get("additionalProperties", True))
+    return quick

@@ -10,12 +10,12 @@ from mcp_types import CallToolResult
 
 from pegboard.records import Tool, agent_id, tool_id
 from pegboard.serve.access import Client
-from pegboard.serve.calls.arguments import MAX_CHECKS, check_arguments
+from pegboard.serve.calls.arguments import check_arguments
 from pegboard.serve.calls.confirm import SEPARATOR, AskFirst, is_destructive
 from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.python import PythonCalls
-from pegboard.serve.calls.results import CallProblem, error_result, sendable
+from pegboard.serve.calls.results import CallProblem, error_result, sendable, too_large
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.calls.upstreams import Upstreams
 from pegboard.serve.observer import Observers, Outcome
@@ -32,7 +32,6 @@ class Caller:
         self.observers = observers
         self.upstreams = Upstreams(settings)
         self._set(settings)
-        self._checks = Turns(MAX_CHECKS)
         self._turns: dict[str, Turns] = {}
 
     def _set(self, settings: GatewaySettings) -> None:
@@ -80,9 +79,13 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            result = await self._guarded(client, session, tool, arguments, confirm, report)
-            outcome = "tool_error" if result.is_error else "ok"
+            result = sendable(
+                await self._guarded(client, session, tool, arguments, confirm, report)
+            )
             size = _size(result)
+            if size > self.limits.max_bytes:
+                raise CallProblem("too_large", too_large(self.limits.max_bytes))
+            outcome = "tool_error" if result.is_error else "ok"
         except CallProblem as problem:
             result, outcome = error_result(str(problem)), problem.outcome
         except AskFirst:
@@ -94,7 +97,7 @@ class Caller:
         finally:
             ms = (time.perf_counter() - start) * 1_000
             self.observers.called(client, session, tool.id, outcome, ms, size)
-        return sendable(result)
+        return result
 
     async def close(self) -> None:
         """End the servers that were started."""
@@ -113,13 +116,7 @@ class Caller:
     ) -> CallToolResult:
         """Check the arguments, ask the user if need be, and call within the time limit."""
         limit = self.limits.timeout
-        busy = f"The gateway is busy, and {tool.id} was not called. Try again later."
-        async with self._checks.of(client, limit, busy):
-            try:
-                async with asyncio.timeout(limit):
-                    await check_arguments(tool, arguments)
-            except TimeoutError:
-                raise CallProblem("timeout", busy) from None
+        check_arguments(tool, arguments)
         agreed: str | None = None
         if is_destructive(tool) and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
@@ -178,8 +175,6 @@ def _is_consistent(tool: Tool) -> bool:
 
 
 def _size(result: CallToolResult) -> int:
-    """Return the characters of a result's contents, about its bytes."""
-    return sum(
-        len(getattr(content, "text", "") or getattr(content, "data", "") or "")
-        for content in result.content
-    )
+    """Return the bytes of a result's contents; structured content repeats them, or is all."""
+    repeated = {"structured_content"} if result.content else None
+    return len(result.model_dump_json(exclude=repeated, exclude_none=True))

@@ -3,15 +3,13 @@
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Generator, Mapping
-from contextlib import asynccontextmanager, contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
 from fastmcp.server.providers.proxy import ProxyClient
-from mcp.client.session import ClientSession
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
@@ -25,13 +23,9 @@ from mcp_types import (
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
 from pegboard.redaction import redact
-from pegboard.secret_values import SecretValues
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.connect import all_tools, handshake, server_streams, silence_sdk
-from pegboard.servers.dispatcher import RelaySession, ServerDispatcher
-from pegboard.servers.failures import Progress, evidence, explain_failure
-from pegboard.servers.process import Stderr, killing_leftovers
-from pegboard.servers.traffic import Traffic
+from pegboard.servers.connect import ServerTransport, all_tools, handshake
+from pegboard.servers.failures import explain_failure
 
 Report = ProgressFnT
 """Is told of a call's progress, total and message."""
@@ -51,45 +45,8 @@ class ConnectionLost(ServerProblem):
         self.unheard = unheard
 
 
-class _Transport(ClientTransport):
-    """The streams of one server, for FastMCP's client."""
-
-    def __init__(self, server: Server, timeout: float, max_bytes: int) -> None:
-        self._server, self._timeout = server, timeout
-        self._stderr = Stderr()
-        self.progress = Progress(server.secrets)
-        self.traffic = Traffic(max_bytes)
-        self.dispatcher: ServerDispatcher | None = None
-        self.trouble: BaseException | None = None
-
-    @asynccontextmanager
-    async def connect_session(
-        self, *, transport_options: Any = None, **session_kwargs: Any
-    ) -> AsyncGenerator[ClientSession]:
-        """Start or reach the server, and yield a session with it; it ends with the block."""
-        silence_sdk()
-        secrets = SecretValues(self._server.private)
-        try:
-            with killing_leftovers() as mark:
-                server = replace(self._server, env={**self._server.env, **mark})
-                async with server_streams(
-                    server, self._timeout, self.progress, self._stderr, self.traffic
-                ) as streams:
-                    self.dispatcher = ServerDispatcher(streams, self.progress, secrets)
-                    async with RelaySession(
-                        dispatcher=self.dispatcher, **session_kwargs
-                    ) as session:
-                        yield session
-        except BaseException as error:
-            self.trouble = error
-            raise
-
-    def explain(self, error: BaseException) -> str:
-        """Return why the server could not be reached, with the end of its stderr."""
-        cause = self.traffic.problem or self.trouble or error
-        sentences = [explain_failure(cause, self._server, self.progress)]
-        sentences += evidence(self.progress, self._stderr.end())
-        return redact(". ".join(sentences), self._server.secrets)
+class _Transport(ServerTransport, ClientTransport):
+    """One server, for FastMCP's client."""
 
 
 class Connection:
@@ -244,13 +201,12 @@ class Connection:
 
     def _problem(self, error: Exception) -> ServerProblem:
         transport = self._transport
-        if transport.traffic.problem is not None:
-            problem, transport.traffic.problem = transport.traffic.problem, None
-            return problem
         text = explain_failure(error, self.server, transport.progress)
         text = redact(text, self.server.secrets)
         forgotten = transport.progress.status == 404 and "session" in str(error).lower()
-        if (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED) or forgotten:
+        # The end of one answer's own stream is not that of the session.
+        closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if (closed and "SSE stream" not in str(error)) or forgotten:
             self._closed = True
             return ConnectionLost(text, unheard=forgotten)
         return ServerProblem(text) if self.usable else ConnectionLost(text)

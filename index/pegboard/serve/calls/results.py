@@ -43,6 +43,11 @@ def error_result(message: str) -> CallToolResult:
     return CallToolResult(content=[TextContent(text=message)], is_error=True)
 
 
+def too_large(max_bytes: int) -> str:
+    """Return what is said instead of a result that has more bytes."""
+    return f"The answer has more than {max_bytes:,} bytes. Ask for less, by its filters or pages."
+
+
 def sendable(result: CallToolResult) -> CallToolResult:
     """Return a result as a message can carry it: halves of characters become `?`, and numbers that
     JSON does not have become null. One of them would cost the whole answer.

@@ -132,9 +132,8 @@ class Upstreams:
                         continue
                     raise CallProblem("failed", _ended(tool.agent, problem)) from None
                 except ServerProblem as problem:
-                    large = "has more than" in str(problem)
                     message = f"The MCP server '{tool.agent}' failed: {problem}."
-                    raise CallProblem("too_large" if large else "failed", message) from None
+                    raise CallProblem("failed", message) from None
             if isinstance(result, InputRequiredResult):
                 raise _question(tool, result)
             if warning:
