@@ -9,7 +9,6 @@ from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.one_search import SearchArguments, search_one
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, check_mode
 from pegboard.store.follower import BoardStatus, ChannelFollower
@@ -229,8 +228,15 @@ class Board:
         Example:
             >>> board.search("convert 30 dollars to yen", k=3, where={"catalog": "finance"})
         """
-        arguments = SearchArguments(query, k, mode, index, where, vector)
-        return self._answer(lambda loaded: search_one(loaded, arguments, self._vectors))
+        check_mode(mode)
+        words: Any = query
+        if words is not None and not isinstance(query, str):
+            if mode == "text":
+                raise QueryError(
+                    "Mode 'text' searches words, but the query is a vector. Give it as text."
+                )
+            words, vector, mode = "", query, "vector"
+        return self._search((words,), k, mode, index, where, vector)[0]
 
     def search_many(
         self,
@@ -242,12 +248,8 @@ class Board:
         where: Where = None,
     ) -> list[list[Hit]]:
         """Return what `search` finds for each query: one encoder call and one search for all."""
-        from pegboard.retrieval.strategy import Strategy
-
         check_mode(mode)
-        strategy = Strategy(name="search", modes=(mode,), depth=1)
-        results = self.find_many(queries, k, strategy=strategy, index=index, where=where, llm=False)
-        return [list(result) for result in results]
+        return self._search(queries, k, mode, index, where, None)
 
     def find(
         self,
@@ -337,14 +339,44 @@ class Board:
             >>> ids = [hit.agent.id for hit in agents]
             >>> board.find("book a table and invite Ana", where={"agent": ids})
         """
-        from pegboard.retrieval.find_agents import AgentArguments, find_agents
+        from pegboard.retrieval.find_agents import find_agents
 
         given: Any = steps
         is_list = not isinstance(given, str) and isinstance(given, Iterable)
         texts: Any = tuple(cast("Iterable[Any]", given)) if is_list else (given,)
-        arguments = AgentArguments(request, k, mode, decompose, texts, index, where)
         caller = self._caller if llm else None
-        return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors, caller))
+        return self._answer(
+            lambda loaded: find_agents(
+                loaded,
+                request,
+                k,
+                self._vectors,
+                caller,
+                mode=mode,
+                decompose=decompose,
+                steps=texts,
+                index=index,
+                where=where,
+            )
+        )
+
+    def _search(
+        self,
+        queries: Sequence[str],
+        k: int,
+        mode: Mode,
+        index: str | None,
+        where: Where,
+        vector: "Sequence[float] | NDArray[np.floating] | None",
+    ) -> list[list[Hit]]:
+        """The hits of one search of one index for each query."""
+        from pegboard.retrieval.find import FindArguments, find
+        from pegboard.retrieval.strategy import Strategy
+
+        strategy = Strategy(name="search", modes=(mode,), depth=1)
+        arguments = FindArguments(queries, k, strategy, index, where, vector=vector)
+        results = self._answer(lambda loaded: find(loaded, arguments, self._vectors, None))
+        return [list(result) for result in results]
 
     async def _find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
         """The results of `AsyncBoard.find_many`."""

@@ -14,7 +14,7 @@ from typing import Any
 from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
-from pegboard.retrieval.find_agents import ENTITIES, EntityRankings, rank_agents, search_entities
+from pegboard.retrieval.find_agents import ENTITIES, rank_agents, search_entities
 from pegboard.retrieval.found import PartTrace, Trace
 from pegboard.retrieval.rules.clauses import split_clauses
 
@@ -89,7 +89,11 @@ class AgentSystem(System):
         owners = _owners(self.searcher)
         texts = [self._texts(query) for query in queries]
         distinct = list(dict.fromkeys(text for own in texts for text in own))
-        rankings = self._rankings(distinct, max(ENTITIES, 10 * depth))
+        loaded, vectors, n = self.searcher.loaded, self.searcher.vectors, max(ENTITIES, 10 * depth)
+        mode: Any = self.strategy.mode
+        searched: Any = self.strategy.searched
+        found = search_entities(loaded, self.index_name, distinct, mode, n, None, vectors, searched)
+        rankings = dict(zip(distinct, found, strict=True))
         results: list[QueryResult] = []
         for query, own in zip(queries, texts, strict=True):
             ranked = rank_agents([rankings[text] for text in own], depth)
@@ -106,19 +110,6 @@ class AgentSystem(System):
             return list(query.steps) or [query.query]
         clauses = split_clauses(query.query) if self.strategy.texts == "clauses" else ()
         return [query.query, *clauses]
-
-    def _rankings(self, texts: Sequence[str], n: int) -> dict[str, EntityRankings]:
-        """What each text finds among tools, agents or both."""
-        loaded, vectors = self.searcher.loaded, self.searcher.vectors
-        mode: Any = self.strategy.mode
-        found = search_entities(loaded, self.index_name, texts, mode, n, None, vectors)
-        if self.strategy.searched != "both":
-            tools = self.strategy.searched == "tools"
-            found = [
-                EntityRankings(one.tools, {}) if tools else EntityRankings({}, one.agents)
-                for one in found
-            ]
-        return dict(zip(texts, found, strict=True))
 
 
 def needed_agents(tools: Sequence[str], owners: Mapping[str, set[str]]) -> Needed:

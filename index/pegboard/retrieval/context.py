@@ -16,6 +16,9 @@ from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.ranking import Mode, ScoredTool, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pegboard.retrieval.llm.caller import LlmCaller
 
 
@@ -41,6 +44,7 @@ class Searches:
         fusion: fuses those rankings, where there are several.
         k: the number of tools that the caller wants.
         alpha: as in `Strategy`.
+        vector: the vector of the only query, if the caller encoded it.
     """
 
     loaded: LoadedRelease
@@ -51,6 +55,11 @@ class Searches:
     where: Filter | None
     k: int
     alpha: float | None = None
+    vector: "Sequence[float] | NDArray[np.floating] | None" = None
+
+    def can_search(self, text: str) -> bool:
+        """Whether there is something to search for: words, or a vector."""
+        return bool(text.strip()) or self.vector is not None
 
     @property
     def scorers(self) -> list[str]:
@@ -82,7 +91,10 @@ class Searches:
                 IndexResult(text, index, {"text": rows})
                 for text, rows in zip(texts, found, strict=True)
             ]
-        units = self.vectors.units(self.loaded, index, texts)
+        if self.vector is None:
+            units = self.vectors.units(self.loaded, index, texts)
+        else:
+            units = self.vectors.unit(self.loaded, index, self.vector)[None]
         if self.scorers == ["vector"]:
             found = searched.vectors(units, n, self.where)
             return [
@@ -165,7 +177,7 @@ class Context:
         whole = {one.index: one for one in self.results if one.query == self.request.text}
         for result in self.results:
             rankings = result.rankings
-            if result.index in whole:
+            if result.index in whole and result.query != self.request.text:
                 rankings = _mean_scores(rankings, whole[result.index].rankings)
             own = self.loaded.probabilities(result.index, result.query, rankings)
             if own is None:

@@ -62,7 +62,11 @@ async def transformed(transforms: Sequence[Transform], state: Context) -> list[Q
             if query.step == 0 and query.role == "rewrite" and query.text.strip():
                 state.request = replace(state.request, text=query.text)
     # A query that is there twice would count twice in every fusion.
-    unique = {(query.step, query.text): query for query in reversed(queries) if query.text.strip()}
+    unique = {
+        (query.step, query.text): query
+        for query in reversed(queries)
+        if state.searches.can_search(query.text)
+    }
     return list(unique.values())[::-1]
 
 

@@ -27,12 +27,15 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from pegboard.retrieval.llm.caller import LlmCaller
 
 
 @dataclass(frozen=True, slots=True)
 class FindArguments:
-    """The arguments of `Board.find_many`; see there."""
+    """The arguments of `Board.find_many`, and the `vector` of `Board.search`; see there."""
 
     requests: Sequence[str]
     k: int = 5
@@ -41,6 +44,7 @@ class FindArguments:
     where: Mapping[str, str | Sequence[str]] | None = None
     history: Sequence[Message | Mapping[str, str]] = ()
     explain: bool = False
+    vector: "Sequence[float] | NDArray[np.floating] | None" = None
 
     def __post_init__(self) -> None:
         check_arguments(k=self.k, index=self.index, texts=self.requests, history=self.history)
@@ -110,8 +114,17 @@ async def _find(
     names = [arguments.index] if arguments.index else strategy.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
     where = loaded.filter(arguments.where)
-    modes, fusion, alpha = strategy.modes, strategy.fuse_queries, strategy.alpha
-    searches = Searches(loaded, vectors, indexes, modes, fusion, where, arguments.k, alpha)
+    searches = Searches(
+        loaded,
+        vectors,
+        indexes,
+        strategy.modes,
+        strategy.fuse_queries,
+        where,
+        arguments.k,
+        strategy.alpha,
+        arguments.vector,
+    )
     history = tuple(_message(message) for message in arguments.history)
     states = [
         Context(
@@ -124,7 +137,7 @@ async def _find(
         )
         for text in arguments.requests
     ]
-    answerable = [state for state in states if state.request.text.strip()]
+    answerable = [state for state in states if searches.can_search(state.request.text)]
     ranked = await run_strategy(strategy, answerable)
     candidates = {id(state): own for state, own in zip(answerable, ranked, strict=True)}
     return [

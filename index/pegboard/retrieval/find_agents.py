@@ -17,8 +17,8 @@ its clauses by rules (`clauses`) where not.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.hits import Hit
 from pegboard.retrieval.context import Context, Searches
@@ -26,7 +26,7 @@ from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
 from pegboard.retrieval.found import AgentHit, AgentResult, Trace
 from pegboard.retrieval.fusion import ReciprocalRank
-from pegboard.retrieval.parts import Request
+from pegboard.retrieval.parts import Ranking, Request
 from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
@@ -42,60 +42,31 @@ ENTITIES = 100
 
 
 @dataclass(frozen=True, slots=True)
-class AgentArguments:
-    """The arguments of `Board.search_agents`; see there."""
-
-    request: str
-    k: int
-    mode: Mode
-    decompose: bool
-    steps: tuple[str, ...]
-    index: str | None
-    where: Mapping[str, str | Sequence[str]] | None
-
-    def __post_init__(self) -> None:
-        check_mode(self.mode)
-        texts = (self.request, *self.steps)
-        check_arguments(k=self.k, index=self.index, texts=texts, subject="request and steps")
-
-
-@dataclass(frozen=True, slots=True)
-class EntityRankings:
-    """What one query found among tools and agents.
+class Evidence:
+    """A tool or an agent that one step found.
 
     Attributes:
-        tools: rankings of tools by scorer, `vector`, `text` or both.
-        agents: rankings of agents by the same scorers; `ScoredTool.tool` is the agent's id. Empty
-            where a release has no table of agents.
-        step: the step of the request, from 1; 0 is the request as a whole.
-    """
-
-    tools: Mapping[str, Sequence[ScoredTool]]
-    agents: Mapping[str, Sequence[ScoredTool]] = field(
-        default_factory=dict[str, Sequence[ScoredTool]]
-    )
-    step: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class AgentEvidence:
-    """What brought an agent in one step: the best of its tools, or its own description.
-
-    Attributes:
-        step: the step, or 0 for the request as a whole.
+        entity: its id.
+        step: the step, from 1; 0 for the request as a whole.
         rank: the rank, from 1, among the tools and agents that the step found.
         score: higher is better, comparable within the step.
-        tool: the tool's id; None for the agent's own description.
     """
 
+    entity: str
     step: int
     rank: int
     score: float
-    tool: str | None = None
 
+    @property
+    def tool(self) -> str | None:
+        """The tool's id; None for an agent's own description."""
+        # `catalog/agent/name`, an agent's has one segment less, and no segment holds a slash.
+        return self.entity if self.entity.count("/") > 1 else None
 
-Found = tuple[str, AgentEvidence]
-"""A tool or an agent that a step found, or the agent that it stands for."""
+    @property
+    def agent(self) -> str:
+        """The id of the agent that it is, or that owns it."""
+        return self.entity.rpartition("/")[0] if self.tool else self.entity
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,38 +75,46 @@ class RankedAgent:
 
     agent: str
     score: float
-    why: tuple[AgentEvidence, ...]
+    why: tuple[Evidence, ...]
 
 
 def find_agents(
     loaded: LoadedRelease,
-    arguments: AgentArguments,
+    request: str,
+    k: int,
     vectors: QueryVectors,
     caller: "LlmCaller | None" = None,
+    *,
+    mode: Mode,
+    decompose: bool,
+    steps: tuple[str, ...],
+    index: str | None,
+    where: Mapping[str, str | Sequence[str]] | None,
 ) -> AgentResult:
-    """Return the agents, best first, and the tools and agents that led to them. Raises as
-    `Board.search` does.
+    """Return the agents, best first, and the tools and agents that led to them; arguments and
+    errors as of `Board.search_agents`.
     """
-    index, where = loaded.index_name(arguments.index), loaded.filter(arguments.where)
-    mode, k, release, trace = arguments.mode, arguments.k, loaded.release.id, Trace("agents")
-    texts = arguments.steps or (arguments.request,)
-    if arguments.decompose and not arguments.steps and arguments.request.strip():
-        searches = Searches(loaded, vectors, [index], [mode], ReciprocalRank(), where, k)
-        texts = (arguments.request, *_decomposed(arguments, searches, trace, caller))
-    steps = [text for text in dict.fromkeys(texts) if text.strip()]
-    if not steps:
+    check_mode(mode)
+    check_arguments(k=k, index=index, texts=(request, *steps), subject="request and steps")
+    index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
+    trace, texts = Trace("agents"), steps or (request,)
+    if decompose and not steps and request.strip():
+        searches = Searches(loaded, vectors, [index], [mode], ReciprocalRank(), allowed, k)
+        texts = (request, *_decomposed(request, searches, trace, caller))
+    texts = [text for text in dict.fromkeys(texts) if text.strip()]
+    if not texts:
         return AgentResult((), (), trace, release=release)
-    rankings = search_entities(loaded, index, steps, mode, max(ENTITIES, 10 * k), where, vectors)
-    found = [list(_evidence(step)) for step in rankings]
+    n = max(ENTITIES, 10 * k)
+    found = _evidence(search_entities(loaded, index, texts, mode, n, allowed, vectors))
     ranked = _ranked(found, k)
-    hits = [_hit(loaded, agent, steps) for agent in ranked if agent.agent in loaded.agents]
-    entities = _entities(loaded, found, k, steps)
-    own = () if steps == [arguments.request] else tuple(steps)
+    hits = [_hit(loaded, agent, texts) for agent in ranked if agent.agent in loaded.agents]
+    entities = _entities(loaded, found, k, texts)
+    own = () if texts == [request] else tuple(texts)
     return AgentResult(tuple(hits), tuple(entities), trace, own, release)
 
 
 def _decomposed(
-    arguments: AgentArguments, searches: Searches, trace: Trace, caller: "LlmCaller | None"
+    text: str, searches: Searches, trace: Trace, caller: "LlmCaller | None"
 ) -> list[str]:
     """The steps of the request, by an LLM if there is one."""
     from pegboard.retrieval.llm.transforms import Decompose
@@ -143,8 +122,7 @@ def _decomposed(
     part = Decompose() if caller is not None else Clauses(background=0)
     run = drive if caller is None else run_to_end
     execution = BlockingExecution() if caller is None else AsyncExecution()
-    request = Request(arguments.request, arguments.k)
-    context = Context(request, searches, execution, trace, caller)
+    context = Context(Request(text, searches.k), searches, execution, trace, caller)
     queries = run(transformed([part], context))
     steps = [query.text for query in queries if query.role in ("step", "clause")]
     trace.parts[0].queries = tuple(steps)
@@ -152,30 +130,30 @@ def _decomposed(
 
 
 def _entities(
-    loaded: LoadedRelease, found: Sequence[Sequence[Found]], k: int, steps: Sequence[str]
+    loaded: LoadedRelease, found: Sequence[Sequence[Evidence]], k: int, steps: Sequence[str]
 ) -> list[Hit | AgentHit]:
     """The `k` best tools and agents: by their best rank in any step, then by score."""
-    best: dict[str, AgentEvidence] = {}
+    best: dict[str, Evidence] = {}
     for step in found:
-        for entity, evidence in step[:k]:
-            earlier = best.setdefault(entity, evidence)
-            best[entity] = min(earlier, evidence, key=lambda own: (own.rank, -own.score))
-    order = sorted(best, key=lambda entity: (best[entity].rank, -best[entity].score, entity))[:k]
-    tools = loaded.tools([entity for entity in order if best[entity].tool])
+        for evidence in step[:k]:
+            earlier = best.setdefault(evidence.entity, evidence)
+            best[evidence.entity] = min(earlier, evidence, key=lambda own: (own.rank, -own.score))
+    order = sorted(best.values(), key=lambda own: (own.rank, -own.score, own.entity))[:k]
+    tools = loaded.tools([evidence.entity for evidence in order if evidence.tool])
     entities: list[Hit | AgentHit] = []
-    for entity in order:
-        evidence, tool = best[entity], tools.get(entity)
-        if tool is not None:
+    for evidence in order:
+        if tool := tools.get(evidence.entity):
             why = {"rank": evidence.rank, "score": evidence.score}
             why |= {"query": steps[evidence.step - 1]} if evidence.step else {}
             agent = loaded.agents[tool.agent]
             entities.append(Hit(tool, agent, evidence.score, {"agents": why}, loaded.release.id))
-        elif entity in loaded.agents:
-            entities.append(_hit(loaded, RankedAgent(entity, evidence.score, (evidence,)), steps))
+        elif evidence.entity in loaded.agents:
+            ranked = RankedAgent(evidence.entity, evidence.score, (evidence,))
+            entities.append(_hit(loaded, ranked, steps))
     return entities
 
 
-def rank_agents(rankings: Sequence[EntityRankings], k: int) -> list[RankedAgent]:
+def rank_agents(rankings: Sequence[Ranking], k: int) -> list[RankedAgent]:
     """Return the `k` best agents, best first.
 
     Of several steps, agents are ordered by their best rank in any step, then by score, so that
@@ -184,46 +162,46 @@ def rank_agents(rankings: Sequence[EntityRankings], k: int) -> list[RankedAgent]
     prefers agents that every step finds a little.
 
     Args:
-        rankings: what the request found, or each of its steps; all by the same scorers.
+        rankings: the tools and agents that the request found, or each of its steps.
 
     Example:
-        >>> found = EntityRankings(
-        ...     {"vector": [ScoredTool("a/git/log", 0.7)]}, {"vector": [ScoredTool("a/ci", 0.4)]}
-        ... )
+        >>> found = [ScoredTool("a/git/log", 0.7), ScoredTool("a/ci", 0.4)]
         >>> [agent.agent for agent in rank_agents([found], k=2)]
         ['a/git', 'a/ci']
     """
-    return _ranked([list(_evidence(step)) for step in rankings], k)
+    return _ranked(_evidence(rankings), k)
 
 
-def _ranked(found: Sequence[Sequence[Found]], k: int) -> list[RankedAgent]:
+def _ranked(found: Sequence[Sequence[Evidence]], k: int) -> list[RankedAgent]:
     places: dict[str, int] = {}
-    why: dict[str, list[AgentEvidence]] = {}
+    why: dict[str, list[Evidence]] = {}
     for step in found:
-        for place, (agent, evidence) in enumerate(_owners(step), start=1):
+        for place, evidence in enumerate(_first_of_agents(step), start=1):
+            agent = evidence.agent
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
     ranked: list[RankedAgent] = []
-    for agent, evidence in why.items():
-        evidence.sort(key=lambda own: (-own.score, own.rank, own.step))
-        ranked.append(RankedAgent(agent, evidence[0].score, tuple(evidence)))
+    for agent, own in why.items():
+        own.sort(key=lambda evidence: (-evidence.score, evidence.rank, evidence.step))
+        ranked.append(RankedAgent(agent, own[0].score, tuple(own)))
     return sorted(ranked, key=lambda own: (places[own.agent], -own.score, own.agent))[:k]
 
 
-def ranked_entities(rankings: EntityRankings) -> list[ScoredTool]:
+def ranked_entities(*scorers: Sequence[Ranking]) -> list[ScoredTool]:
     """Return tools and agents as one ranking, best first: L of Algorithm 1.
 
-    An agent's id is never a tool's: it has one segment less.
+    Args:
+        scorers: for vectors and for words, or for one of them, the rankings of tools and of agents.
     """
-    tools, agents = rankings.tools, rankings.agents
-    merged = {
-        scorer: _merged(tools.get(scorer, ()), agents.get(scorer, ()))
-        for scorer in ("vector", "text")
-        if scorer in tools or scorer in agents
-    }
-    if len(merged) == 2:
-        return convex_combination(merged["vector"], merged["text"])
-    return next(iter(merged.values()), [])
+    merged = [
+        sorted(
+            (row for ranking in rankings for row in ranking),
+            key=lambda row: (-row.score, row.tool),
+        )
+        for rankings in scorers
+    ]
+    first, *others = merged
+    return convex_combination(first, others[0]) if others else first
 
 
 def search_entities(
@@ -234,28 +212,23 @@ def search_entities(
     n: int,
     where: Filter | None,
     vectors: QueryVectors,
-) -> list[EntityRankings]:
-    """Return what each text finds among tools and agents, at most `n` by each scorer."""
-    tools, agents = loaded.index(index), loaded.agent_index(index)
+    searched: Literal["agents", "tools", "both"] = "both",
+) -> list[list[ScoredTool]]:
+    """Return the ranking of tools and agents of each text, from at most `n` by each scorer."""
+    indexes = [] if searched == "agents" else [loaded.index(index)]
     # Agents have no tags and are no tools, so such filters find them by their tools alone.
-    if where is not None and not where.allowed.keys().isdisjoint(("tags", "tool")):
-        agents = None
-    by_tools: dict[str, list[list[ScoredTool]]] = {}
-    by_agents: dict[str, list[list[ScoredTool]]] = {}
+    by_tools_alone = where is not None and not where.allowed.keys().isdisjoint(("tags", "tool"))
+    if searched != "tools" and not by_tools_alone:
+        indexes.append(loaded.agent_index(index))
+    scorers: list[list[list[list[ScoredTool]]]] = []
     if mode != "text":
         units = vectors.units(loaded, index, texts)
-        by_tools["vector"] = tools.vectors(units, n, where)
-        by_agents["vector"] = agents.vectors(units, n, where) if agents else [[] for _ in texts]
+        scorers.append([own.vectors(units, n, where) for own in indexes])
     if mode != "vector":
         tokens = [loaded.query_words(index, text) for text in texts]
-        by_tools["text"] = tools.texts(tokens, n, where)
-        by_agents["text"] = agents.texts(tokens, n, where) if agents else [[] for _ in texts]
+        scorers.append([own.texts(tokens, n, where) for own in indexes])
     return [
-        EntityRankings(
-            {scorer: rows[place] for scorer, rows in by_tools.items()},
-            {scorer: rows[place] for scorer, rows in by_agents.items()},
-            step=place + 1 if len(texts) > 1 else 0,
-        )
+        ranked_entities(*([found[place] for found in scorer] for scorer in scorers))
         for place in range(len(texts))
     ]
 
@@ -273,24 +246,21 @@ def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> Ag
     return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)
 
 
-def _owners(found: Sequence[Found]) -> Iterator[Found]:
-    """Each agent once, with the first entity that names it."""
+def _first_of_agents(found: Sequence[Evidence]) -> Iterator[Evidence]:
+    """The first evidence of each agent."""
     seen: set[str] = set()
-    for entity, evidence in found:
-        # The id of a tool is `catalog/agent/name`, and no segment holds a slash.
-        agent = entity if evidence.tool is None else evidence.tool.rpartition("/")[0]
-        if agent not in seen:
-            seen.add(agent)
-            yield agent, evidence
+    for evidence in found:
+        if evidence.agent not in seen:
+            seen.add(evidence.agent)
+            yield evidence
 
 
-def _evidence(rankings: EntityRankings) -> Iterator[Found]:
-    """Each tool and agent that a step found, best first."""
-    agents = {row.tool for rows in rankings.agents.values() for row in rows}
-    for rank, row in enumerate(ranked_entities(rankings), start=1):
-        tool = None if row.tool in agents else row.tool
-        yield row.tool, AgentEvidence(rankings.step, rank, row.score, tool)
-
-
-def _merged(tools: Sequence[ScoredTool], agents: Sequence[ScoredTool]) -> list[ScoredTool]:
-    return sorted((*tools, *agents), key=lambda row: (-row.score, row.tool))
+def _evidence(rankings: Sequence[Ranking]) -> list[list[Evidence]]:
+    """Each tool and agent that each step found, best first."""
+    return [
+        [
+            Evidence(row.tool, step if len(rankings) > 1 else 0, rank, row.score)
+            for rank, row in enumerate(ranking, start=1)
+        ]
+        for step, ranking in enumerate(rankings, start=1)
+    ]

@@ -88,16 +88,10 @@ class LanceIndex:
 
         return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
 
-    def both(
-        self,
-        query: "NDArray[np.float32]",
-        tokens: Sequence[str],
-        n: int,
-        where: Filter | None = None,
+    def _both(
+        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None
     ) -> Measures:
-        """What `vector` and `text` find, at once: Lance has a thread for each; with what the ranker
-        needs of each tool.
-        """
+        """What `vector` and `text` find, at once: Lance has a thread for each."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, "pegboard-text") as pool:
@@ -116,9 +110,11 @@ class LanceIndex:
         n: int,
         where: Filter | None = None,
     ) -> list[Measures]:
-        """What `both` finds for each query, a row of `queries` and its words, all at once."""
+        """What `vectors` and `texts` find for each query, a row of `queries` and its words, with
+        what the ranker needs of each tool; all queries at once.
+        """
         pairs = list(zip(queries, tokens, strict=True))
-        return self._at_once(lambda pair: self.both(pair[0], pair[1], n, where), pairs)
+        return self._at_once(lambda pair: self._both(pair[0], pair[1], n, where), pairs)
 
     @property
     def statistics(self) -> WordStatistics:

@@ -55,18 +55,6 @@ class MemoryIndex:
         """
         return self._by_text(tokens, n, self._mask(where))
 
-    def both(
-        self,
-        query: "NDArray[np.float32]",
-        tokens: Sequence[str],
-        n: int,
-        where: Filter | None = None,
-    ) -> Measures:
-        """What `vector` and `text` find, with what the ranker needs of each tool."""
-        mask = self._mask(where)
-        vector, text = self._by_vector(query, n, mask), self._by_text(tokens, n, mask)
-        return self.measured(query, tokens, vector, text)
-
     def both_many(
         self,
         queries: "NDArray[np.float32]",
@@ -74,7 +62,9 @@ class MemoryIndex:
         n: int,
         where: Filter | None = None,
     ) -> list[Measures]:
-        """What `both` finds for each query, a row of `queries` and its words."""
+        """What `vectors` and `texts` find for each query, a row of `queries` and its words, with
+        what the ranker needs of each tool.
+        """
         found = zip(self.vectors(queries, n, where), self.texts(tokens, n, where), strict=True)
         return [
             self.measured(query, words, vector, text)

@@ -47,22 +47,16 @@ class QueryVectors:
         self,
         loaded: LoadedRelease,
         index: str,
-        words: str,
-        given: "Sequence[float] | NDArray[np.floating] | None",
+        given: "Sequence[float] | NDArray[np.floating]",
     ) -> "NDArray[np.float32]":
-        """The vector of length 1, of shape (dimensions,), for a request in words or for a vector
-        that the caller encoded.
+        """The vector of length 1, of shape (dimensions,), for one that the caller encoded.
 
         Raises:
             QueryError: the given vector has another length than those of the index, or no
                 direction.
-            FingerprintMismatch: the encoder at hand did not make this index's vectors.
-            EncoderError: the index's encoder is not installed or cannot load.
         """
         import numpy as np
 
-        if given is None:
-            return self.units(loaded, index, [words])[0]
         manifest = loaded.index_manifest(index)
         try:
             vector = np.asarray(given, dtype=np.float32)
@@ -92,7 +86,9 @@ class QueryVectors:
         """The unit vectors of requests in words, of shape (texts, dimensions): those not remembered
         by one call of the encoder.
 
-        Raises as `unit` does.
+        Raises:
+            FingerprintMismatch: the encoder at hand did not make this index's vectors.
+            EncoderError: the index's encoder is not installed or cannot load.
         """
         import numpy as np
 
@@ -106,7 +102,7 @@ class QueryVectors:
         if missing:
             made = encode_queries(encoder, missing)
             vectors.update(
-                (text, self.unit(loaded, index, text, vector))
+                (text, self.unit(loaded, index, vector))
                 for text, vector in zip(missing, made, strict=True)
             )
         with self._lock:

@@ -217,6 +217,6 @@ def test_words_are_counted_before_a_swap_if_they_were_before(counting, two_catal
     index.warm(two_catalogs)
     assert counted == []
 
-    two_catalogs.both(queries(1, 1)[0], ["alpha"], 5)
+    two_catalogs.both_many(queries(1, 1), [["alpha"]], 5)
     index.warm(two_catalogs)
     assert counted == ["tokens"]

@@ -25,7 +25,7 @@ index = MemoryIndex(pa.table({
 }))
 searches = {
     "vector": lambda: index.vector(vectors[0], 5),
-    "both": lambda: index.both(vectors[0], ["other"], 5),
+    "both": lambda: index.both_many(vectors[:1], [["other"]], 5),
     "vectors": lambda: index.vectors(vectors[:4], 5),
     "matrix product": lambda: vectors @ vectors[0],
 }
