@@ -26,12 +26,11 @@ CHANNEL = "sweep"
 """The channel of a sweep's releases; no other channel moves."""
 
 
-def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None) -> dict[str, Any]:
+def sweep(settings: Sweep, *, runner: Runner | None = None) -> dict[str, Any]:
     """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
         settings: what `read_sweep` returns.
-        write: write the recommended index and strategy into the configuration.
 
     Returns:
         The summary of `report_sweep`, with its seconds.
@@ -47,7 +46,7 @@ def sweep(settings: Sweep, *, write: bool = False, runner: Runner | None = None)
     for cell in cells.todo:
         runner.call(measure_cell, cell)
         progress.advance("cells")
-    summary = runner.call(report_sweep, cells, write=write)
+    summary = runner.call(report_sweep, cells)
     summary["warnings"] += problems
     summary["seconds"] = round(time.monotonic() - start, 1)
     runner.show(sweep_artifact(summary))

@@ -19,7 +19,6 @@ from pegboard.cli.output import (
     print_json,
 )
 from pegboard.cli.tables import print_table
-from pegboard.errors import ConfigurationError
 
 EPILOG = """\
 Every index of the configuration is measured with every strategy, at every k, in nested samples of
@@ -34,7 +33,7 @@ it, the best is, and the output says how many would decide.
 examples:
   pegboard sweep --golden golden.jsonl
   pegboard sweep --golden golden.jsonl --strategy clauses -k 1..20 --tools 100,500,all
-  pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50 --write
+  pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50
   pegboard sweep --golden golden.jsonl --board ./board --release live --json"""
 OPTIONS: dict[str, dict[str, Any]] = {
     "--golden": {"metavar": "FILE", "help": "golden queries, JSON lines (default: [golden])"},
@@ -91,11 +90,6 @@ def register(subparsers: Subparsers) -> None:
     add_config_option(parser, "pegboard.toml")
     for name, settings in OPTIONS.items():
         parser.add_argument(name, **settings)
-    parser.add_argument(
-        "--write",
-        action="store_true",
-        help="write the recommended index and strategy into the configuration",
-    )
     add_run_options(parser)
     add_json_option(parser, "the summary")
 
@@ -109,24 +103,18 @@ def _sweep(options: argparse.Namespace) -> int:
         if prefect:
             from flows.prefect.flows import sweep as sweep_flow
 
-            summary = cast("Any", sweep_flow)(options.config, parameters, options.write)
+            summary = cast("Any", sweep_flow)(options.config, parameters)
         else:
             from flows.sweep import sweep
             from tasks.settings.sweep import read_sweep
 
-            settings = read_sweep(options.config, parameters, write=options.write)
-            summary = sweep(settings, write=options.write)
+            summary = sweep(read_sweep(options.config, parameters))
     if options.json:
         print_json(summary)
     else:
         _print(summary)
     for warning in summary["warnings"]:
         print_error("pegboard sweep", warning)
-    if options.write and summary["written"] is None:
-        raise ConfigurationError(
-            "Nothing was written: no candidate is within the limits. Raise --max-tokens or "
-            "--max-ms."
-        )
     return 0
 
 
@@ -139,12 +127,7 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _print(summary: dict[str, Any]) -> None:
-    from tasks.sweep.report import (
-        measure_name,
-        result_table,
-        size_effect_caption,
-        size_effect_table,
-    )
+    from tasks.sweep.report import measure_name, result_table
 
     cells = summary["cells"]
     print(
@@ -153,15 +136,7 @@ def _print(summary: dict[str, Any]) -> None:
         f"intervals; n queries"
     )
     print_table(*result_table(summary))
-    if summary["falls"]:
-        print(f"\n{size_effect_caption(summary)}")
-        print_table(*size_effect_table(summary))
     print()
     for line in summary["says"]:
         print(plain(line))
-    for name, change in (summary["written"] or {}).items():
-        print(plain(f"Wrote {name} = {change['now']!r} (before: {change['before']!r})."))
-    if summary["written"] is not None:
-        k = summary["choice"]["recommended"]["k"]
-        print(f"A configuration has no k: callers pass k = {k}.")
     print(f"Results: {summary['files']['summary']}")

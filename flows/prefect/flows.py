@@ -97,19 +97,16 @@ def reindex(
 
 
 @flow(name="sweep", flow_run_name="sweep of {config}", task_runner=THREADS)
-def sweep(
-    config: str = "pegboard.toml", settings: dict[str, Any] | None = None, write: bool = False
-) -> dict[str, Any]:
+def sweep(config: str = "pegboard.toml", settings: dict[str, Any] | None = None) -> dict[str, Any]:
     """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
         config: the configuration's path.
         settings: in place of those in its `[sweep]` table: see `SweepSettings`.
-        write: write the recommended index and strategy into the configuration.
     """
     with _logged():
-        design = read_sweep(config, settings or {}, write=write)
-        return run_sweep(design, write=write, runner=PrefectRunner(design.uri))
+        design = read_sweep(config, settings or {})
+        return run_sweep(design, runner=PrefectRunner(design.uri))
 
 
 def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:

@@ -124,14 +124,13 @@ class Sweep:
         return replace(self, settings=self.settings.model_copy(update={"release": release}))
 
 
-def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool = False) -> Sweep:
+def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
     """Read and check what a sweep needs, before anything is built or searched.
 
     Args:
         config: the pegboard.toml; optional where `parameters` name a board and a release.
         parameters: the parameters of the flow; None counts as not given. Their paths count from the
             working directory.
-        write: whether the choice will be written into the configuration, which then has to exist.
 
     Raises:
         ConfigurationError: lists every problem.
@@ -173,8 +172,6 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, write: bool
     if configuration is not None and settings.release is None:
         names = [index.name for index in configuration.indexes]
         problems += unknown_indexes("indexes", settings.indexes, names)
-    if write and configuration is None:
-        problems.append(f"write: no configuration at {config} to write into; give one with -c")
     if problems:
         raise ConfigurationError.from_problems(
             "The sweep", problems, "`pegboard sweep --help` has examples."

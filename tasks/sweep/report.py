@@ -1,20 +1,15 @@
-"""The last step of a sweep: tables, recommendation, and on request that in pegboard.toml."""
+"""The last step of a sweep: tables and the recommendation."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any, cast
+from typing import Any
 
 from pegboard.cli.tables import difference_text, interval_text
-from pegboard.errors import ConfigurationError
-from pegboard.retrieval.strategies import STRATEGIES, named_strategy
-from pegboard.retrieval.strategy import Strategy
 from pegboard.store.database import public_uri
-from tasks.lake.places import Folder
-from tasks.settings.configuration import Configuration
 from tasks.sweep.cells import SweepFolder
 from tasks.sweep.design import Design
-from tasks.sweep.results import Candidate, Choice, Results, choose, collect, size_effects
+from tasks.sweep.results import Candidate, Choice, Results, choose, collect
 
 MAX_NEAR = 20
 """Candidates near the best in the summary; all are counted."""
@@ -25,33 +20,21 @@ TABLE_COLUMNS = (
 )  # fmt: skip
 Table = tuple[Sequence[str], list[list[str]]]
 """A header and rows."""
-Written = Mapping[str, Mapping[str, Any]]
-"""For each setting that changed, its value `before` and `now`."""
 
 
-def report_sweep(design: Design, *, write: bool = False) -> dict[str, Any]:
-    """Write the results of a sweep whose cells are all done, and return its summary as JSON values.
-
-    Args:
-        write: also write the recommended index and strategy into the configuration.
+def report_sweep(design: Design) -> dict[str, Any]:
+    """Write the results of a sweep whose cells are all done, and return its summary as JSON
+    values.
     """
     files, results = SweepFolder(design.sweep.out), collect(design)
     choice = choose(results, design.sweep.settings)
-    recommended, configuration = choice.recommended, design.sweep.configuration
-    written = None
-    if write and recommended is not None and configuration is not None:
-        strategies = {strategy.name: strategy for strategy in design.sweep.strategies}
-        strategy = strategies[recommended.strategy]
-        written = write_choice(configuration, recommended.index, strategy)
     # Lists for tuples: what is returned is what is written.
-    summary = json.loads(json.dumps(_summary(design, results, choice, written)))
+    summary = json.loads(json.dumps(_summary(design, results, choice)))
     files.write_json("sweep.json", summary)
     return summary
 
 
-def _summary(
-    design: Design, results: Results, choice: Choice, written: Written | None
-) -> dict[str, Any]:
+def _summary(design: Design, results: Results, choice: Choice) -> dict[str, Any]:
     sweep, settings, folder = design.sweep, design.sweep.settings, design.sweep.out
     # The k of the table: that of the recommendation, or the one nearest to the usual one.
     k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
@@ -81,13 +64,11 @@ def _summary(
             "margin": settings.margin,
         },
         "table": _ordered(design, _table(results, settings.measures[0], k)),
-        "falls": _ordered(design, size_effects(results, settings, k)),
         "choice": {
             **asdict(replace(choice, near=choice.near[:MAX_NEAR])),
             "near_in_all": len(choice.near),
         },
         "says": _sentences(choice),
-        "written": written,
         "warnings": [*design.warnings, *_missing_llm(results)],
         "files": {
             "rows": str(folder / "sweep.parquet"),
@@ -143,6 +124,7 @@ def _sentences(choice: Choice) -> list[str]:
             f"{difference_text(cheaper.against)}. About {cheaper.against['queries']} queries would "
             f"show whether it is within {margin}; there are {cheaper.n}."
         )
+    lines.append("Set them as default_index and [find] strategy; callers pass k.")
     return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
 
 
@@ -190,64 +172,3 @@ def result_table(summary: Mapping[str, Any]) -> Table:
         lines.append([*system, *intervals, *cost])
     samples = [f"{size} tools, n {sizes[size]}" for size in sorted(sizes)]
     return ["index", "strategy", *samples, "tokens", "ms"], lines
-
-
-def size_effect_table(summary: Mapping[str, Any]) -> Table:
-    """Return the difference of the largest sample from the smallest for the same queries."""
-    rows = [[row["index"], row["strategy"], difference_text(row)] for row in summary["falls"]]
-    return ["index", "strategy", "difference"], rows
-
-
-def size_effect_caption(summary: Mapping[str, Any]) -> str:
-    """Return what `size_effect_table` compares."""
-    first = summary["falls"][0]
-    return (
-        f"{first['measure']}@{first['k']} among {first['largest']} tools minus among "
-        f"{first['smallest']}, for the same {first['n']} queries"
-    )
-
-
-def write_choice(configuration: Configuration, index: str, strategy: Strategy) -> Written:
-    """Write an index and a strategy into the file of a configuration, and return what changed.
-
-    Comments and order stay; the file is replaced as a whole.
-
-    Raises:
-        ConfigurationError: there is no such index, or the file cannot be written.
-    """
-    import tomlkit
-
-    names = [settings.name for settings in configuration.indexes]
-    if index not in names:
-        raise ConfigurationError(
-            f"{configuration.file} has no index '{index}', which the sweep chose; it has "
-            f"{', '.join(names)}. Nothing was written: add the index to the file, then sweep with "
-            f"--write again."
-        )
-    changes: dict[str, dict[str, Any]] = {}
-    text = configuration.file.read_text("utf-8")
-    if configuration.default != index:
-        changes["default_index"] = {"before": configuration.default, "now": index}
-        if "default_index" not in tomlkit.parse(text):  # a new key stands before all tables
-            text = f'default_index = ""\n\n{text}'
-    document = cast("Any", tomlkit.parse(text))
-    if "default_index" in changes:
-        document["default_index"] = index
-    named = strategy.name in STRATEGIES and named_strategy(strategy.name) == strategy
-    now: Any = strategy.name if named else strategy.to_dict()
-    if configuration.find.strategy != now:
-        changes["find.strategy"] = {"before": configuration.find.strategy, "now": now}
-        table = tomlkit.inline_table()
-        if not named:
-            table.update(now)
-        document.setdefault("find", tomlkit.table())["strategy"] = now if named else table
-    try:
-        if changes:
-            content = tomlkit.dumps(document).encode()
-            Folder(configuration.file.parent).put(configuration.file.name, content)
-    except OSError as error:
-        raise ConfigurationError(
-            f"{configuration.file} cannot be written: {error.strerror}. Make it writable, or set "
-            f"default_index and [find] strategy by hand."
-        ) from error
-    return changes

@@ -10,13 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import (
-    ONE_SIDED,
-    compare,
-    interval,
-    is_no_worse,
-    queries_needed,
-)
+from pegboard.evaluation.intervals import ONE_SIDED, interval, is_no_worse, queries_needed
 from tasks.settings.sweep import SweepSettings
 from tasks.sweep.cells import Cell, SweepFolder
 from tasks.sweep.design import Design
@@ -194,27 +188,3 @@ def _difference(
     gap, spread = interval(gaps, ONE_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
     queries = queries_needed(spread, margin + gap.value)
     return {"value": gap.value, "low": gap.low, "high": gap.high, "queries": queries}
-
-
-def size_effects(results: Results, settings: SweepSettings, k: int) -> list[dict[str, Any]]:
-    """Return how far each index and strategy falls from the smallest to the largest sample.
-
-    Only the queries of the smallest sample count, so that nothing but the size differs.
-    """
-    import polars as pl
-
-    measure, columns = settings.measures[0], ["index", "strategy"]
-    sizes: list[int] = sorted(results.rows.get_column("tools").unique().to_list())
-    if len(sizes) < 2:
-        return []
-    values = results.values.filter((pl.col("measure") == measure) & (pl.col("k") == k))
-    small, large = (values.filter(pl.col("tools") == size) for size in (sizes[0], sizes[-1]))
-    pairs = small.join(large, on=[*columns, "place"], suffix="_large").sort(*columns, "place")
-    effects: list[dict[str, Any]] = []
-    for (index, strategy), group in pairs.group_by(columns, maintain_order=True):
-        before, now = (group.get_column(name).to_numpy() for name in ("value", "value_large"))
-        gap = compare(now, before)
-        labels = {"index": index, "strategy": strategy, "k": k, "measure": measure}
-        figures = {"value": gap.value, "low": gap.low, "high": gap.high, "n": gap.n}
-        effects.append({**labels, "smallest": sizes[0], "largest": sizes[-1], **figures})
-    return effects

@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.evaluation.intervals import interval
 from tasks.settings.sweep import SweepSettings
-from tasks.sweep.results import Results, choose, size_effects
+from tasks.sweep.results import Results, choose
 
 QUERIES = 400
 
@@ -94,14 +94,3 @@ def test_of_equals_the_cheapest_is_the_best():
 
     assert choice.best == choice.recommended
     assert (choice.best.index, [other.index for other in choice.near]) == ("a", ["b"])
-
-
-def test_the_effect_of_size_is_measured_with_the_same_queries():
-    few = results(("a", "search", 100, 5, np.ones(40), 500, 5))
-    values = pl.concat([RESULTS.values.filter(tools=1000), few.values])
-    both = Results(pl.concat([RESULTS.rows, few.rows]), values)
-
-    (effect,) = size_effects(both, SweepSettings(), 5)
-
-    assert (effect["strategy"], effect["n"], effect["value"]) == ("search", 40, 0.0)
-    assert (effect["smallest"], effect["largest"]) == (100, 1000)

@@ -1,15 +1,11 @@
-"""The results as files, and the choice written into the configuration."""
+"""The results as files, and what is said of the choice."""
 
 import json
 
 import polars as pl
 import pytest
 
-from pegboard.errors import ConfigurationError
-from pegboard.retrieval.strategies import named_strategy
-from pegboard.retrieval.strategy import Strategy
-from tasks.settings.configuration import load_configuration
-from tasks.sweep.report import report_sweep, write_choice
+from tasks.sweep.report import report_sweep
 from tasks.sweep.results import COLUMNS
 
 CELL = {"strategies": ["search"], "indexes": ["names"]}
@@ -36,55 +32,13 @@ def test_a_sweep_writes_rows_values_and_a_summary(bench):
     report_sweep(design)  # may be repeated
 
 
-def test_a_choice_is_written_and_the_rest_of_the_file_stays(bench):
-    text = bench.config.read_text("utf-8")
-    bench.config.write_text(
-        f"# Ours.\n\n{text}\n[graph]  # between tools\ninfer = false\n", "utf-8"
-    )
-    design, _ = bench.measure(**CELL)
-
-    summary = report_sweep(design, write=True)
-
-    assert summary["written"] == {
-        "default_index": {"before": "whole", "now": "names"},
-        "find.strategy": {"before": None, "now": "search"},
-    }
-    after = bench.config.read_text("utf-8")
-    assert after.startswith('default_index = "names"\n\n# Ours.\n\n')
-    for line in ('name = "whole"  # every part', "[graph]  # between tools"):
-        assert line in after
-    configuration = load_configuration(bench.config)
-    assert (configuration.default, configuration.find.strategy) == ("names", "search")
-    assert configuration.catalogs
-    assert report_sweep(bench.design(**CELL), write=True)["written"] == {}
-
-
-def test_a_custom_strategy_is_written_and_an_unknown_index_is_not(bench):
-    find = '\n[find]\nstrategy = "search"  # for now\n'
-    bench.config.write_text(bench.config.read_text("utf-8") + find, "utf-8")
-    own = Strategy.from_dict({"name": "mine", "transforms": [{"part": "clauses"}], "depth": 20})
-
-    changes = write_choice(load_configuration(bench.config), "whole", own)
-
-    assert list(changes) == ["find.strategy"]
-    assert load_configuration(bench.config).find.strategy == own.to_dict()
-    assert write_choice(load_configuration(bench.config), "whole", own) == {}
-    before = bench.config.read_bytes()
-    reason = "has no index 'gone', which the sweep chose; it has whole, names"
-    with pytest.raises(ConfigurationError, match=reason):
-        write_choice(load_configuration(bench.config), "gone", named_strategy("search"))
-    assert bench.config.read_bytes() == before
-
-
-def test_without_a_candidate_within_the_limits_nothing_is_written(bench):
-    before = bench.config.read_bytes()
+def test_without_a_candidate_within_the_limits_nothing_is_recommended(bench):
     design, _ = bench.measure(**CELL, max_tokens=0.1)
 
-    summary = report_sweep(design, write=True)
+    summary = report_sweep(design)
 
-    assert (summary["written"], summary["choice"]["best"]) == (None, None)
+    assert (summary["choice"]["recommended"], summary["choice"]["best"]) == (None, None)
     assert "None of the 3 candidates is within the limits" in summary["says"][0]
-    assert bench.config.read_bytes() == before
 
 
 def test_a_strategy_that_was_measured_without_its_llm_has_a_warning(bench):
