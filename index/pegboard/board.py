@@ -236,7 +236,8 @@ class Board:
                     "Mode 'text' searches words, but the query is a vector. Give it as text."
                 )
             words, vector, mode = "", query, "vector"
-        return self._search((words,), k, mode, index, where, vector)[0]
+        queries: Any = (words,)
+        return self._search(queries, k, mode, index, where, vector)[0]
 
     def search_many(
         self,
