@@ -5,10 +5,7 @@ the map. The page's Content-Security-Policy allows this script and the style she
 and no connection. Catalog text is escaped by Jinja.
 
 The page is bounded: every list of the values is, and at most 5,000 tools are listed and drawn, so
-that the page of a release of any size has at most 8 MB, whatever the texts are.
-
-Every number names its place in the JSON (a pointer, RFC 6901), so that a page cannot show another
-number than the JSON has, and a program that reads the page finds the exact value."""
+that the page of a release of any size has at most 8 MB, whatever the texts are."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -24,14 +21,8 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 NO_NUMBER = "–"
-STYLES = {
-    "count": "{:,.0f}",
-    "share": "{:.3f}",
-    "percent": "{:.3f}",
-    "seconds": "{:,.1f}",
-    "usd": "{:,.4f}",
-}
-"""How a number is written. `percent` is a share times 100."""
+STYLES = {"count": "{:,.0f}", "share": "{:.3f}", "seconds": "{:,.1f}", "usd": "{:,.4f}"}
+"""How a number is written."""
 MAP_MARGIN = 4
 """Per cent of the map's width and height that stay empty at each side."""
 WIDTH, HEIGHT = 920, 460
@@ -52,7 +43,7 @@ def report_page(data: Mapping[str, Any]) -> str:
     drawn = data["map"].get("tools")
     return _template().render(
         data=data,
-        n=partial(number, data),
+        n=number,
         bar=interval_bar,
         named=partial(_name_and_agent, several=len(agents) > 1),
         numbers=numbers,
@@ -65,33 +56,12 @@ def report_page(data: Mapping[str, Any]) -> str:
     )
 
 
-def number(data: Mapping[str, Any], pointer: str, style: str = "count") -> "Markup":
-    """Return the number at a JSON pointer as HTML with its pointer and style; a dash for None."""
+def number(value: float | None, style: str = "count") -> "Markup":
+    """Return a number as HTML in one of `STYLES`; a dash for None."""
     from markupsafe import Markup
 
-    value = resolve(data, pointer)
-    text = NO_NUMBER if value is None else format_number(value, style)
-    return Markup('<span class="n" data-json="{}" data-style="{}">{}</span>').format(
-        pointer, style, text
-    )
-
-
-def format_number(value: float, style: str) -> str:
-    """Return a number as a page writes it in one of `STYLES`."""
-    return STYLES[style].format(100 * value if style == "percent" else value)
-
-
-def resolve(data: Any, pointer: str) -> Any:
-    """Return the value at a JSON pointer; None if there is none."""
-    for part in pointer.split("/")[1:]:
-        key = part.replace("~1", "/").replace("~0", "~")
-        if isinstance(data, list):
-            data = data[int(key)] if int(key) < len(data) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-        elif isinstance(data, Mapping):
-            data = data.get(key)  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        else:
-            return None
-    return data  # pyright: ignore[reportUnknownVariableType]
+    text = NO_NUMBER if value is None else STYLES[style].format(value)
+    return Markup('<span class="n">{}</span>').format(text)
 
 
 def system_label(row: Mapping[str, Any]) -> str:
@@ -100,19 +70,19 @@ def system_label(row: Mapping[str, Any]) -> str:
 
 
 def _systems(measures: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of the measures, and for each system the pointer to its row of each measure.
+    """The names of the measures, and for each system its row of each measure.
 
     The default comes first, then the live release, then the others.
     """
     default = system_label(chosen) if chosen else ""
     systems: dict[tuple[int, str], dict[str, Any]] = {}
     for key in ("rows", "live"):
-        for place, row in enumerate(measures[key]):
+        for row in measures[key]:
             label = system_label(row)
             rank = 1 if key == "live" else 0 if label == default else 2
             role = ("default", "live", "")[rank]
             system = systems.setdefault((rank, label), {"label": label, "role": role, "rows": {}})
-            system["rows"][row["measure"]] = f"/measures/{key}/{place}"
+            system["rows"][row["measure"]] = row
     names = dict.fromkeys(row["measure"] for row in measures["rows"])
     in_order = sorted(systems.items(), key=lambda item: item[0][0])
     return {"measures": list(names), "rows": [system for _, system in in_order]}
