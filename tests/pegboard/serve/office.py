@@ -41,17 +41,11 @@ def _private(): return "private"
 def inject(context: Context): return "injected"
 def leave(): sys.exit(3)
 def interrupt(): raise KeyboardInterrupt
-def stop(): raise StopIteration
 def fall_silent(): raise Silent
 def halve(): return "a\ud800b"
 def halve_in_an_object(): return {"half\udc00": ["\ud800"], "deep": {"text": "\ud83d!"}}
 def count_wrongly(): return {"none": float("nan"), "all": [float("inf"), -float("inf"), 1.5]}
 def fail_halfway(): raise ValueError("\ud800")
-def nest():
-    value = {}
-    for _ in range(300):
-        value = {"a": [value]}
-    return value
 def circle():
     values = []
     values.append(values)
@@ -59,17 +53,6 @@ def circle():
 async def leave_later(): sys.exit(3)
 async def close_later(): raise GeneratorExit
 async def cancel_itself(): raise asyncio.CancelledError
-async def leave_in_a_task():
-    task = asyncio.create_task(leave_later())
-    await asyncio.wait([task])
-    return "stayed"
-RUNNING = []
-async def count():
-    RUNNING.append(1)
-    await asyncio.sleep(0.01)
-    most = len(RUNNING)
-    RUNNING.pop()
-    return str(most)
 def hang():
     STARTED.release()
     GO_ON.wait()

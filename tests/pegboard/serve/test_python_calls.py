@@ -1,8 +1,8 @@
 """Calls to Python functions, only where the configuration allows them."""
 
 import asyncio
-import gc
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -20,7 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, Field
 
 class Colour(Enum):
     RED = "red"
@@ -31,7 +31,6 @@ class Size:
     height: int = 2
 
 class Order(BaseModel):
-    model_config = ConfigDict(strict=True)
     due: date
     sizes: tuple[Size, ...]
 
@@ -45,31 +44,12 @@ def later(day: "date", by: timedelta = timedelta(1)): return day + by
 def suffix(path: Path): return path.suffix
 def unique(values: set[int]): return values.pop()
 def price(amount: Decimal): return Size(int(amount * 2))
-def ordered(first, second=2, third=3, /, *others, last=4, **more):
-    return [first, second, third, others, last, more]
 def limited(limit: int = Field(5, le=9)): return limit
 def picky(value: Annotated[int, AfterValidator(refuse)]): return "called"
 async def paint_later(colour: Colour): return colour
-"""
-DEFERRED = """
-import functools
-
-def plain(function):
-    @functools.wraps(function)
-    def called(*args, **kwargs): return function(*args, **kwargs)
-    return called
-
-@plain
-async def wrapped(name: str): return {"name": name}
-@plain
-async def failing(): raise ValueError("no")
-def later(): return wrapped("later")
-async def twice(): return wrapped("twice")
 def numbers(): yield 1
-async def ticks(): yield 1
-def mapped(): return map(str, [1])
-def inside(): return {"values": (number for number in [1])}
-def listed(): return [1]
+def later_painted(colour: Colour): return paint_later(colour)
+def positional(first, /): return first
 """
 UPSTREAM = Path(__file__).parent / "upstream"
 
@@ -173,9 +153,7 @@ def test_a_release_that_contradicts_itself_about_a_tool_calls_nothing(office, de
     [
         ("leave", "SystemExit: 3"),
         ("interrupt", "KeyboardInterrupt: "),
-        ("stop", "StopIteration: "),
         ("fall_silent", "Silent"),
-        ("circle", "ValueError: Circular reference detected"),
         ("leave_later", "SystemExit: 3"),
         ("close_later", "GeneratorExit: "),
         ("cancel_itself", "CancelledError: "),
@@ -191,30 +169,15 @@ def test_whatever_a_function_raises_ends_its_call_alone(office, function, expect
 
 
 @pytest.mark.parametrize(
-    ("function", "expected"),
-    [
-        ("halve", None),
-        ("halve_in_an_object", {"half?": ["?"], "deep": {"text": "?!"}}),
-        ("count_wrongly", {"none": None, "all": [None, None, 1.5]}),
-        ("fail_halfway", None),
-    ],
+    "function", ["halve", "halve_in_an_object", "count_wrongly", "fail_halfway", "circle"]
 )
-def test_every_result_fits_into_a_message(office, function, expected):
+def test_every_result_fits_into_a_message(office, function):
     async def block(call, table):
         return await call(function)
 
-    result = office(block)
+    message = office(block).model_dump(by_alias=True, exclude_none=True)
 
-    message = result.model_dump(by_alias=True, exclude_none=True)
     json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
-    assert result.structured_content == expected
-
-
-def test_a_result_that_is_nested_deeply_is_answered(office):
-    async def block(call, table):
-        return await call("nest")
-
-    assert text_of(office(block)).startswith('{"a": [{"a"')
 
 
 @pytest.mark.parametrize(
@@ -222,16 +185,16 @@ def test_a_result_that_is_nested_deeply_is_answered(office):
     [
         ("paint", {"colour": "red"}, "RED"),
         ("paint", {"colour": "red", "brush": "red"}, "RED"),
-        ("paint_later", {"colour": "red"}, '"red"'),
+        ("paint_later", {"colour": "red"}, "red"),
+        ("later_painted", {"colour": "red"}, "red"),
+        ("numbers", {}, "[1]"),
         ("area", {"size": {"width": 3}}, "6"),
         ("place", {"order": {"due": "2026-01-02", "sizes": [{"width": 1}]}}, "2027"),
-        ("later", {"day": "2026-01-31"}, '"2026-02-01"'),
-        ("later", {"day": "2026-01-31", "by": "P2D"}, '"2026-02-02"'),
+        ("later", {"day": "2026-01-31"}, "2026-02-01"),
+        ("later", {"day": "2026-01-31", "by": "P2D"}, "2026-02-02"),
         ("suffix", {"path": "a/b.txt"}, ".txt"),
         ("unique", {"values": [7]}, "7"),
-        ("price", {"amount": "1.5"}, '{"width": 3, "height": 2}'),
-        ("ordered", {"first": 1}, "[1, 2, 3, [], 4, {}]"),
-        ("ordered", {"first": 1, "third": 5, "more": 6}, '[1, 2, 5, [], 4, {"more": 6}]'),
+        ("price", {"amount": "1.5"}, '{"width":3,"height":2}'),
         ("limited", {}, "5"),
     ],
 )
@@ -250,41 +213,20 @@ def test_functions_are_called_with_values_of_their_types(
 
 def test_arguments_that_a_type_refuses_are_named_and_nothing_is_called(office):
     async def block(call, table):
-        return await call("place", order={"due": "soon", "sizes": [{}]}), await call(
-            "picky", value=1
-        )
+        order = {"due": "soon", "sizes": [{}]}
+        return [
+            text_of(await call("place", order=order)),
+            text_of(await call("picky", value=1)),
+            text_of(await call("positional", first=1)),
+        ]
 
-    several, one = office(block, TYPED)
+    several, picky, positional = office(block, TYPED)
 
-    assert several.is_error
-    assert "order.due: " in text_of(several)
-    assert "order.sizes.0.width: " in text_of(several)
-    assert text_of(one).endswith("it was not called:\n- value: Value error, not today")
-
-
-@pytest.mark.parametrize(
-    ("function", "arguments", "expected"),
-    [
-        ("wrapped", {"name": "x"}, '{"name": "x"}'),
-        ("failing", {}, "ValueError: no"),
-        ("later", {}, '{"name": "later"}'),
-        ("twice", {}, "The result is of type coroutine"),
-        ("numbers", {}, "The result is of type generator"),
-        ("ticks", {}, "The result is of type async_generator"),
-        ("mapped", {}, "The result is of type map"),
-        ("inside", {}, "The result is of type generator"),
-        ("listed", {}, "[1]"),
-    ],
-)
-def test_no_result_is_what_stands_for_values_to_come(office, function, arguments, expected):
-    async def block(call, table):
-        return await call(function, **arguments)
-
-    result = office(block, DEFERRED)
-    gc.collect()  # a coroutine that was left behind would warn here
-
-    assert text_of(result).startswith(expected)
-    assert result.is_error == (function not in ("wrapped", "later", "listed"))
+    assert "order.due" in several
+    assert "order.sizes.0.width" in several
+    assert "it was not called" in picky
+    assert "Value error, not today" in picky
+    assert "cannot be called: ValueError: Functions with positional-only" in positional
 
 
 @pytest.mark.parametrize("agent", [None, "other", " a/b "])
@@ -315,3 +257,57 @@ def test_a_module_that_cannot_be_imported_ends_its_call_alone(office, caplog, er
 
     assert text_of(result) == "The function kit/kit/fine is not in the modules of 'kit'."
     assert error.partition("(")[0] in caplog.text
+
+
+@pytest.mark.parametrize("function", ["hang", "block"])
+def test_functions_that_hang_hold_up_no_other_work_of_the_gateway(office, function):
+    """Neither the event loop nor its executor, which searches use."""
+
+    async def block(call, table):
+        await call("fine")
+        module = sys.modules[table["target"]]
+        hanging = [asyncio.create_task(call(function)) for _ in range(40)]
+        for _ in range(16 if function == "hang" else 1):
+            await asyncio.to_thread(module.STARTED.acquire)
+        assert await asyncio.to_thread(lambda: "answered") == "answered"
+        done = [task.done() for task in hanging]
+        module.GO_ON.set()
+        await asyncio.gather(*hanging)
+        return done
+
+    assert not any(office(block, concurrency=16))
+
+
+def test_threads_that_never_end_are_counted_and_said(office):
+    async def block(call, table):
+        await call("fine")
+        module = sys.modules[table["target"]]
+        for _ in range(2):
+            given_up = asyncio.create_task(call("hang"))
+            await asyncio.to_thread(module.STARTED.acquire)
+            given_up.cancel()
+            await asyncio.wait([given_up])
+        full = await call("fine")
+        module.GO_ON.set()
+        while text_of(free := await call("fine")) != "fine":
+            await asyncio.sleep(0.01)
+        return full, free
+
+    full, free = office(block, concurrency=2)
+
+    assert "all threads of 'kit' are occupied" in text_of(full)
+    assert text_of(free) == "fine"
+
+
+def test_a_coroutine_whose_call_is_given_up_is_cancelled(office):
+    async def block(call, table):
+        await call("fine")
+        module = sys.modules[table["target"]]
+        task = asyncio.create_task(call("wait"))
+        await asyncio.to_thread(module.STARTED.acquire)
+        task.cancel()
+        await asyncio.to_thread(module.GO_ON.wait)
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert office(block)

@@ -38,7 +38,9 @@ class Caller:
         serve = settings.serve
         self.limits = serve.calls
         self._apis = OpenAPICalls(serve.apis, serve.calls)
-        self._python = PythonCalls(settings.catalogs, serve.python, settings.base, serve.calls)
+        self._python = PythonCalls(
+            settings.catalogs, serve.python, settings.base, serve.calls.concurrency
+        )
 
     async def reload(self, settings: GatewaySettings) -> None:
         """Take other settings; sessions with MCP servers that did not change go on."""

@@ -1,89 +1,51 @@
-"""Calls to Python functions, in this process: only of catalogs that `[serve] python` names."""
+"""Calls to Python functions, in this process: only of catalogs that `[serve] python` names.
 
+FastMCP turns arguments into values of the function's types, and what it returns into a result."""
+
+import asyncio
 import importlib
 import inspect
-import json
 import logging
 import sys
-from collections.abc import (
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Generator,
-    Iterable,
-    Iterator,
-    Mapping,
-)
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_types import CallToolResult, TextContent
-from pydantic import ValidationError
-from pydantic.fields import FieldInfo
-from pydantic_core import to_jsonable_python
+from fastmcp.exceptions import ValidationError
+from fastmcp.tools import FunctionTool
+from mcp_types import CallToolResult
 
 from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.redaction import redact
 from pegboard.schemas.modules import named_function, public_function, public_names
-from pegboard.schemas.signature import NoSchema, Parameters, parameters_of
-from pegboard.serve.calls.results import CallProblem
-from pegboard.serve.calls.threads import AllOccupied, ThreadLoop, Threads
-from pegboard.serve.settings import CallSettings
+from pegboard.schemas.signature import NoSchema, parameters_of
+from pegboard.serve.calls.results import CallProblem, error_result
 
 MAX_MESSAGE = 2_000
 """Characters of an exception that are shown."""
-MAX_PROBLEMS = 5
-"""Arguments that do not fit their types, as far as they are shown."""
 
 log = logging.getLogger("pegboard.serve")
 Function = Callable[..., Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Listed:
-    """A function that its catalog's source would list."""
-
-    function: Function
-    parameters: Parameters
-
-    def call(self, arguments: Mapping[str, Any]) -> Any:
-        """Call it with JSON values, as values of its types.
-
-        Raises:
-            CallProblem: the arguments do not fit its types; and whatever the function raises.
-        """
-        values, problems = dict(arguments), list[str]()
-        for name, adapter in self.parameters.adapters.items():
-            if name not in values:
-                continue
-            try:
-                values[name] = adapter.validate_json(json.dumps(values[name]))
-            except ValidationError as error:
-                problems += _problems(name, error)
-        if problems:
-            raise CallProblem(
-                "invalid",
-                "The arguments do not fit the function's types, and it was not called:\n"
-                + "\n".join(problems[:MAX_PROBLEMS]),
-            )
-        parameters = self.parameters.signature.parameters.values()
-        for parameter in parameters:
-            if isinstance(default := parameter.default, FieldInfo) and not default.is_required():
-                values.setdefault(parameter.name, default.get_default(call_default_factory=True))
-        positional = list(_positional(parameters, values))
-        return self.function(*positional, **values)
+Answer = CallToolResult | CallProblem
 
 
 @dataclass(slots=True, eq=False)
 class _Catalog:
-    """The functions of a catalog, and where they run: a catalog that hangs costs only itself."""
+    """The functions of a catalog, and where they run: a catalog that hangs costs only itself.
+
+    Attributes:
+        free: threads for functions. One counts until it ends, whoever still waits for it.
+        loop: the event loop of all its coroutines, in a thread of its own.
+    """
 
     table: Mapping[str, Any]
-    threads: Threads
-    loop: ThreadLoop = field(default_factory=ThreadLoop)
-    functions: dict[str, _Listed] = field(default_factory=dict[str, _Listed])
+    free: threading.Semaphore
+    loop: asyncio.AbstractEventLoop | None = None
+    functions: dict[str, FunctionTool] = field(default_factory=dict[str, FunctionTool])
 
 
 class PythonCalls:
@@ -93,6 +55,7 @@ class PythonCalls:
         catalogs: `[catalogs]` of the configuration.
         allowed: the catalogs whose functions may run.
         base: the folder from which their search paths count.
+        threads: for the functions of each catalog.
     """
 
     def __init__(
@@ -100,14 +63,14 @@ class PythonCalls:
         catalogs: Mapping[str, Mapping[str, Any]],
         allowed: tuple[str, ...],
         base: Path,
-        limits: CallSettings,
+        threads: int,
     ) -> None:
         self._catalogs = {
-            name: _Catalog(table, Threads(limits.concurrency))
+            name: _Catalog(table, threading.Semaphore(threads))
             for name, table in catalogs.items()
             if name in allowed and table.get("type") == "python"
         }
-        self._base, self._max_bytes = base, limits.max_bytes
+        self._base = base
 
     def serves(self, catalog: str) -> bool:
         """Whether the functions of a catalog may run."""
@@ -116,12 +79,12 @@ class PythonCalls:
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
         """Return what a function returns; an exception becomes an error.
 
-        What is awaited runs in its catalog's event loop. Any other function runs in one of its
-        catalog's threads, which no time limit can end.
+        A coroutine runs in its catalog's event loop, any other function in a thread, which no time
+        limit can end.
 
         Raises:
-            CallProblem: the function is not there or is another agent's, returns too much or what
-                cannot be sent, or has no thread to run in.
+            CallProblem: the function is not there or is another agent's, its arguments do not fit,
+                or it has no thread to run in.
         """
         catalog = self._catalogs[tool.catalog]
         agent = agent_id(tool.catalog, str(catalog.table.get("agent") or tool.catalog))
@@ -131,105 +94,123 @@ class PythonCalls:
                 f"{tool.id} was not called: pegboard.toml has the functions of '{tool.catalog}' "
                 f"under {agent}. Whoever runs the gateway builds the release with that `agent`.",
             )
-        listed = catalog.functions.get(tool.name)
-        if listed is None:
-            listed = await self._in_thread(catalog, tool, self._find, tool)
-            catalog.functions[tool.name] = listed
-        if inspect.iscoroutinefunction(listed.function):
-            return await catalog.loop.run(self._await(lambda: listed.call(arguments)))
-        answer = await self._in_thread(catalog, tool, self._run, listed, arguments)
-        if isinstance(answer, CallToolResult):
-            return answer
-        return await catalog.loop.run(self._await(lambda: answer))
+        if tool.name not in catalog.functions:
+            catalog.functions[tool.name] = await asyncio.to_thread(self._find, catalog, tool)
+        function = catalog.functions[tool.name]
+        if inspect.iscoroutinefunction(function.fn):
+            answer = await _in_loop(catalog, _answer(function, arguments))
+        else:
+            answer = await _in_thread(catalog, tool, function, arguments)
+        if isinstance(answer, CallProblem):
+            raise answer
+        return answer
 
     def close(self) -> None:
         """End the event loops of coroutines."""
         for catalog in self._catalogs.values():
-            catalog.loop.close()
+            if catalog.loop is not None:
+                asyncio.run_coroutine_threadsafe(_end(), catalog.loop)
 
-    async def _in_thread(
-        self, catalog: _Catalog, tool: Tool, function: Function, *args: Any
-    ) -> Any:
-        try:
-            return await catalog.threads.run(function, *args)
-        except AllOccupied:  # as many calls as threads are let in: these are of calls given up
-            raise CallProblem(
-                "failed",
-                f"{tool.id} was not called: all threads of '{tool.catalog}' are occupied by calls "
-                f"that were given up and have not ended. Try again later; if they never end, "
-                f"whoever runs the gateway restarts it.",
-            ) from None
-
-    def _run(
-        self, listed: _Listed, arguments: Mapping[str, Any]
-    ) -> CallToolResult | Awaitable[Any]:
-        """Return the result of a function, or what it returned to be awaited."""
-        try:
-            value = listed.call(arguments)
-            return value if isinstance(value, Awaitable) else self._result(value)
-        except CallProblem:
-            raise
-        except BaseException as error:  # a function that exits ends its call, not the gateway
-            return _failure(error)
-
-    async def _await(self, start: Callable[[], Awaitable[Any]]) -> CallToolResult:
-        try:
-            return self._result(await start())
-        except CallProblem:
-            raise
-        except BaseException as error:  # nobody reads the result of a call that was given up
-            return _failure(error)
-
-    def _find(self, tool: Tool) -> _Listed:
+    def _find(self, catalog: _Catalog, tool: Tool) -> FunctionTool:
         """Return the function of a tool, if its catalog's source would list it.
 
         What the release says is no reason to call anything: neither a name that a module merely
         imports, nor a function that takes arguments from its framework.
         """
-        function = self._listed(tool)
+        function = self._listed(catalog, tool)
         try:
-            parameters = parameters_of(function)
-        except NoSchema as error:
-            raise CallProblem("refused", f"{tool.id} cannot be called: {error}.") from None
-        if parameters.injected:
-            raise CallProblem(
-                "refused", f"{tool.id} takes arguments from its framework, which is not here."
+            if parameters_of(function).injected:
+                raise NoSchema("it takes arguments from its framework, which is not here")
+            return FunctionTool.from_function(
+                function, name=tool.name, output_schema=None, run_in_thread=False
             )
-        return _Listed(function, parameters)
+        except Exception as error:
+            text = f"{tool.id} cannot be called: {_message(error)}"
+            raise CallProblem("refused", text) from None
 
-    def _listed(self, tool: Tool) -> Function:
-        table = self._catalogs[tool.catalog].table
-        for folder in _texts(table.get("search_path")):
+    def _listed(self, catalog: _Catalog, tool: Tool) -> Function:
+        for folder in _texts(catalog.table.get("search_path")):
             path = str((self._base / folder).resolve())
             if path not in sys.path:
                 sys.path.insert(0, path)
-        problems: list[str] = []
-        for target in _texts(table.get("target")):
+        for target in _texts(catalog.table.get("target")):
             try:
                 function = _function_of(target, tool.name)
             except SourceError as error:
-                problems.append(str(error))
+                log.error("The catalog '%s' of [serve] python: %s", tool.catalog, error)
             else:
                 if function is not None:
                     return function
-        for problem in problems:
-            log.error("The catalog '%s' of [serve] python: %s", tool.catalog, problem)
         raise CallProblem(
             "failed", f"The function {tool.id} is not in the modules of '{tool.catalog}'."
         )
 
-    def _result(self, value: Any) -> CallToolResult:
-        structured = None
-        if isinstance(value, str):
-            text = value
-        else:
-            text = json.dumps(value, ensure_ascii=False, default=_plain)
-            structured = json.loads(text) if text.startswith("{") else None
-        if len(text.encode("utf-8", "replace")) > self._max_bytes:
-            raise CallProblem(
-                "too_large", f"The result has more than {self._max_bytes:,} bytes. Ask for less."
-            )
-        return CallToolResult(content=[TextContent(text=text)], structured_content=structured)
+
+async def _answer(function: FunctionTool, arguments: Mapping[str, Any]) -> Answer:
+    """Call a function. Whatever it raises, also SystemExit, ends its call and not the gateway."""
+    try:
+        result = await function.run(dict(arguments))
+    except ValidationError as error:
+        return CallProblem(
+            "invalid", f"The arguments do not fit, and it was not called: {_message(error)}"
+        )
+    except BaseException as error:
+        return error_result(_message(error))
+    return CallToolResult(
+        content=result.content,
+        structured_content=result.structured_content,
+        is_error=bool(result.is_error),
+    )
+
+
+async def _in_loop(catalog: _Catalog, answer: Coroutine[Any, Any, Answer]) -> Answer:
+    """Run a coroutine in its catalog's event loop; who stops waiting cancels it."""
+    if catalog.loop is None:
+        catalog.loop = asyncio.new_event_loop()
+        threading.Thread(target=_run, args=(catalog.loop,), daemon=True).start()
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(answer, catalog.loop))
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()
+
+
+async def _in_thread(
+    catalog: _Catalog, tool: Tool, function: FunctionTool, arguments: Mapping[str, Any]
+) -> Answer:
+    """Run a function in a thread of its own, for which the process does not wait when it ends.
+
+    Raises:
+        CallProblem: as many calls as threads are let in, and these are of calls given up.
+    """
+    if not catalog.free.acquire(blocking=False):
+        raise CallProblem(
+            "failed",
+            f"{tool.id} was not called: all threads of '{tool.catalog}' are occupied by calls "
+            f"that were given up and have not ended. Try again later; if they never end, "
+            f"whoever runs the gateway restarts it.",
+        )
+    done: Future[Answer] = Future()
+    done.set_running_or_notify_cancel()  # who stops waiting does not end the function
+
+    def work() -> None:
+        answer = asyncio.run(_answer(function, arguments))
+        catalog.free.release()
+        done.set_result(answer)
+
+    threading.Thread(target=work, daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
+async def _end() -> None:
+    """Cancel the coroutines of this event loop, and stop it as soon as they let it."""
+    tasks = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in tasks:
+        task.cancel()
+    if tasks:
+        await asyncio.wait(tasks)
+    asyncio.get_running_loop().stop()
 
 
 def _function_of(target: str, name: str) -> Function | None:
@@ -250,38 +231,6 @@ def _function_of(target: str, name: str) -> Function | None:
         return named_function(module, path)
     names, listed = public_names(module)
     return public_function(module, name, listed) if name in names else None
-
-
-def _positional(parameters: Iterable[inspect.Parameter], values: dict[str, Any]) -> Generator[Any]:
-    """Take the values that cannot be passed by name, with the defaults of those between them."""
-    only = [parameter for parameter in parameters if parameter.kind is parameter.POSITIONAL_ONLY]
-    while only and only[-1].name not in values:
-        only.pop()
-    for parameter in only:
-        yield values.pop(parameter.name, parameter.default)
-
-
-def _problems(name: str, error: ValidationError) -> Generator[str]:
-    for problem in error.errors(include_url=False, include_context=False, include_input=False):
-        place = ".".join(str(part) for part in (name, *problem["loc"]))
-        yield f"- {place:.300}: {problem['msg']:.300}"
-
-
-def _plain(value: Any) -> Any:
-    """Return a value that JSON does not have as one that it has, such as an object's fields."""
-    if isinstance(value, Iterator | AsyncIterator | Awaitable):
-        if inspect.iscoroutine(value) and inspect.getcoroutinestate(value) == inspect.CORO_CREATED:
-            value.close()  # or its collection warns in whatever code runs then
-        raise CallProblem(
-            "failed",
-            f"The result is of type {type(value).__name__}, whose values are still to come, and "
-            f"cannot be sent. The function has to return them, as a list.",
-        )
-    return to_jsonable_python(value, fallback=str)
-
-
-def _failure(error: BaseException) -> CallToolResult:
-    return CallToolResult(content=[TextContent(text=_message(error))], is_error=True)
 
 
 def _message(error: BaseException) -> str:
