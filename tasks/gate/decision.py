@@ -285,7 +285,7 @@ def _details(
         },
         "broken": regressions[len(lost) :],
         "worst": [row for row in chosen.worst(MAX_WORST, gate.main) if row["value"] < 1],
-        "changes": asdict(changes),
+        "changes": changes,
         "changed": fields,
         "answers": list(measurements.paths),
     }

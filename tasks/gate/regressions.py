@@ -141,50 +141,36 @@ def _agent(tool: str) -> str:
     return tool.rpartition("/")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class ToolChanges:
-    """The differences of the staged release from the live one.
-
-    Attributes:
-        against: the live release; None without one.
-        new, changed, removed: tools by id.
-        indexes: for each index whose recipe changed, each part before and after.
-    """
-
-    against: str | None
-    new: tuple[str, ...]
-    changed: tuple[str, ...]
-    removed: tuple[str, ...]
-    indexes: Mapping[str, Mapping[str, tuple[Any, Any]]]
-
-
 def tool_changes(
     store: ReleaseStore, live: Release | None, staged: Release, plan: Plan, *, diff: bool
-) -> tuple[ToolChanges, ReleaseDiff | None]:
-    """Return the changes since the live release; none without one.
+) -> tuple[dict[str, Any], ReleaseDiff | None]:
+    """Return the changes since the live release as JSON values: the release itself (`against`), the
+    `new`, `changed` and `removed` tools, and of `indexes` with another recipe each part before and
+    after. Without a live release there are none.
 
     Args:
         diff: compare the releases; otherwise the tools are those that the plan found changed, since
             the diff of two large releases takes seconds.
     """
     if live is None:
-        return ToolChanges(None, (), (), (), {}), None
+        return {"against": None, "new": (), "changed": (), "removed": (), "indexes": {}}, None
+    tools = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
     if not diff:
-        return ToolChanges(live.id, plan.new, plan.changed, plan.removed, {}), None
+        return {"against": live.id, **tools, "indexes": {}}, None
     difference = diff_releases(store, live, staged)
+    changed = tuple(change.id for change in difference.changed)
+    tools = {"new": difference.added, "changed": changed, "removed": difference.removed}
     indexes = {
         name: {part: (change.old, change.new) for part, change in index.recipe.items()}
         for name, index in difference.indexes.items()
         if index.recipe
     }
-    changed = tuple(change.id for change in difference.changed)
-    changes = ToolChanges(live.id, difference.added, changed, difference.removed, indexes)
-    return changes, difference
+    return {"against": live.id, **tools, "indexes": indexes}, difference
 
 
 def attribute_changes(
     queries: Sequence[QueryChange],
-    changes: ToolChanges,
+    changes: Mapping[str, Any],
     diff: ReleaseDiff | None,
     before: LoadedRelease | None,
     now: LoadedRelease,
@@ -195,8 +181,7 @@ def attribute_changes(
     Args:
         before, now: the live and the staged release.
     """
-    lists = {"new": changes.new, "changed": changes.changed, "removed": changes.removed}
-    kinds = {tool: kind for kind, tools in lists.items() for tool in tools}
+    kinds = {tool: kind for kind in ("new", "changed", "removed") for tool in changes[kind]}
     queries = [
         replace(query, changed=tuple(tool for tool in query.changed if tool in kinds))
         for query in queries

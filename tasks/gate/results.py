@@ -2,8 +2,8 @@
 golden queries, so that nothing is searched twice.
 
 lake/gates/<release>-<digest>.json    named in the manifest of the release, under `gate.details`
-lake/gates/answers/<digest>.parquet   the tools retrieved for each query, and those it needs
-lake/gates/answers/<digest>.json      the newest of these for a release, a system and queries
+lake/gates/answers/<digest>.parquet   for a release, a system and queries: the tools retrieved for
+                                      each query, and those it needs
 
 Results of another version of the library are replaced by a new search; they serve where that
 search fails, because an encoder is gone."""
@@ -19,7 +19,7 @@ from pegboard.errors import PegboardError, StoreError
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
 from pegboard.store.releases import Release
-from tasks.lake.files import DamagedFile, Lake
+from tasks.lake.files import Lake
 
 FOLDER = "gates"
 ANSWERS = f"{FOLDER}/answers"
@@ -32,9 +32,9 @@ class LakeResults:
         self._lake = lake
 
     def path(self, system: System, queries: Sequence[GoldenQuery]) -> str:
-        """Return the path in the lake of the pointer to the newest results."""
+        """Return the path in the lake of the results."""
         key = digest(*system.key, [query.to_dict() for query in queries])
-        return f"{ANSWERS}/{key}.json"
+        return f"{ANSWERS}/{key}.parquet"
 
     def search(
         self, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
@@ -66,16 +66,14 @@ class LakeResults:
         Args:
             stale: accept results of another version of the library, and deeper ones.
         """
-        pointer = self._pointer(self.path(system, queries))
-        current = pointer.get("by") == version("pegboard") and pointer.get("depth") == depth
-        if not (current or (stale and int(pointer.get("depth", 0)) >= depth)):
-            return None
         try:
-            rows = self._lake.read(pointer["answers"]).rows(named=True)
+            rows = self._lake.read(self.path(system, queries)).rows(named=True)
         except StoreError:
-            self._lake.delete(pointer["answers"])  # a damaged file would not be replaced
             return None
         if len(rows) != len(queries):
+            return None
+        current = all((row["by"], row["depth"]) == (version("pegboard"), depth) for row in rows)
+        if not (current or (stale and all(row["depth"] >= depth for row in rows))):
             return None
         return [_result(query, row) for query, row in zip(queries, rows, strict=True)]
 
@@ -94,20 +92,13 @@ class LakeResults:
             "scores": pl.List(pl.Float64),
             "probabilities": pl.List(pl.Float64),
             "needed": pl.String,
+            "by": pl.String,
+            "depth": pl.Int32,
         }
-        path = self.path(system, queries)
-        answers = f"{ANSWERS}/{digest(path, version('pegboard'), depth)}.parquet"
-        self._lake.write(answers, pl.DataFrame([_row(result) for result in results], schema=schema))
-        pointer = {"by": version("pegboard"), "depth": depth, "answers": answers}
-        self._lake.write_json(path, pointer)
-
-    def _pointer(self, path: str) -> Mapping[str, Any]:
-        try:
-            value = self._lake.read_json(path)
-        except DamagedFile:
-            return {}
-        is_pointer = isinstance(value, dict) and {"by", "depth", "answers"} <= value.keys()
-        return value if is_pointer else {}  # pyright: ignore[reportUnknownVariableType]
+        path, made = self.path(system, queries), {"by": version("pegboard"), "depth": depth}
+        frame = pl.DataFrame([{**_row(result), **made} for result in results], schema=schema)
+        self._lake.delete(path)  # those of another version or depth, or damaged ones
+        self._lake.write(path, frame)
 
 
 def _row(result: QueryResult) -> dict[str, Any]:

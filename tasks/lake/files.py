@@ -12,7 +12,7 @@
                                                                and after the filter
     lake/filtered/<digest>.parquet                             generated questions with their rank
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
-    lake/gates/answers/<digest>.{json,parquet}                 the answers to golden queries
+    lake/gates/answers/<digest>.parquet                        the answers to golden queries
 
 Files are written whole or not at all, and only pointers and marks ever change: a killed run leaves
 nothing half-written, and the next run finds what this one finished. Parquet and JSON files carry

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from tasks.gate.results import read_details
@@ -30,17 +31,19 @@ def test_stored_results_of_live_serve_when_its_encoder_is_gone_also_of_another_v
     without_encoder,
 ):
     lake = without_encoder.workshop.lake
-    pointers = lake.files(RESULTS, "json")
-    for path in pointers:
-        lake.write_json(path, {**lake.read_json(path), "by": "0.0.0"})
+    stored = lake.files(RESULTS)
+    for path in stored:
+        rows = lake.read(path).with_columns(by=pl.lit("0.0.0"))
+        lake.delete(path)
+        lake.write(path, rows)
 
     built = without_encoder.build()
 
     assert built.rules == [True]
     assert built.gated.gate["live"] == built.release.manifest["changes"]["against"]
-    assert {lake.read_json(path)["by"] for path in pointers} == {"0.0.0"}  # still the old results
-    new = set(lake.files(RESULTS, "json")) - set(pointers)
-    assert {lake.read_json(path)["by"] for path in new} != {"0.0.0"}
+    assert {lake.read(path)["by"][0] for path in stored} == {"0.0.0"}  # still the old results
+    new = set(lake.files(RESULTS)) - set(stored)
+    assert {lake.read(path)["by"][0] for path in new} != {"0.0.0"}
 
 
 def test_without_encoder_and_results_the_rule_fails_with_the_reason(without_encoder):
@@ -90,6 +93,4 @@ def test_results_and_details_are_pruned_with_their_release(shop, tools, sabotage
     assert not [path for path in after if held.id in path]
     details = read_details(shop.workshop.uri, shop.workshop.store.get(live.id))
     assert details["passed"]
-    for path in details["answers"]:
-        assert path in after
-        assert lake.read_json(path)["answers"] in after
+    assert after >= {*details["answers"]}
