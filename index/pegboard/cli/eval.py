@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
 from pegboard.cli.systems import (
     add_system_options,
-    chosen_agent_systems,
     chosen_systems,
     fallbacks_exit_code,
     open_searcher,
@@ -22,7 +21,6 @@ from pegboard.cli.tables import (
     print_table,
     progress_lines,
 )
-from pegboard.errors import QueryError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
@@ -43,7 +41,6 @@ does not have.
 examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
-  pegboard eval golden.jsonl --board ./board --agents --strategy both-hybrid
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
 """
 
@@ -72,13 +69,6 @@ def register(subparsers: Subparsers) -> None:
         help="also measure each kind of query, or each catalog",
     )
     parser.add_argument(
-        "--agents",
-        action="store_true",
-        help="search for agents: queries name agents, or tools, which stand for their agents; "
-        "--strategy is one of agents-, tools- and both-, with BM25, vector or hybrid (default: "
-        "both-hybrid)",
-    )
-    parser.add_argument(
         "--worst",
         type=int,
         default=0,
@@ -93,15 +83,10 @@ def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
 
-    if options.agents and options.against:
-        raise QueryError("--agents searches for agents; --against is for tools. Leave it out.")
     measures = measures_of(options.measure or SHOWN)
     with closing(open_searcher(options)) as searcher:
         queries = read_queries(options.golden)[: options.limit]
-        if options.agents:
-            systems: list[Any] = [*chosen_agent_systems(options, searcher)]
-        else:
-            systems = [*chosen_systems(options, searcher)]
+        systems = chosen_systems(options, searcher)
         if options.against:
             systems.insert(0, _baseline(options, searcher))
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)

@@ -27,7 +27,6 @@ A tool is given by its id, or by its true name where only one tool has it.
 examples:
   pegboard graph show --board ./board                     how many dependencies, and core tools
   pegboard graph show get_stock_price --board ./board     what a tool needs, and what needs it
-  pegboard graph export --board ./board > tools.json      for networkx and D3
 
 No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
 (docs/explanation/dependencies.md)."""
@@ -54,11 +53,7 @@ def register(subparsers: Subparsers) -> None:
     )
     show.add_argument("tool", nargs="?", metavar="TOOL", help="a tool; without it, an overview")
     add_json_option(show, "everything that is known")
-    export = add_command(
-        actions, "export", _export, help="print the graph as JSON, for networkx and D3"
-    )
-    for action in (show, export):
-        add_options(action, "--board", "--channel", "--release")
+    add_options(show, "--board", "--channel", "--release")
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -106,11 +101,6 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
     _print_list("needs", [[edge.target, _why(edge)] for edge in needs], limit=None)
     _print_list("and through others", [[edge.target, f"(of {edge.source})"] for edge in through])
     _print_list("needed by", [[tool] for tool in dict.fromkeys(edge.source for edge in needed_by)])
-    return 0
-
-
-def _export(options: argparse.Namespace) -> int:
-    print_json(open_board(options).graph.to_node_link())
     return 0
 
 

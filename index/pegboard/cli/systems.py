@@ -9,17 +9,14 @@ from typing import TYPE_CHECKING, Any
 from pegboard.cli.find import llm_arguments, strategy_option
 from pegboard.cli.output import add_options, plain, print_error
 from pegboard.cli.tables import count_text, difference_text, list_text, print_table
-from pegboard.errors import CompletionError, QueryError
+from pegboard.errors import CompletionError
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.agent_search import AgentSystem
     from pegboard.evaluation.comparison import Evaluation
     from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
-BOTH = "both-hybrid"
-"""How `Board.search_agents` searches: tools and agents in one hybrid ranking."""
 MISSING_SHOWN = 10
 """Missing tools that the warning names; it counts them all."""
 OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
@@ -39,26 +36,6 @@ def open_searcher(options: argparse.Namespace) -> "Searcher":
     from pegboard.evaluation.searcher import Searcher
 
     return Searcher.open(options.board, options.channel, options.release, **llm_arguments(options))
-
-
-def chosen_agent_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[AgentSystem]":
-    """Every way of the options to search for agents, in every index of them.
-
-    Raises QueryError for unknown ways.
-    """
-    from pegboard.evaluation.agent_search import AGENT_STRATEGIES, AgentSystem
-
-    ways = {strategy.name: strategy for strategy in AGENT_STRATEGIES}
-    names = options.strategy or [BOTH]
-    if unknown := [name for name in names if name not in ways]:
-        raise QueryError(
-            f"--strategy {', '.join(unknown)}: no way to search for agents. Expected: "
-            f"{', '.join(ways)}."
-        )
-    return [
-        AgentSystem(searcher, ways[name], index)
-        for name, index in product(names, options.index or [None])
-    ]
 
 
 def chosen_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":

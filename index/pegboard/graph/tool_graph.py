@@ -5,15 +5,10 @@ depends on its target, in one of four ways (section 3.1.3). Search takes what a 
 depth-first traversal (section 3.2, algorithm 1)."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable
-from dataclasses import asdict
-from typing import Any, get_args
-from urllib.parse import unquote
+from collections.abc import Callable, Iterable
 
-from pegboard.records import DependencyType, Edge, EdgeOrigin
+from pegboard.records import DependencyType, Edge
 
-TYPES: tuple[DependencyType, ...] = get_args(DependencyType)
-ORIGINS: tuple[EdgeOrigin, ...] = get_args(EdgeOrigin)
 DIRECT: frozenset[DependencyType] = frozenset(
     {"tool-directly-depends-on", "parameter-directly-depends-on"}
 )
@@ -83,9 +78,6 @@ class ToolGraph:
         tool: str,
         limit: int | None = DEPENDENCY_LIMIT,
         *,
-        types: Collection[DependencyType] = TYPES,
-        origins: Collection[EdgeOrigin] = ORIGINS,
-        min_confidence: float = 0.0,
         passes: Callable[[str], bool] | None = None,
     ) -> list[Edge]:
         """What a tool needs, and what that needs in turn, depth first: for each tool the edge by
@@ -97,7 +89,6 @@ class ToolGraph:
 
         Args:
             limit: the most dependencies given; None for all of them.
-            types, origins, min_confidence: which edges count.
             passes: asked about the id of every dependency; one that does not pass is left out, and
                 so is what only it needs.
         """
@@ -109,13 +100,7 @@ class ToolGraph:
             if edge is None:
                 walk.pop()
                 continue
-            if (
-                edge.target in seen
-                or edge.confidence < min_confidence
-                or edge.type not in types
-                or edge.origin not in origins
-                or (passes is not None and not passes(edge.target))
-            ):
+            if edge.target in seen or (passes is not None and not passes(edge.target)):
                 continue
             seen.add(edge.target)
             reached.append(edge)
@@ -137,27 +122,6 @@ class ToolGraph:
         return Counter(
             {tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()}
         )
-
-    def to_node_link(self) -> dict[str, Any]:
-        """The graph as JSON values that `networkx.node_link_graph` and D3 take: `nodes` with `id`,
-        `name`, `agent` and `role` (core or regular), and `edges` with `source`, `target`, `key` and
-        the other fields of an edge.
-        """
-        core, keys, edges = set(self.core_tools()), Counter[tuple[str, str]](), list[Any]()
-        for edge in self.edges:
-            ends = (edge.source, edge.target)
-            edges.append({**asdict(edge), "parameter": edge.parameter or "", "key": keys[ends]})
-            keys[ends] += 1  # a tool may need another in several ways
-        nodes = [
-            {
-                "id": tool,
-                "name": unquote(tool.rpartition("/")[2]),
-                "agent": tool.rpartition("/")[0],
-                "role": "core" if tool in core else "regular",
-            }
-            for tool in self.tools
-        ]
-        return {"directed": True, "multigraph": True, "graph": {}, "nodes": nodes, "edges": edges}
 
 
 def _place(edge: Edge) -> tuple[bool, bool, float]:

@@ -139,22 +139,3 @@ def test_a_strategy_that_asks_an_llm_is_not_measured_without_one(evaluate):
     assert "plan-select: asks an LLM, and none was given. Expected --llm MODEL" in refused.err
     assert "asked:" not in refused.err
     assert "plan-select in full, 100% by fallbacks" in allowed.out
-
-
-def test_agents_are_measured(golden, evaluate):
-    lines = [
-        {"query": "open an issue", "tools": ["create_issue"]},
-        {"query": "rates and a forecast", "tools": ["finance", ["get_forecast", "getTides_v2"]]},
-    ]
-    golden.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-
-    result = json.loads(evaluate("--agents --quiet --json --measure Recall@5").out)
-    refused = [evaluate(f"--agents {more}") for more in ("--strategy search", "--against live")]
-
-    assert [(row["strategy"], row["value"], row["n"]) for row in result["rows"]] == [
-        ("both-hybrid", 1.0, 2)
-    ]
-    assert result["unknown"] == []
-    assert [printed.code for printed in refused] == [2, 2]
-    assert "search: no way to search for agents. Expected: agents-BM25" in refused[0].err
-    assert "--against is for tools" in refused[1].err

@@ -128,17 +128,6 @@ def test_an_ambiguous_or_unknown_tool_is_refused_with_a_hint(graph, name, code, 
     assert message in printed.err
 
 
-def test_export_is_what_networkx_and_d3_take(graph):
-    whole = graph("export").json
-    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
-    read = networkx.node_link_graph(whole, edges="edges")
-
-    assert (len(read.nodes), len(read.edges), read.is_directed()) == (9, 10, True)
-    assert read.nodes[WIFI] == {"name": "get_wifi_status", "agent": "system/system", "role": "core"}
-    assert read.edges[PRICE, TICKER, 0]["reason"] == NEEDS_TICKER["reason"]
-    assert any("edgedefault" in line for line in networkx.generate_graphml(read))
-
-
 def test_a_board_that_is_not_there_is_refused(run, tmp_path):
     printed = run("graph show", board=tmp_path / "none")
 

@@ -230,7 +230,7 @@ def test_doctor_checks_the_installation_and_a_board(run, board_uri):
 
 @pytest.mark.parametrize(
     "command",
-    ["find", "releases", "promote", "rollback", "export", "doctor", "graph show", "graph export"],
+    ["find", "releases", "promote", "rollback", "export", "doctor", "graph show"],
 )
 def test_every_command_has_help(run, command):
     printed = run(f"{command} --help")

@@ -192,8 +192,8 @@ def test_clauses_become_steps_with_the_request_in_their_background():
 
     background = [Query(request.text, step, "request", Clauses().background) for step in (1, 2)]
     assert steps == [request, clauses[0], background[0], clauses[1], background[1]]
-    assert transformed(Clauses(whole=False, background=0), [request], plain) == clauses
-    assert transformed(Clauses(whole=False), [single], plain) == [single]
+    assert transformed(Clauses(background=0), [request], plain) == [request, *clauses]
+    assert transformed(Clauses(), [single], plain) == [single]
 
 
 def test_the_last_query_of_the_request_is_split_and_steps_before_stay():

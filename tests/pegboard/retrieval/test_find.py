@@ -362,7 +362,7 @@ def test_invalid_arguments_are_reported(board, method, arguments, message):
     [
         ({"modes": ["foo"]}, "'modes' is"),
         ({"depth": 0}, "'depth' is 0"),
-        ({"refine": [{"part": "dependencies", "final": 2.5}]}, "expected a whole number"),
+        ({"refine": [{"part": "dependencies", "limit": 2.5}]}, "expected a whole number"),
         ({"refine": [{"part": "at-least", "score": "high"}]}, "expected a number"),
         ({"refine": [{"part": "at-least", "probability": True}]}, "is True, expected"),
     ],

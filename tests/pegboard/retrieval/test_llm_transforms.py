@@ -54,7 +54,6 @@ def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
     single, done = context(REQUEST, {"steps": ["Get the tides"]}), context(REQUEST, STEPS)
 
     assert transformed(part(), ASKED, context(REQUEST, STEPS)) == steps
-    assert transformed(part(whole=True), ASKED, context(REQUEST, STEPS)) == [*ASKED, *steps]
     assert transformed(part(limit=1), ASKED, context(REQUEST, STEPS)) == ASKED
     assert transformed(part(), ASKED, single) == ASKED
     assert (single.trace.note, single.trace.fallback_reason) == ("one step", None)
@@ -89,11 +88,11 @@ def test_every_step_is_varied_in_one_round():
 
     scripted = context(REQUEST, by=by)
 
-    queries = transformed(Expand(variations=2, weight=0.5), TWO, scripted)
+    queries = transformed(Expand(variations=2), TWO, scripted)
 
     assert queries == [
-        TWO[0], Query("tides 0", 1, "variation", 0.5), Query("tides 1", 1, "variation", 0.5),
-        TWO[1], Query("email 0", 2, "variation", 0.5), Query("email 1", 2, "variation", 0.5),
+        TWO[0], Query("tides 0", 1, "variation"), Query("tides 1", 1, "variation"),
+        TWO[1], Query("email 0", 2, "variation"), Query("email 1", 2, "variation"),
     ]  # fmt: skip
     assert scripted.trace.llm_calls == 2
     assert "Write 2 variations" in prompt_text(scripted)

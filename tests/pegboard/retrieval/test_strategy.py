@@ -84,7 +84,7 @@ def test_all_problems_of_a_strategy_are_reported_at_once():
         "'modes' is ['fuzzy'], expected one or more of hybrid, vector, text",
         "'depth' is 0",
         "'refine_step[0]'",
-        "initial is -1",
+        "initial = -1",
     ):
         assert expected in message
 
@@ -104,10 +104,7 @@ INVALID_OPTIONS = {
     },
     "fusion": {"reciprocal-rank": [{"k": -1}], "weighted": [{"normalise": "sigmoid"}]},
     "refinement": {
-        "dependencies": [
-            {"initial": -1, "limit": -2, "final": 0, "types": ("needs",)},
-            {"origins": ("guessed",)},
-        ],
+        "dependencies": [{"initial": -1, "limit": -2}],
         "at-least": [{"probability": 1.5, "score": 7}],
         "listwise-rerank": [{"depth": 0}],
         "grade": [{"depth": 0, "keep": -1}],

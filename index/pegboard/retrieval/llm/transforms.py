@@ -64,13 +64,10 @@ class Decompose(LlmPart):
 
     Attributes:
         limit: the most steps.
-        whole: whether the whole request is searched beside them, as step 0; the paper searches the
-            steps alone.
     """
 
     part: ClassVar[str] = "decompose"
     limit: int = 6
-    whole: bool = False
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
@@ -88,13 +85,11 @@ class ContextDecompose(LlmPart):
     Attributes:
         m: the tools that the LLM sees; the paper's M, 10.
         limit: the most steps.
-        whole: whether the whole request is searched beside them, as step 0.
     """
 
     part: ClassVar[str] = "context-decompose"
     m: int = 10
     limit: int = 8
-    whole: bool = False
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
@@ -109,12 +104,10 @@ class Expand(LlmPart):
 
     Attributes:
         variations: how many for each step; the paper's 3.
-        weight: the weight of a variation's ranking beside that of the step as it was given.
     """
 
     part: ClassVar[str] = "expand"
     variations: int = 3
-    weight: float = 1.0
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its variations, none of which is
@@ -144,13 +137,9 @@ class StepBackPrompting(LlmPart):
 
     Tools are described in general words: "converts an amount", not "200 pounds in euros". All steps
     are asked for concurrently. A step whose question fails is searched alone.
-
-    Attributes:
-        weight: the weight of the general query's ranking beside that of the step.
     """
 
     part: ClassVar[str] = "step-back-prompting"
-    weight: float = 1.0
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its general one."""
@@ -181,7 +170,7 @@ async def _beside(
     steps = sorted(by_step)
     replies = await part.consult(context, [question(by_step[step]) for step in steps])
     for step, texts in zip(steps, replies, strict=True):
-        by_step[step] += [Query(text, step, role, part.weight) for text in texts or ()]
+        by_step[step] += [Query(text, step, role) for text in texts or ()]
     return [query for step in steps for query in by_step[step]]
 
 
@@ -214,8 +203,7 @@ async def _steps(
         # "And there?" is one step, too, and the LLM has written out what it means.
         resolved = replace(whole, text=steps[0], role="rewrite")
         return [resolved if query == whole else query for query in queries]
-    decomposed = [Query(text, step, "step") for step, text in enumerate(steps, start=1)]
-    return [whole, *decomposed] if part.whole else decomposed
+    return [Query(text, step, "step") for step, text in enumerate(steps, start=1)]
 
 
 def _read_some(reply: str, field: str, limit: int, what: str) -> list[str]:

@@ -197,13 +197,11 @@ class Clauses:
 
     Attributes:
         limit: the most clauses.
-        whole: whether the request as a whole is searched for, too, as step 0.
         background: 0 to 1, the weight of the request beside each clause, which has 1; 0 leaves it
             out.
     """
 
     limit: int = 8
-    whole: bool = True
     background: float = 1.0
     part: ClassVar[str] = "clauses"
 
@@ -223,7 +221,7 @@ class Clauses:
         clauses = split_clauses(request.text, self.limit) if request else []
         if request is None or not clauses:
             return list(queries)
-        steps = [query for query in queries if self.whole or query.step]
+        steps = list(queries)
         first = max(query.step for query in queries) + 1
         for step, clause in enumerate(clauses, start=first):
             steps.append(Query(clause, step, "clause"))

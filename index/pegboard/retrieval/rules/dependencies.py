@@ -4,13 +4,13 @@ Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the fi
 ranking, then its dependencies depth first, then the second tool and its dependencies, and so on, no
 tool twice; cut at last to the number of tools that is wanted."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pegboard.errors import QueryError
-from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS, TYPES, ToolGraph
-from pegboard.records import DependencyType, Edge, EdgeOrigin
+from pegboard.graph.tool_graph import DEPENDENCY_LIMIT
+from pegboard.records import Edge
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.parts import Candidates, Ranking, ScoredTool
 
@@ -36,33 +36,29 @@ class Dependencies:
             mAP@10 .899, .904, .905 and .905.
         limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856,
             .901 and .905; more change nothing.
-        final: the most tools that are left at the end; as many as the request wants if None. A part
-            that chooses among them afterwards wants more.
-        types, origins, min_confidence: which edges count.
         rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
     part: ClassVar[str] = "dependencies"
     initial: int = 3
     limit: int = DEPENDENCY_LIMIT
-    final: int | None = None
-    types: tuple[DependencyType, ...] = TYPES
-    origins: tuple[EdgeOrigin, ...] = ORIGINS
-    min_confidence: float = 0.0
     rest: bool = True
 
     def __post_init__(self) -> None:
-        if problems := [*self._problems()]:
-            raise QueryError(f"The part '{self.part}' has wrong options: {'; '.join(problems)}.")
+        if min(self.initial, self.limit) < 0:
+            raise QueryError(
+                f"The part '{self.part}' has initial = {self.initial} and limit = {self.limit}; "
+                f"expected 0 or more"
+            )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """The expanded ranking, cut to `final`."""
+        """The expanded ranking, cut to what the request wants."""
         ranking = candidates.ranking
         initial = [row.tool for row in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
         placed = _placed(walks)
         expanded = _scored(ranking if self.rest else ranking[: self.initial], walks, placed)[
-            : context.request.k if self.final is None else self.final
+            : context.request.k
         ]
         searched = {row.tool for row in ranking}
         brought = [row.tool for row in expanded if row.tool in placed]
@@ -86,10 +82,13 @@ class Dependencies:
         together, and after a refusal the next one reaches twice as far.
         """
         checked, refused, reach = set(passing), set[str](), self.limit
+        dependencies = context.loaded.graph.dependencies
+
+        def passes(target: str) -> bool:
+            return target not in refused
+
         while True:
-            walks = {
-                tool: self._walk(context.loaded.graph, tool, reach, refused) for tool in initial
-            }
+            walks = {tool: dependencies(tool, reach, passes=passes) for tool in initial}
             if checked.issuperset(
                 edge.target for walk in walks.values() for edge in walk[: self.limit]
             ):
@@ -100,27 +99,6 @@ class Dependencies:
             if failed := unchecked - passed:
                 refused |= failed
                 reach *= 2
-
-    def _walk(
-        self, graph: ToolGraph, tool: str, reach: int, refused: Collection[str]
-    ) -> list[Edge]:
-        return graph.dependencies(
-            tool,
-            reach,
-            types=self.types,
-            origins=self.origins,
-            min_confidence=self.min_confidence,
-            passes=lambda target: target not in refused,
-        )
-
-    def _problems(self) -> Iterable[str]:
-        for name, least in (("initial", 0), ("limit", 0), ("final", 1)):
-            value = getattr(self, name)
-            if value is not None and value < least:
-                yield f"{name} is {value}, expected {least} or more"
-        for name, choices in (("types", TYPES), ("origins", ORIGINS)):
-            if unknown := [str(value) for value in getattr(self, name) if value not in choices]:
-                yield f"{name} has {', '.join(unknown)}, expected some of {', '.join(choices)}"
 
 
 def _placed(walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:

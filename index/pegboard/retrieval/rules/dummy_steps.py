@@ -16,11 +16,9 @@ class DummySteps:
 
     Attributes:
         steps: how many parts.
-        whole: whether the request as a whole is searched for, too, as step 0.
     """
 
     steps: int = 3
-    whole: bool = False
     part: ClassVar[str] = "dummy-steps"
 
     def __post_init__(self) -> None:
@@ -37,5 +35,5 @@ class DummySteps:
         bounds = [round(place * len(words) / count) for place in range(count + 1)]
         parts = [" ".join(words[start:end]) for start, end in pairwise(bounds)]
         first = max(query.step for query in queries) + 1
-        others = [query for query in queries if self.whole or query.step]
+        others = [query for query in queries if query.step]
         return others + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
