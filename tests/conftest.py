@@ -170,7 +170,8 @@ class Recorder(DirectRunner):
 
     def call(self, step: Any, *args: Any, **kwargs: Any) -> Any:
         self._check(step)
-        if step.__name__.startswith("compose_") and self._writings is not None:
+        takes_writings = step.__name__.startswith("compose_") and step.__name__ != "compose_edges"
+        if takes_writings and self._writings is not None:
             args = (*args[:-1], self._writings)
         return self._keep(step, [super().call(step, *args, **kwargs)])[0]
 
