@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import remember_secrets
-from pegboard.serve.settings import ClientSettings, RuleSettings
+from pegboard.serve.settings import ClientSettings, Rule
 
 
 class Ruled(Protocol):
-    """What rules decide by: a `Tool`, or what a catalogue keeps of it."""
+    """What rules decide by: a `Tool`, or what the views keep of it."""
 
     @property
     def id(self) -> str: ...
@@ -28,35 +28,19 @@ class Ruled(Protocol):
     def tags(self) -> tuple[str, ...]: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
-    """Patterns by field; a tool matches that fits one pattern of each field that has any."""
-
-    agent: tuple[str, ...] = ()
-    catalog: tuple[str, ...] = ()
-    tag: tuple[str, ...] = ()
-    tool: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, settings: RuleSettings) -> "Rule":
-        """The rule of a configuration."""
-        return cls(
-            settings.agent or (), settings.catalog or (), settings.tag or (), settings.tool or ()
-        )
-
-    def matches(self, tool: Ruled) -> bool:
-        """Whether a tool fits every field."""
-        values = (
-            (self.agent, (tool.agent,)),
-            (self.catalog, (tool.catalog,)),
-            (self.tag, tool.tags),
-            (self.tool, (tool.id,)),
-        )
-        return all(
-            any(fnmatchcase(value, pattern) for value in own for pattern in patterns)
-            for patterns, own in values
-            if patterns
-        )
+def matches(rule: Rule, tool: Ruled) -> bool:
+    """Whether a tool fits one pattern of each field of a rule that has any."""
+    values = (
+        (rule.agent, (tool.agent,)),
+        (rule.catalog, (tool.catalog,)),
+        (rule.tag, tool.tags),
+        (rule.tool, (tool.id,)),
+    )
+    return all(
+        any(fnmatchcase(value, pattern) for value in own for pattern in patterns)
+        for patterns, own in values
+        if patterns
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +62,8 @@ class Client:
 
     def permits(self, tool: Ruled) -> bool:
         """Whether the client may see and call a tool."""
-        allowed = self.allow is None or any(rule.matches(tool) for rule in self.allow)
-        return allowed and not any(rule.matches(tool) for rule in self.deny)
+        allowed = self.allow is None or any(matches(rule, tool) for rule in self.allow)
+        return allowed and not any(matches(rule, tool) for rule in self.deny)
 
 
 ANYONE = Client("anyone", operator=True)
@@ -99,13 +83,7 @@ class AccessRules:
     def __init__(self, clients: Mapping[str, ClientSettings]) -> None:
         self._settings = clients
         self.clients = {
-            name: Client(
-                name,
-                None if own.allow is None else tuple(map(Rule.of, own.allow)),
-                tuple(map(Rule.of, own.deny)),
-                own.operator,
-            )
-            for name, own in clients.items()
+            name: Client(name, own.allow, own.deny, own.operator) for name, own in clients.items()
         }
         self._by_token: dict[bytes, Client] = {}
         self._without: Client | None = None if clients else ANYONE

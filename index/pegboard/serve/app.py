@@ -1,11 +1,8 @@
 """The gateway as a web application and over stdio."""
 
-import asyncio
 import errno
-import os
-import signal
 import socket
-from collections.abc import AsyncGenerator, Callable, Collection, MutableMapping
+from collections.abc import AsyncGenerator, Collection, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any
 
@@ -27,7 +24,6 @@ from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.static_page import page_routes
 
-END_SECONDS = 5.0
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -119,7 +115,7 @@ class ClientMiddleware:
             return await self.app(scope, receive, send)
         headers = Headers(scope=scope)
         if problem := _forbidden(headers, self._hosts):
-            self.gateway.observers.refused("origin", problem)
+            self.gateway.observer.refused("origin", problem)
             return await other_origin(problem)(scope, receive, send)
         state = scope.setdefault("state", {})
         if scope["path"] == MANIFEST:
@@ -127,7 +123,7 @@ class ClientMiddleware:
         if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
             client = await self.gateway.identified(headers)
             if client is None:
-                self.gateway.observers.refused("credentials", scope["path"])
+                self.gateway.observer.refused("credentials", scope["path"])
                 return await unknown_client(self._sign_in())(scope, receive, send)
             state["client"] = client
             # By this the SDK binds a session to who opened it.
@@ -135,11 +131,12 @@ class ClientMiddleware:
                 AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
             )
             try:
-                self._rate.check(client)
-                with self._share.of(client) as add:
-                    return await self.app(scope, _counted(scope, receive, add), send)
+                await self._rate.check(client)
+                with self._share.of(client):
+                    own = receive if scope["path"] == "/mcp" else _limited(receive)
+                    return await self.app(scope, own, send)
             except ApiError as error:
-                self.gateway.observers.refused(error.values["code"], str(error), client.name)
+                self.gateway.observer.refused(error.values["code"], str(error), client.name)
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
 
@@ -150,24 +147,22 @@ class ClientMiddleware:
         return f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
 
 
-def _counted(scope: MutableMapping[str, Any], receive: Any, add: Callable[[int], None]) -> Any:
-    """Return what receives a request and counts its bytes, also as `request.state.size`."""
-    state = scope["state"]
-    state["size"] = 0
+def _limited(receive: Any) -> Any:
+    """Return what receives a request, and raises ApiError if its body is too long."""
+    size = 0
 
-    async def counted() -> MutableMapping[str, Any]:
+    async def limited() -> MutableMapping[str, Any]:
+        nonlocal size
         message = await receive()
-        size = len(message.get("body", b""))
-        add(size)
-        state["size"] += size
-        if state["size"] > MAX_BODY and scope["path"] != "/mcp":
+        size += len(message.get("body", b""))
+        if size > MAX_BODY:
             raise ApiError(
                 413, "too_large", f"The body has more than {MAX_BODY:,} bytes.", "body",
                 "Shorten it.",
             )  # fmt: skip
         return message
 
-    return counted
+    return limited
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -182,19 +177,15 @@ def listen(host: str, port: int) -> socket.socket:
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
         code = getattr(error, "errno", None)
-        problem = f"Cannot listen on {host}, port {port}"
+        why = getattr(error, "strerror", None) or error
+        next_step = "Expected an address of this machine with --host, such as 127.0.0.1"
         if code == errno.EADDRINUSE:
-            raise ConfigurationError(
-                f"{problem}: another process does, maybe another `pegboard serve`. End that, or "
-                f"choose another port with --port; --port 0 takes a free one."
-            ) from None
+            why = "another process does, maybe another `pegboard serve`"
+            next_step = "End that, or choose another port with --port; --port 0 takes a free one"
         if code == errno.EACCES:
-            raise ConfigurationError(
-                f"{problem}: this user may not. Choose a port from 1024 with --port."
-            ) from None
+            next_step = "Choose a port from 1024 with --port"
         raise ConfigurationError(
-            f"{problem}: {getattr(error, 'strerror', None) or error}. Expected an address of this "
-            f"machine with --host, such as 127.0.0.1."
+            f"Cannot listen on {host}, port {port}: {why}. {next_step}."
         ) from None
 
 
@@ -215,24 +206,13 @@ def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve a gateway over stdin and stdout until stdin ends, or until SIGTERM."""
+    """Serve a gateway over stdin and stdout until stdin ends."""
     gateway.rules.current().named(gateway.stdio_client)
-    asyncio.get_running_loop().add_signal_handler(
-        signal.SIGTERM, lambda: asyncio.ensure_future(_end(gateway))
-    )
     try:
         async with telling_of_changes(gateway):
             await mcp_server(gateway).run_stdio_async(show_banner=False)
     finally:
         await gateway.close()
-
-
-async def _end(gateway: Gateway) -> None:
-    """End the process when the gateway is closed: a read of stdin cannot be cancelled."""
-    try:
-        await asyncio.wait_for(gateway.close(), END_SECONDS)
-    finally:
-        os._exit(128 + signal.SIGTERM)
 
 
 def _forbidden(headers: Headers, hosts: Collection[str]) -> str:

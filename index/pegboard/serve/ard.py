@@ -8,52 +8,45 @@ gets the agents that it may see. There is no federation: only the board's own ag
 import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
-from pydantic import Field
+from pydantic import BaseModel, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard import __version__
 from pegboard.records import Agent, Tool
 from pegboard.serve.access import Client
-from pegboard.serve.catalogue import View
 from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import ApiRoute, Asking
 from pegboard.serve.http_errors import ApiError
 from pegboard.serve.http_models import Parameters
+from pegboard.serve.views import View
 
 CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
 MAX_QUERIES = 5
 """Requests that an entry has as examples."""
 MAX_HITS = 100
 """Tools that one search looks at."""
-FILTERS = ("identifier", "displayName", "type", "publisher", "tags", "capabilities")
-CODES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 404: "NOT_FOUND"} | {
-    413: "INVALID_ARGUMENT", 429: "RATE_LIMIT_EXCEEDED", 501: "NOT_IMPLEMENTED"
-}  # fmt: skip
-
-Values = Annotated[list[str], Field(max_length=100)] | str
-Page = Annotated[str | None, Field(pattern="^[0-9]{1,4}$")]
+FILTERS = ("identifier", "displayName", "type", "tags", "capabilities")
+CODES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 501: "NOT_IMPLEMENTED"}
 
 
 class ArdQuery(Parameters):
-    """What is needed, and what an entry has to have."""
+    """What is needed, and what an entry has to have: one of the values of each filter."""
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
-    filter: dict[str, Values] = Field(default_factory=dict[str, Values])
+    filter: dict[str, list[str] | str] = Field(default_factory=dict[str, list[str] | str])
 
 
-class SearchRequest(Parameters):
-    """A search."""
+class SearchRequest(BaseModel):
+    """A search. How to federate it, and pages after the first, are not supported."""
 
     query: ArdQuery
-    federation: Literal["auto", "referrals", "none"] = "auto"
     pageSize: Annotated[int, Field(ge=1, le=100)] = 10  # noqa: N815
-    pageToken: Page = None  # noqa: N815
 
 
 class ArdRoute(ApiRoute):
@@ -93,7 +86,7 @@ class ArdRegistry:
         }
         entries = [registry]
         if client is not None:
-            view = await self._gateway.catalogue.view(client)
+            view = await self._gateway.views.of(client)
             tools = await view.board.list_tools()
             for agent in await view.board.list_agents():
                 own = [tool for tool in tools if tool.agent == agent.id]
@@ -111,39 +104,34 @@ class ArdRegistry:
                 400, "invalid_request", f"There is no filter {unknown[0]!r:.60}.", "filter",
                 f"Expected one of {', '.join(FILTERS)}.",
             )  # fmt: skip
-        view = await self._gateway.catalogue.view(client)
+        view = await self._gateway.views.of(client)
         agents = await view.board.list_agents()
         entries = {agent.id: self._entry(request, view, agent) for agent in agents}
-        entries = {
-            one: entry for one, entry in entries.items() if _passes(entry, given.query.filter)
-        }
-        if not entries:
+        filters = given.query.filter
+        ids = [one for one, entry in entries.items() if _passes(entry, filters)]
+        if not ids:
             return {"results": []}
-        where = {"agent": list(entries)} if given.query.filter else None
+        where = {"agent": ids} if filters else None
         found = await self._gateway.finder.find(client, given.query.text, MAX_HITS, where=where)
         results: dict[str, dict[str, Any]] = {}
+        source = f"{self._address(request)[0]}/"
         for hit in found.hits:
             likely = hit.score if hit.probability is None else hit.probability
-            result = results.setdefault(hit.agent.id, entries[hit.agent.id] | {
-                "capabilities": [],
-                "score": round(100 * min(1.0, max(0.0, likely))),
-                "source": f"{self._address(request)[0]}/",
-            })  # fmt: skip
+            score = round(100 * min(1.0, max(0.0, likely)))
+            own = {"capabilities": [], "score": score, "source": source}
+            result = results.setdefault(hit.agent.id, entries[hit.agent.id] | own)
             result["capabilities"].append(view.call_name(hit.tool.id))
-        start = int(given.pageToken or 0)
-        end = start + given.pageSize
         ranked = sorted(results.values(), key=lambda result: -result["score"])
-        token = {"pageToken": str(end)} if len(ranked) > end else {}
-        return {"results": ranked[start:end], **token}
+        return {"results": ranked[: given.pageSize]}
 
     async def agent(self, request: Request, client: Asking, identifier: str) -> dict[str, Any]:
         """Return one agent's entry."""
-        view = await self._gateway.catalogue.view(client)
+        view = await self._gateway.views.of(client)
         for agent in await view.board.list_agents():
             if self._identifier(request, agent) == identifier:
                 tools = await view.board.list_tools({"agent": agent.id})
                 return self._entry(request, view, agent, tools)
-        self._gateway.observers.refused("unknown_agent", identifier, client.name)
+        self._gateway.observer.refused("unknown_agent", identifier, client.name)
         raise ApiError(
             404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
             "POST /search finds those there are.",
@@ -160,6 +148,7 @@ class ArdRegistry:
         tools = [entry for entry in view.entries.values() if entry.agent == agent.id]
         remote = {"type": "streamable-http", "url": f"{self._address(request)[0]}/mcp"}
         description = agent.description or f"{agent.name}, {len(tools)} tools"
+        card = {"name": agent.name, "version": __version__, "description": description}
         entry: dict[str, Any] = {
             "identifier": self._identifier(request, agent),
             "displayName": agent.name,
@@ -168,12 +157,7 @@ class ArdRegistry:
             "tags": sorted({tag for tool in tools for tag in tool.tags}),
             "capabilities": [view.call_name(tool.id) for tool in tools],
             "version": view.release,
-            "data": {
-                "name": agent.name,
-                "version": __version__,
-                "description": description,
-                "remotes": [remote],
-            },
+            "data": {**card, "remotes": [remote]},
         }
         queries = _queries(own)
         return entry | ({"representativeQueries": queries} if len(queries) > 1 else {})
@@ -199,12 +183,11 @@ def _queries(tools: Sequence[Tool]) -> list[str]:
 
 def _passes(entry: Mapping[str, Any], filters: Mapping[str, Sequence[str] | str]) -> bool:
     """Whether an entry has one of the values of each filter."""
-    for name, given in filters.items():
-        own = entry["identifier"].split(":")[2] if name == "publisher" else entry[name]
-        values = {own} if isinstance(own, str) else set(own)
-        if values.isdisjoint([given] if isinstance(given, str) else given):
-            return False
-    return True
+    return all(_texts(given) & _texts(entry[name]) for name, given in filters.items())
+
+
+def _texts(value: Sequence[str] | str) -> set[str]:
+    return {value} if isinstance(value, str) else set(value)
 
 
 def _segment(name: str) -> str:

@@ -15,8 +15,6 @@ from pegboard.serve.sessions import Session
 from pegboard.serve.settings import GatewaySettings
 
 LOOK_SECONDS = 1.0
-Compared = tuple[str, AccessRules, GatewaySettings]
-"""A release, by its id, and the rules and settings that were compared with it."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -48,28 +46,17 @@ async def tell_all(gateway: Gateway) -> int:
     return told
 
 
-async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> Compared | None:
-    """Log the rules that match no tool of the current release.
-
-    Args:
-        done: what was compared before, which is not done again.
-
-    Returns:
-        What is compared now.
-    """
+async def warn_of_idle_rules(gateway: Gateway) -> None:
+    """Log the rules and settings that match nothing of the current release."""
     rules, serve = gateway.rules.current(), gateway.settings.serve
     ruled = any(one.allow is not None or one.deny for one in rules.clients.values())
-    named = serve.pinned or serve.python or serve.apis or gateway.settings.catalogs
-    if not (ruled or named):
-        return done
+    if not (ruled or serve.pinned or serve.python or serve.apis or gateway.settings.catalogs):
+        return
     try:
-        release, entries = await gateway.catalogue.entries()
+        release, entries = await gateway.views.entries()
     except PegboardError as error:
         log.warning("The rules could not be compared with the release: %s", error)
-        return done
-    compared = release, rules, gateway.settings
-    if done == compared:
-        return done
+        return
     tools = list(entries.values())
     problems = await asyncio.to_thread(
         lambda: [
@@ -85,25 +72,28 @@ async def warn_of_idle_rules(gateway: Gateway, done: Compared | None = None) -> 
             release,
             lines,
         )
-    return compared
 
 
 async def _has_changed(gateway: Gateway, rules: AccessRules, session: Session) -> bool:
     if session.listed is None:
         return False
     client = rules.clients.get(session.client.name, session.client)
-    view = await gateway.catalogue.view(client, callable_only=True)
+    view = await gateway.views.of(client, callable_only=True)
     return names_of(view, listed_ids(gateway, view, session)) != session.listed
 
 
 async def _look(gateway: Gateway) -> None:
-    seen = (gateway.board.status().release, gateway.rules.current())
-    compared = await warn_of_idle_rules(gateway)
+    seen = _state(gateway)
+    await warn_of_idle_rules(gateway)
     while True:
         await asyncio.sleep(LOOK_SECONDS)
         await gateway.reload_if_changed()
-        now = (gateway.board.status().release, gateway.rules.current())
+        now = _state(gateway)
         if now != seen:
             seen = now
             await tell_all(gateway)
-            compared = await warn_of_idle_rules(gateway, compared)
+            await warn_of_idle_rules(gateway)
+
+
+def _state(gateway: Gateway) -> tuple[str, AccessRules, GatewaySettings]:
+    return gateway.board.status().release, gateway.rules.current(), gateway.settings

@@ -11,8 +11,8 @@ from pegboard.llm import Message
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.calls.turns import Turns
-from pegboard.serve.catalogue import Catalogue, View
-from pegboard.serve.observer import Found, Observers
+from pegboard.serve.observer import Found, Observer
+from pegboard.serve.views import View, Views
 
 MAX_QUERY = 8_000
 """Characters of a request for tools."""
@@ -23,16 +23,14 @@ MAX_SEARCHES = 32
 
 
 class Finder:
-    """Searches a catalogue, and reports each search to the observers.
+    """Searches the views of a board, and tells the observer of each search.
 
     Args:
         strategy: that answers where a request names none; the release's own if None.
     """
 
-    def __init__(
-        self, catalogue: Catalogue, observers: Observers, strategy: str | None = None
-    ) -> None:
-        self.catalogue, self.observers = catalogue, observers
+    def __init__(self, views: Views, observer: Observer, strategy: str | None = None) -> None:
+        self.views, self.observer = views, observer
         self._strategy = strategy
         self._turns = Turns(MAX_SEARCHES)
 
@@ -55,9 +53,9 @@ class Finder:
         A tool that the request names exactly, by id, call name or true name, comes first.
 
         Args:
-            session: for the observers.
+            session: for the observer.
             strategy, index, where, history, explain: as in `Board.find`.
-            callable_only: as in `Catalogue.view`.
+            callable_only: as in `Views.of`.
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
         """
@@ -71,17 +69,17 @@ class Finder:
             "explain": explain,
         }
         async with self._turns.of(client):
-            view = await self.catalogue.view(client, callable_only=callable_only)
+            view = await self.views.of(client, callable_only=callable_only)
             try:
                 result = await view.board.find(query, k, **options)
             except StoreError:  # the release was pruned: another is live
-                self.catalogue.forget()
-                view = await self.catalogue.view(client, callable_only=callable_only)
+                self.views.forget()
+                view = await self.views.of(client, callable_only=callable_only)
                 result = await view.board.find(query, k, **options)
             if not where:
                 result = await _named_first(view, query, k, result)
         found = Found(view, result, _reason(view, query, result))
-        self.observers.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
+        self.observer.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
         return found
 
     async def find_agents(self, client: Client, query: str) -> list[dict[str, Any]]:
@@ -90,7 +88,7 @@ class Finder:
         """
         _check_query(query)
         async with self._turns.of(client):
-            view = await self.catalogue.view(client, callable_only=True)
+            view = await self.views.of(client, callable_only=True)
             agents = await view.board.search_agents(query, AGENTS, decompose=True)
             tools = [
                 await view.board.find(query, AGENT_TOOLS, where={"agent": hit.agent.id}, llm=False)

@@ -13,17 +13,15 @@ from pegboard.opening import open_board
 from pegboard.serve.access import Client, bearer_token
 from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
-from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
 from pegboard.serve.limits import RequestIds
 from pegboard.serve.live_settings import LiveSettings
-from pegboard.serve.metrics import Metrics
-from pegboard.serve.observer import Observers
+from pegboard.serve.observer import Observer
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.request_log import RequestLog
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
-from pegboard.serve.tracing import Tracing
+from pegboard.serve.views import Views
 
 
 @dataclass(slots=True, eq=False)
@@ -31,20 +29,17 @@ class Gateway:
     """A board, who may use it, and how.
 
     Attributes:
-        log: the request log; None if none is configured.
         stdio_client: the client of a gateway over stdio.
     """
 
     settings: GatewaySettings
     board: Board
     rules: LiveSettings
-    catalogue: Catalogue
-    observers: Observers
+    views: Views
+    observer: Observer
     finder: Finder
     caller: Caller
     releases: ServedReleases
-    metrics: Metrics
-    log: RequestLog | None
     auth: AuthProvider | None = None
     sessions: Sessions = field(default_factory=Sessions)
     request_ids: RequestIds = field(default_factory=RequestIds)
@@ -60,28 +55,24 @@ class Gateway:
         Raises:
             ConfigurationError: the request log cannot be written.
         """
-        serve, metrics = settings.serve, Metrics()
+        serve = settings.serve
         log = RequestLog(settings.base / serve.log) if serve.log is not None else None
-        observers = Observers([metrics, Tracing(texts=serve.trace_requests)])
-        if log is not None:
-            observers.observers.append(log)
-        caller = Caller(settings, observers)
-        catalogue = Catalogue(board, can_call=lambda tool: caller.can_call(tool))
+        observer = Observer(log)
+        caller = Caller(settings, observer)
+        views = Views(board, can_call=lambda tool: caller.can_call(tool))
 
         rules = LiveSettings(settings, load_gateway_settings)
         llm = serve.llm
-        finder = Finder(catalogue, observers, llm.strategy if llm else None)
+        finder = Finder(views, observer, llm.strategy if llm else None)
         return cls(
             settings,
             board,
             rules,
-            catalogue,
-            observers,
+            views,
+            observer,
             finder,
             caller,
             ServedReleases(finder, uri),
-            metrics,
-            log,
             open_auth(serve.auth),
         )
 
@@ -113,15 +104,14 @@ class Gateway:
         if settings is not self.settings:
             self.settings = settings
             await self.caller.reload(settings)
-            self.catalogue.forget()
+            self.views.forget()
 
     async def close(self) -> None:
         """End what calls started, and stop following the board."""
         await self.caller.close()
         self.releases.close()
         self.board.close()
-        if self.log is not None:
-            self.log.close()
+        self.observer.close()
 
 
 def open_gateway(

@@ -1,15 +1,17 @@
-"""The HTTP API under /v1: find, read and call tools, read agents, dependencies, releases and
-traffic, and save golden queries; beside it /healthz and /metrics.
+"""The HTTP API under /v1: find, read and call tools, read agents, dependencies, releases and the
+states of servers, and save golden queries; beside it /healthz and /metrics.
 
 Every answer is about what the client may see, since it comes from the client's view of a release.
 A tool that is hidden from it and one that does not exist get the same answer.
 """
 
 import asyncio
+import json
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Annotated, Any, TypeVar, get_type_hints
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.exceptions import RequestValidationError
@@ -22,23 +24,23 @@ from starlette.responses import Response
 
 from pegboard import __version__
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError, did_you_mean
-from pegboard.evaluation.golden import GoldenQuery
-from pegboard.records import Edge, Tool
+from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
 from pegboard.serve.access import Client
 from pegboard.serve.calls.confirm import AskFirst, is_destructive
-from pegboard.serve.catalogue import Entry, View
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.golden_file import add_golden_query
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
-from pegboard.serve.metrics import CONTENT_TYPE
 from pegboard.serve.own_tools import HINTS
+from pegboard.serve.views import View
 
 MAX_EDGES = 500
 """Dependencies in one answer."""
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+"""Of Prometheus' text format."""
 SHOWN = 5
 """Problems of one request that the error names."""
 
@@ -49,6 +51,7 @@ def _client(request: Request) -> Client:
     return request.state.client
 
 
+Answer = dict[str, Any]
 Asking = Annotated[Client, Depends(_client)]
 """The client that the application recognised."""
 
@@ -93,6 +96,7 @@ class HttpApi:
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway, self._releases = gateway, gateway.releases
+        self._saving = asyncio.Lock()
 
     def router(self) -> APIRouter:
         """Return the routes of the API, of the health and of the metrics."""
@@ -100,7 +104,6 @@ class HttpApi:
             ("GET", "/healthz", self.health),
             ("GET", "/metrics", self.metrics),
             ("GET", "/v1/status", self.status),
-            ("GET", "/v1/find", self.find_by_address),
             ("POST", "/v1/find", self.find),
             ("GET", "/v1/tools", self.tools),
             ("GET", "/v1/tools/{id:path}", self.tool),
@@ -108,7 +111,7 @@ class HttpApi:
             ("GET", "/v1/agents", self.agents),
             ("GET", "/v1/releases", self.list_releases),
             ("POST", "/v1/golden", self.save_golden),
-            ("GET", "/v1/traffic", self.traffic),
+            ("GET", "/v1/servers", self.servers),
         ]
         bearer = Depends(HTTPBearer(auto_error=False))
         router = APIRouter(
@@ -122,50 +125,48 @@ class HttpApi:
                 handler,
                 methods=[method],
                 operation_id=f"{handler.__name__}_{method}".lower(),
-                response_model_exclude_unset=True,
                 include_in_schema=path.startswith("/v1/"),
             )
         return router
 
-    async def health(self) -> models.Health:
-        """Return whether the board can be read, and how the MCP servers are."""
+    async def health(self) -> Answer:
+        """Return whether the board can be read (`stale` if not), and the number of MCP servers by
+        state.
+        """
         status = self._gateway.board.status()
-        return models.Health(
-            status="ok" if status.error is None else "stale",
-            release=status.release,
-            channel=status.channel,
-            age_seconds=round(status.age_seconds, 1),
-            upstreams=Counter(server["state"] for server in self._servers().values()),
-        )
+        return {
+            "status": "ok" if status.error is None else "stale",
+            "release": status.release,
+            "channel": status.channel,
+            "age_seconds": round(status.age_seconds, 1),
+            "upstreams": Counter(server["state"] for server in self._servers().values()),
+        }
 
     async def metrics(self, client: Asking) -> Response:
         """Return counts and times for Prometheus, of all clients."""
         _check_operator(client, "Metrics")
-        text = self._gateway.metrics.text(self._servers())
+        text = self._gateway.observer.metrics(self._servers())
         return Response(text, media_type=CONTENT_TYPE)
 
-    async def status(self, client: Asking) -> models.Status:
+    async def status(self, client: Asking) -> Answer:
         """Return what the gateway serves, and what this client may do."""
-        view = await self._gateway.catalogue.view(client)
-        return models.Status(
-            version=__version__,
-            channel=self._releases.channel,
-            release=view.release,
-            client=client.name,
-            operator=client.operator,
-            tools=len(view.entries),
-            golden=self._gateway.golden is not None and client.operator,
-            strategies={name: description for name, (description, _) in STRATEGIES.items()},
-        )
+        view = await self._gateway.views.of(client)
+        return {
+            "version": __version__,
+            "channel": self._releases.channel,
+            "release": view.release,
+            "client": client.name,
+            "operator": client.operator,
+            "tools": len(view.entries),
+            "golden": self._gateway.golden is not None and client.operator,
+            "strategies": {name: description for name, (description, _) in STRATEGIES.items()},
+        }
 
-    async def find_by_address(
-        self, client: Asking, given: Annotated[models.FindParameters, Query()]
-    ) -> models.FindResult:
-        """Return the tools for a request."""
-        return await self.find(client, given)
-
-    async def find(self, client: Asking, given: models.FindParameters) -> models.FindResult:
-        """Return the tools for a request."""
+    async def find(self, client: Asking, given: models.FindParameters) -> Answer:
+        """Return the tools for a request, best first. `probability` is that of at least one fitting
+        tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each
+        ranking that found a tool, its rank and score there.
+        """
         finder = await self._finder(given.release, client)
         if given.strategy is not None and given.strategy not in STRATEGIES:
             raise invalid(
@@ -173,7 +174,7 @@ class HttpApi:
                 .rstrip("?") + ".", "strategy", f"Expected one of {', '.join(STRATEGIES)}.",
             )  # fmt: skip
         if given.index is not None:
-            await _check_index(await finder.catalogue.view(client), given.index)
+            await _check_index(await finder.views.of(client), given.index)
         options = given.model_dump(include={"strategy", "index", "explain"})
         found = await finder.find(client, given.query, given.k, **options)
         answer = found.result.to_dict()
@@ -184,29 +185,34 @@ class HttpApi:
         for part in answer["trace"]["parts"]:
             ranks = part.get("ranks", {})
             part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in shown}
-        return models.FindResult(reason=found.reason, **answer)
+        return {"reason": found.reason, **answer}
 
     async def tools(
         self, client: Asking, given: Annotated[models.ToolsParameters, Query()]
-    ) -> models.ToolPage:
-        """Return a page of the tools that pass a filter, by id."""
+    ) -> Answer:
+        """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
         view = await self._view(given.release, client)
-        matching = {entry.id for entry in view.entries.values() if _passes(entry, given)}
+        words = (given.text or "").casefold().split()
+        matching = {
+            entry.id
+            for entry in view.entries.values()
+            if given.agent in (None, entry.agent) and all(word in entry.text for word in words)
+        }
         later = sorted(one for one in matching if given.after is None or one > given.after)
         page = later[: given.limit]
-        return models.ToolPage(
-            release=view.release,
-            total=len(matching),
-            tools=[
-                _row(models.ToolRow, await self._visible(view, client, one), view) for one in page
-            ],
-            next=page[-1] if len(later) > given.limit else None,
-        )
+        return {
+            "release": view.release,
+            "total": len(matching),
+            "tools": [_row(await self._visible(view, client, one), view) for one in page],
+            "next": page[-1] if len(later) > given.limit else None,
+        }
 
     async def tool(
         self, client: Asking, id: str, given: Annotated[models.ReleaseParameters, Query()]
-    ) -> models.ToolAnswer:
-        """Return one tool with its schemas, and its dependencies among the tools one may see."""
+    ) -> Answer:
+        """Return one tool with its schemas, its agent, and its dependencies among the tools one may
+        see, with the names of those. `cannot_be_called` says why, "" where it can be.
+        """
         view = await self._view(given.release, client)
         tool = await self._visible(view, client, id)
         agents = {agent.id: agent for agent in await view.board.list_agents()}
@@ -214,26 +220,28 @@ class HttpApi:
         needs = _visible_edges(graph.edges_from(tool.id), view)
         needed_by = _visible_edges(graph.edges_to(tool.id), view)
         shown = tool.annotations if client.operator else HINTS.keys() & tool.annotations.keys()
-        return models.ToolAnswer(
-            release=view.release,
-            tool=_row(
-                models.WholeTool,
-                tool,
-                view,
-                annotations={name: tool.annotations[name] for name in shown},
-                enrichment=tool.enrichment.to_dict() if tool.enrichment else {},
-                destructive=is_destructive(tool),
-                cannot_be_called=self._gateway.caller.can_call(tool),
-            ),
-            agent=models.Agent.model_validate(agents[tool.agent]),
-            dependencies=needs,
-            dependents=needed_by,
-            names={
+        return {
+            "release": view.release,
+            "tool": {
+                **_row(tool, view),
+                "catalog": tool.catalog,
+                "input_schema": tool.input_schema,
+                "output_schema": tool.output_schema,
+                "annotations": {name: tool.annotations[name] for name in shown},
+                "examples": tool.examples,
+                "enrichment": tool.enrichment.to_dict() if tool.enrichment else {},
+                "destructive": is_destructive(tool),
+                "cannot_be_called": self._gateway.caller.can_call(tool),
+            },
+            "agent": _agent(agents[tool.agent]),
+            "dependencies": needs,
+            "dependents": needed_by,
+            "names": {
                 one: view.entries[one].name
                 for edge in needs + needed_by
                 for one in (edge.source, edge.target)
             },
-        )
+        }
 
     async def call(self, client: Asking, given: models.CallParameters) -> Response:
         """Call a tool, and return its result as MCP has it: a failure has `isError`."""
@@ -258,28 +266,29 @@ class HttpApi:
 
     async def agents(
         self, client: Asking, given: Annotated[models.ReleaseParameters, Query()]
-    ) -> models.AgentList:
+    ) -> Answer:
         """Return the agents that have tools which the client may see."""
         view = await self._view(given.release, client)
         tools = Counter(entry.agent for entry in view.entries.values())
-        agents = [
-            models.Agent.model_validate(agent).model_copy(update={"tools": tools[agent.id]})
-            for agent in await view.board.list_agents()
-            if tools[agent.id]
-        ]
-        return models.AgentList(release=view.release, agents=agents)
+        agents = await view.board.list_agents()
+        rows = [{**_agent(agent), "tools": tools[agent.id]} for agent in agents if tools[agent.id]]
+        return {"release": view.release, "agents": rows}
 
-    async def list_releases(self, client: Asking) -> models.ReleaseList:
+    async def list_releases(self, client: Asking) -> Answer:
         """Return the releases of the board, newest first; to others than operators the live one."""
-        listed = await asyncio.to_thread(self._releases.listed)
-        if not client.operator:
-            listed.releases = [row for row in listed.releases if row.live]
-        return listed
+        live, rows = await asyncio.to_thread(self._releases.listed)
+        return {
+            "channel": self._releases.channel,
+            "live": live,
+            "releases": [row for row in rows if client.operator or row["live"]],
+        }
 
     async def save_golden(
         self, client: Asking, given: models.GoldenParameters, response: Response
-    ) -> models.Saved:
-        """Add a request with its right tools to the golden queries."""
+    ) -> Answer:
+        """Add a request with its right tools to the golden queries; `saved` is false if the file
+        has it.
+        """
         _check_operator(client, "Golden queries")
         file = self._gateway.golden
         if file is None:
@@ -292,14 +301,8 @@ class HttpApi:
         for number, identity in enumerate(tools):
             await self._visible(view, client, identity, f"tools.{number}")
         query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
-        try:
-            stored = await asyncio.to_thread(add_golden_query, file, query)
-        except ConfigurationError as error:
-            log.error("A golden query was not saved: %s", error)
-            raise ApiError(
-                503, "not_saved", "The file of golden queries cannot be read or written.",
-                "golden", "The gateway's log says why.",
-            ) from error  # fmt: skip
+        async with self._saving:
+            stored = await asyncio.to_thread(_saved, file, query)
         if stored is not None and set(stored.tools) != set(query.tools):
             visible = ", ".join(identity for identity in stored.tools if identity in view.entries)
             raise ApiError(
@@ -308,13 +311,14 @@ class HttpApi:
                 "Correct its line in the file that [serve] golden names.",
             )  # fmt: skip
         response.status_code = 201 if stored is None else 200
-        return models.Saved(saved=stored is None, id=query.id)
+        return {"saved": stored is None, "id": query.id}
 
-    async def traffic(self, client: Asking) -> models.Traffic:
-        """Return what was asked, called and refused in the last hour, and how the servers are."""
-        _check_operator(client, "The traffic")
-        minutes = self._gateway.metrics.last_hour()
-        return models.Traffic(minutes=minutes, servers=self._servers())
+    async def servers(self, client: Asking) -> dict[str, dict[str, str]]:
+        """Return by agent the state of its MCP server, `idle`, `up` or `failed`, why, and since
+        when.
+        """
+        _check_operator(client, "The states of servers")
+        return self._servers()
 
     def _servers(self) -> dict[str, dict[str, str]]:
         return self._gateway.caller.upstreams.health()
@@ -325,7 +329,7 @@ class HttpApi:
         """
         live = self._releases.live
         if not client.operator and release is not None:
-            served = (await live.catalogue.view(client)).release
+            served = (await live.views.of(client)).release
             if not served.startswith(release):
                 raise operators_only("Releases that are not served")
             return live
@@ -339,13 +343,13 @@ class HttpApi:
 
     async def _view(self, release: str | None, client: Client) -> View:
         finder = await self._finder(release, client)
-        return await finder.catalogue.view(client)
+        return await finder.views.of(client)
 
     async def _visible(self, view: View, client: Client, identity: str, where: str = "id") -> Tool:
         """Return a tool by its id; a name without one that the client may see is logged."""
         tool = await view.board.tool(identity) if identity in view.entries else None
         if tool is None:
-            self._gateway.observers.refused("unknown_tool", identity, client.name)
+            self._gateway.observer.refused("unknown_tool", identity, client.name)
             raise ApiError(
                 404, "not_found", f"There is no tool {identity!r:.200} that you may see.", where,
                 "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
@@ -379,6 +383,25 @@ def _problem(place: str, problem: Mapping[str, Any], names: Sequence[str]) -> st
     return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
 
 
+def _saved(file: Path, query: GoldenQuery) -> GoldenQuery | None:
+    """Return the golden query that a file has for a request; None if it had none, and has now."""
+    try:
+        data = file.read_bytes() if file.exists() else b""
+        for stored in read_queries(file) if data else ():
+            if stored.query.split() == query.query.split() and not stored.history:
+                return stored
+        line = json.dumps(query.to_dict(), ensure_ascii=False) + "\n"
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(line if not data or data.endswith(b"\n") else "\n" + line)
+    except (ConfigurationError, OSError) as error:
+        log.error("A golden query was not saved: %s", error)
+        raise ApiError(
+            503, "not_saved", "The file of golden queries cannot be read or written.",
+            "golden", "The gateway's log says why.",
+        ) from error  # fmt: skip
+    return None
+
+
 async def _check_index(view: View, name: str) -> None:
     indexes = sorted((await view.board.release()).manifest["indexes"])
     if name not in indexes:
@@ -388,22 +411,16 @@ async def _check_index(view: View, name: str) -> None:
         )  # fmt: skip
 
 
-def _passes(entry: Entry, given: models.ToolsParameters) -> bool:
-    return (
-        (given.agent is None or entry.agent == given.agent)
-        and (given.catalog is None or entry.catalog == given.catalog)
-        and (given.tag is None or given.tag in entry.tags)
-        and all(word in entry.text for word in (given.text or "").casefold().split())
-    )
+def _row(tool: Tool, view: View) -> Answer:
+    """Return what lists of tools have of a tool."""
+    names = ("id", "name", "agent", "description", "tags", "flags")
+    return {name: getattr(tool, name) for name in names} | {"call_name": view.call_name(tool.id)}
 
 
-Row = TypeVar("Row", bound=models.ToolRow)
-
-
-def _row(model: type[Row], tool: Tool, view: View, **values: Any) -> Row:
-    """Return a tool with the fields of a model, those given in place of the tool's."""
-    fields = {name: getattr(tool, name) for name in model.model_fields if hasattr(tool, name)}
-    return model.model_validate({**fields, "call_name": view.call_name(tool.id), **values})
+def _agent(agent: Agent) -> Answer:
+    """Return what clients see of an agent."""
+    names = ("id", "name", "catalog", "kind", "description")
+    return {name: getattr(agent, name) for name in names}
 
 
 def _visible_edges(edges: Sequence[Edge], view: View) -> list[Edge]:

@@ -1,12 +1,12 @@
-"""What one client may have under way: requests and their bytes, a minute's requests, and sessions.
-Without clients that are told apart, all there is."""
+"""What one client may have under way: requests, a minute's requests, and sessions. Without clients
+that are told apart, all there is."""
 
-import time
 from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Callable, Generator, MutableMapping
+from collections.abc import Generator, MutableMapping
 from contextlib import contextmanager
 from typing import Any
 
+from fastmcp.server.middleware.rate_limiting import TokenBucketRateLimiter
 from mcp_types import INVALID_REQUEST
 from pydantic_core import from_json
 from starlette.datastructures import Headers, MutableHeaders
@@ -16,9 +16,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from pegboard.serve.access import ANYONE, Client
 from pegboard.serve.http_errors import ApiError
 
-MAX_BYTES = 33_554_432
-"""Of the requests of one client that are under way, and of those that opened its sessions: eight of
-the largest that MCP takes."""
 MAX_BODY = 4_194_304
 """Of one message, as for the SDK."""
 MAX_OPEN = 1_000
@@ -28,42 +25,30 @@ HEADER = "mcp-session-id"
 
 
 class RequestShare:
-    """What the requests of one client may take while they are under way: half of the connections
-    that the process may have, and some memory.
+    """How many requests of one client may be under way: half of the connections that the process
+    may have.
     """
 
     def __init__(self) -> None:
         self._share = max(1, _max_files() // 2)
-        self._under_way, self._bytes = Counter[str](), Counter[str]()
+        self._under_way = Counter[str]()
 
     @contextmanager
-    def of(self, client: Client, size: int = 0) -> Generator[Callable[[int], None]]:
-        """Count a request of a client in the block, with so many bytes.
-
-        Yields:
-            A function that adds bytes, and raises ApiError as this does.
+    def of(self, client: Client) -> Generator[None]:
+        """Count a request of a client in the block.
 
         Raises:
-            ApiError: the client has too much under way.
+            ApiError: the client has too many under way.
         """
-        own = 0
-
-        def add(more: int) -> None:
-            nonlocal own
-            if client != ANYONE and self._bytes[client.name] + more > MAX_BYTES:
-                raise _too_much(f"Requests of more than {MAX_BYTES:,} bytes are under way.")
-            self._bytes[client.name] += more
-            own += more
-
         if client != ANYONE and self._under_way[client.name] >= self._share:
-            raise _too_much(f"More than {self._share:,} requests are under way.")
+            raise _too_many(
+                f"More than {self._share:,} requests are under way.", "some of them to end"
+            )
         self._under_way[client.name] += 1
         try:
-            add(size)
-            yield add
+            yield
         finally:
             self._under_way[client.name] -= 1
-            self._bytes[client.name] -= own
 
 
 class RateLimit:
@@ -75,22 +60,16 @@ class RateLimit:
 
     def __init__(self, per_minute: int | None) -> None:
         self._per_minute = per_minute
-        self._buckets: dict[str, tuple[float, float]] = {}
+        self._buckets: dict[str, TokenBucketRateLimiter] = {}
 
-    def check(self, client: Client) -> None:
-        """Count a request. Raises ApiError, with the seconds to wait, if there were too many."""
-        if self._per_minute is None or client == ANYONE:
+    async def check(self, client: Client) -> None:
+        """Count a request. Raises ApiError if there were too many."""
+        most = self._per_minute
+        if most is None or client == ANYONE:
             return
-        now = time.monotonic()
-        left, since = self._buckets.get(client.name, (float(self._per_minute), now))
-        left = min(self._per_minute, left + (now - since) * self._per_minute / 60)
-        if left < 1:
-            wait = (1 - left) * 60 / self._per_minute
-            raise ApiError(
-                429, "too_many_requests", f"More than {self._per_minute:,} requests in a minute.",
-                "client", f"Wait for {wait:.0f} seconds.",
-            )  # fmt: skip
-        self._buckets[client.name] = left - 1, now
+        bucket = self._buckets.setdefault(client.name, TokenBucketRateLimiter(most, most / 60))
+        if not await bucket.consume():
+            raise _too_many(f"More than {most:,} requests in a minute.", f"{60 / most:.0f} seconds")
 
 
 class RequestIds:
@@ -128,7 +107,7 @@ class McpEndpoint:
 
     def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
         self._app, self._ids = app, ids
-        self._open: defaultdict[str, OrderedDict[str, int]] = defaultdict(OrderedDict)
+        self._open: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = MutableHeaders(scope=scope)
@@ -163,8 +142,8 @@ class McpEndpoint:
         if scope["method"] == "DELETE":
             own.pop(used, None)
         elif answered and answered != used:
-            own[answered] = scope["state"]["size"]
-            while len(own) > MAX_OPEN or sum(own.values()) > MAX_BYTES:
+            own[answered] = None
+            while len(own) > MAX_OPEN:
                 await self._end(scope, own.popitem(last=False)[0])
 
     async def _end(self, scope: Scope, session: str) -> None:
@@ -210,8 +189,8 @@ def _request_id(body: bytes) -> str | int | None:
     return identity if isinstance(identity, str | int) else None
 
 
-def _too_much(what: str) -> ApiError:
-    return ApiError(429, "too_many_requests", what, "client", "Wait for some of them to end.")
+def _too_many(what: str, wait_for: str) -> ApiError:
+    return ApiError(429, "too_many_requests", what, "client", f"Wait for {wait_for}.")
 
 
 def _max_files() -> int:

@@ -6,11 +6,11 @@ from fnmatch import fnmatchcase
 
 from mcp_types import Tool as McpTool
 
-from pegboard.serve.catalogue import View
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.own_tools import mcp_tool, own_tools
 from pegboard.serve.sessions import Session
 from pegboard.serve.settings import ContextSettings
+from pegboard.serve.views import View
 from pegboard.tokens import estimate_tokens
 
 
@@ -21,7 +21,7 @@ async def listed_tools(gateway: Gateway, session: Session, context: str = "") ->
         context: what the request is about, in words; "" if it does not say.
     """
     fitting = await _fitting(gateway, session, context) if context.strip() else []
-    view = await gateway.catalogue.view(session.client, callable_only=True)
+    view = await gateway.views.of(session.client, callable_only=True)
     ids = listed_ids(gateway, view, session)
     session.listed = names_of(view, ids)
     ids = list(dict.fromkeys([*ids, *(one for one in fitting if one in view.entries)]))
@@ -75,4 +75,4 @@ def _least(settings: ContextSettings, view: View) -> float:
 
 def _report(gateway: Gateway, session: Session, view: View, tools: Sequence[McpTool]) -> None:
     sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
-    gateway.observers.listed(session.client, session.id, len(tools), sent, view.tokens)
+    gateway.observer.listed(session.client, session.id, len(tools), sent, view.tokens)

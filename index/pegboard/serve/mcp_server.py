@@ -30,7 +30,6 @@ from pegboard import __version__
 from pegboard.errors import PegboardError, QueryError
 from pegboard.records import Tool
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
-from pegboard.serve.catalogue import View
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, unexpected
 from pegboard.serve.limits import HEADER, RequestShare
@@ -47,6 +46,7 @@ from pegboard.serve.own_tools import (
 )
 from pegboard.serve.sessions import Session, client_of, current_session, said
 from pegboard.serve.upstream_provider import UpstreamServers
+from pegboard.serve.views import View
 from pegboard.tokens import estimate_tokens
 
 INSTRUCTIONS = (
@@ -185,18 +185,18 @@ class BoardProvider(Provider):
         answer = search_answer(found, serve.results, session.listed or ())
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
-        tokens = estimate_tokens(answer.text)
-        self._gateway.observers.listed(
+        tokens = estimate_tokens(_json(answer))
+        self._gateway.observer.listed(
             session.client, session.id, len(names), tokens, found.view.tokens
         )
-        return _result(answer.text, answer.values)
+        return _result(answer)
 
     async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
         query = arguments.get("query")
         if not isinstance(query, str) or len(arguments) > 1:
             return _error(f"{SEARCH_AGENTS} takes query, a text, alone.")
         agents = await self._gateway.finder.find_agents(session.client, query)
-        return _result(_json({"agents": agents}), {"agents": agents})
+        return _result({"agents": agents})
 
     async def _get_definition(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
         name = arguments.get("name")
@@ -205,8 +205,7 @@ class BoardProvider(Provider):
         view, tool = await self._tool(session, name)
         if tool is None:
             return await self._unknown(session, name)
-        values = definition_of(view, tool)
-        return _result(_json(values), values)
+        return _result(definition_of(view, tool))
 
     async def _call_tool(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
         name, inner = arguments.get("name"), arguments.get("arguments")
@@ -251,7 +250,7 @@ class BoardProvider(Provider):
         """Return the client's view, and the tool that it means by a name or id; None without one,
         and for a name that has come to mean another tool than the session was given.
         """
-        view = await self._gateway.catalogue.view(session.client)
+        view = await self._gateway.views.of(session.client)
         identity = view.id_of(name)
         if session.given.get(name, identity) != identity:
             return view, None
@@ -263,10 +262,10 @@ class BoardProvider(Provider):
         """Return the answer to a name without a tool, which names others: in the same words,
         whether there is no such tool or the client may not see it.
         """
-        observers = self._gateway.observers
-        observers.called(session.client, session.id, "", "unknown", 0.0, 0)
-        observers.refused("unknown_tool", name, session.client.name, session.id)
-        view = await self._gateway.catalogue.view(session.client, callable_only=True)
+        observer = self._gateway.observer
+        observer.called(session.client, session.id, "", "unknown", 0.0, 0)
+        observer.refused("unknown_tool", name, session.client.name, session.id)
+        view = await self._gateway.views.of(session.client, callable_only=True)
         candidates = view.names.named_in(name)[:CANDIDATES]
         if not candidates and name.strip() and view.entries:
             words = name.replace("_", " ").replace("/", " ")[:200]
@@ -296,11 +295,10 @@ class Guard(Middleware):
         self._servers.add_new()
         request = get_context().request_context
         assert request is not None
-        size = 0 if request.request is None else request.request.state.size
         session = "" if request.request is None else request.request.headers.get(HEADER, "")
         try:
             with (
-                self._share.of(client_of(self._gateway, request), size),
+                self._share.of(client_of(self._gateway, request)),
                 self._gateway.request_ids.held(session, request.request_id),
             ):
                 return await call_next(context)
@@ -329,7 +327,7 @@ class Guard(Middleware):
         if request is None or not hasattr(result, "instructions"):
             return result
         try:
-            view = await self._gateway.catalogue.view(client_of(self._gateway, request))
+            view = await self._gateway.views.of(client_of(self._gateway, request))
             agents = await view.board.list_agents()
         except PegboardError as error:  # the list of tools will say so
             log.warning("The instructions name no agents: %s", error)
@@ -350,8 +348,8 @@ def _unchecked_headers(name: str) -> None:
     """Say that headers are not checked against schemas: what a client was sent is not kept."""
 
 
-def _result(text: str, values: dict[str, Any]) -> ToolResult:
-    return ToolResult([TextContent(text=text)], values)
+def _result(values: dict[str, Any]) -> ToolResult:
+    return ToolResult([TextContent(text=_json(values))], values)
 
 
 def _error(message: str) -> ToolResult:

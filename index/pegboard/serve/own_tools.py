@@ -1,8 +1,6 @@
 """The gateway's own tools, by which a model searches the board's tools, reads and calls them."""
 
-import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from mcp_types import Tool as McpTool
@@ -10,9 +8,9 @@ from mcp_types import ToolAnnotations
 
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
-from pegboard.schemas.toon import toon_definitions, typescript_signature
-from pegboard.serve.catalogue import RESERVED, View
+from pegboard.schemas.toon import typescript_signature
 from pegboard.serve.observer import Found
+from pegboard.serve.views import RESERVED, View
 
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
 SHOWN_AGENTS = 20
@@ -113,24 +111,16 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-@dataclass(frozen=True, slots=True)
-class SearchAnswer:
-    """What `search_tools` answers: the text that models read, and the same as JSON."""
-
-    text: str
-    values: dict[str, Any]
-
-
-def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> SearchAnswer:
-    """Return the answer to a search.
+def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the answer to a search as JSON values.
 
     Args:
         results: as in `ServeSettings`.
         listed: names of tools that the session's `tools/list` has anyway.
     """
-    view, hits = found.view, found.hits
+    view = found.view
     tools: list[dict[str, Any]] = []
-    for hit in hits:
+    for hit in found.hits:
         name = view.call_name(hit.tool.id)
         own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
         if results == "full":
@@ -145,14 +135,8 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> Sea
         if name in listed:
             own["listed"] = True
         tools.append(own)
-    values: dict[str, Any] = {"tools": tools}
-    if note := _note(found, tools):
-        values["note"] = note
-    if results in ("toon", "typescript"):
-        text = "\n\n".join(filter(None, (_text_of(found, results), note)))
-    else:
-        text = json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
-    return SearchAnswer(text, values)
+    note = _note(found, tools)
+    return {"tools": tools, **({"note": note} if note else {})}
 
 
 def first_sentence(text: str) -> str:
@@ -165,20 +149,6 @@ def _note(found: Found, tools: Sequence[Mapping[str, Any]]) -> str:
     if not already:
         return found.reason
     return " ".join(filter(None, (found.reason, f"You already have {', '.join(already)}.")))
-
-
-def _text_of(found: Found, results: str) -> str:
-    named = [
-        (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
-        for hit in found.hits
-    ]
-    if results == "toon":
-        return toon_definitions(named)
-    return "\n".join(
-        f"/** {' '.join(description.replace('*/', '* /').split())} */\n"
-        f"declare function {typescript_signature(name, schema)}: unknown;"
-        for name, description, schema in named
-    )
 
 
 def _behind(view: View) -> str:

@@ -3,13 +3,13 @@ it."""
 
 import asyncio
 from collections import OrderedDict
+from typing import Any
 
 from pegboard.cli.gate import gate_state
 from pegboard.errors import BoardNotFound
 from pegboard.opening import open_board
-from pegboard.serve.catalogue import Catalogue
 from pegboard.serve.finder import Finder
-from pegboard.serve.http_models import ReleaseList, ReleaseRow
+from pegboard.serve.views import Views
 from pegboard.store.releases import Channel, ReleaseStore
 
 MAX_OTHERS = 2
@@ -35,7 +35,7 @@ class ServedReleases:
     @property
     def channel(self) -> str | None:
         """The channel that is followed; None for a board that stays at one release."""
-        return self.live.catalogue.board.status().channel
+        return self.live.views.board.status().channel
 
     async def finder(self, release: str | None) -> Finder:
         """Return the finder of a release, by its id or the beginning of it; None means the live
@@ -44,7 +44,7 @@ class ServedReleases:
         Raises:
             BoardNotFound: there is no such release, or there are several.
         """
-        live = await asyncio.to_thread(lambda: self.live.catalogue.board.release.id)
+        live = await asyncio.to_thread(lambda: self.live.views.board.release.id)
         if release is None or release == live:
             return self.live
         async with self._opening:
@@ -53,41 +53,41 @@ class ServedReleases:
                 return self.live
             if identity not in self._others:
                 board = await asyncio.to_thread(open_board, self._uri, release=identity)
-                catalogue = Catalogue(board, self.live.catalogue)
-                self._others[identity] = Finder(catalogue, self.live.observers)
+                views = Views(board, self.live.views)
+                self._others[identity] = Finder(views, self.live.observer)
             self._others.move_to_end(identity)
             while len(self._others) > MAX_OTHERS:
                 _, finder = self._others.popitem(last=False)
-                finder.catalogue.board.close()
+                finder.views.board.close()
             return self._others[identity]
 
-    def listed(self) -> ReleaseList:
-        """Return the channel, its release, and the newest releases, newest first.
+    def listed(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return the id of the channel's release, and a row for each of the newest, newest first.
 
         What was counted or measured is left out, since it tells of tools that a client may not see.
         """
-        live = self.live.catalogue.board.release
+        live = self.live.views.board.release
         channels: list[Channel] = []
         releases = [live]
         if self._store is not None:
             channels, releases = self._store.channels(), self._store.all()
-        rows = [
-            ReleaseRow(
-                release=release.id,
-                created_at=release.created_at.isoformat(),
-                indexes=sorted(release.manifest["indexes"]),
-                gate=gate_state(release, channels),
-                channels=[channel.name for channel in channels if channel.release == release.id],
-                live=release.id == live.id,
-            )
+        rows: list[dict[str, Any]] = [
+            {
+                "release": release.id,
+                "created_at": release.created_at.isoformat(),
+                "indexes": sorted(release.manifest["indexes"]),
+                "gate": gate_state(release, channels),
+                "channels": [channel.name for channel in channels if channel.release == release.id],
+                "live": release.id == live.id,
+            }
             for release in releases[:MAX_LISTED]
         ]
-        return ReleaseList(channel=self.channel, live=live.id, releases=rows)
+        return live.id, rows
 
     def close(self) -> None:
         """Close the boards of releases that are not live."""
         while self._others:
-            self._others.popitem()[1].catalogue.board.close()
+            self._others.popitem()[1].views.board.close()
 
     def _whole_id(self, release: str) -> str:
         if self._store is None:

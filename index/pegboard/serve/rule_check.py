@@ -1,15 +1,12 @@
 """Rules that match nothing of a release: a misspelt `deny` leaves open what it means to close."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import fields
 from fnmatch import fnmatchcase
 
 from pegboard.errors import did_you_mean
-from pegboard.serve.access import AccessRules, Rule, Ruled
-from pegboard.serve.calls.references import resolved
-from pegboard.serve.calls.results import CallProblem
-from pegboard.serve.catalogue import Entry
-from pegboard.serve.settings import ServeSettings
+from pegboard.serve.access import AccessRules, Ruled, matches
+from pegboard.serve.settings import Rule, ServeSettings
+from pegboard.serve.views import Entry
 
 
 def idle_rules(
@@ -35,26 +32,13 @@ def idle_rules(
 
 
 def idle_names(serve: ServeSettings, tools: Collection[Entry]) -> Iterator[str]:
-    """Yield catalogs and security schemes of `[serve]` that the release has not, and credentials
-    that are not set.
-    """
+    """Yield catalogs of `[serve]` that the release does not have."""
     catalogs = {tool.catalog for tool in tools}
     named = [("serve.python", name) for name in serve.python]
     for place, name in [*named, *(("serve.apis", name) for name in serve.apis)]:
         if name not in catalogs:
             hint = did_you_mean(name, catalogs)
             yield f"{place}: {name!r:.200} is no catalog of the release{hint}"
-    for name, api in serve.apis.items():
-        schemes = {scheme for tool in tools if tool.catalog == name for scheme in tool.schemes}
-        for scheme, reference in api.credentials.items():
-            place = f"serve.apis.{name}.credentials.{scheme}"
-            if name in catalogs and scheme not in schemes:
-                hint = did_you_mean(scheme, schemes)
-                yield f"{place}: no operation of the catalog has this security scheme{hint}"
-            try:
-                resolved(reference)
-            except CallProblem as problem:
-                yield f"{place}: {problem}"
 
 
 def uncallable(tools: Collection[Entry]) -> Iterator[str]:
@@ -72,13 +56,12 @@ def uncallable(tools: Collection[Entry]) -> Iterator[str]:
 def _idle(
     place: str, rule: Rule, values: Mapping[str, set[str]], tools: Collection[Ruled]
 ) -> Iterator[str]:
-    patterns = {field.name: getattr(rule, field.name) for field in fields(rule)}
     problems = [
         problem
-        for field, own in patterns.items()
-        for problem in _idle_patterns(f"{place}.{field}", field, own, values[field])
+        for field, patterns in rule
+        for problem in _idle_patterns(f"{place}.{field}", field, patterns or (), values[field])
     ]
-    if not problems and not any(rule.matches(tool) for tool in tools):
+    if not problems and not any(matches(rule, tool) for tool in tools):
         problems = [f"{place}: no tool fits all its fields"]
     yield from problems
 

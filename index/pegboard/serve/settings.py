@@ -32,7 +32,7 @@ Variable = Annotated[str, AfterValidator(_variable)]
 """A reference to an environment variable, `${NAME}`."""
 
 
-class RuleSettings(Settings):
+class Rule(Settings):
     """One rule of a client: it matches a tool that fits every field given.
 
     Attributes:
@@ -79,8 +79,8 @@ class ClientSettings(Settings):
     token: tuple[str, ...] = ()
     header: dict[str, str] = Field(default_factory=dict[str, str])
     claims: dict[str, str] = Field(default_factory=dict[str, str])
-    allow: tuple[RuleSettings, ...] | None = None
-    deny: tuple[RuleSettings, ...] = ()
+    allow: tuple[Rule, ...] | None = None
+    deny: tuple[Rule, ...] = ()
     operator: bool = False
 
     _listed = field_validator("token", mode="before")(_as_list)
@@ -249,8 +249,8 @@ class ServeSettings(Settings):
     Attributes:
         mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
             `gateway` also those that the session found.
-        results: how `search_tools` writes what it found: a sentence and the signature of each
-            tool, whole definitions, a table of arguments (TOON), or declarations of TypeScript.
+        results: what `search_tools` says of each tool: a sentence and the signature (`compact`),
+            or the whole definition (`full`).
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         allowed_hosts: names by which the gateway may be reached besides its own address.
@@ -258,11 +258,10 @@ class ServeSettings(Settings):
         python: catalogs whose Python functions may run in this process.
         log: a file to which a line for each request is written.
         golden: a file of golden queries to which operators add on the page.
-        trace_requests: whether OpenTelemetry spans hold the words of requests.
     """
 
     mode: Literal["search", "gateway"] = "search"
-    results: Literal["compact", "full", "toon", "typescript"] = "compact"
+    results: Literal["compact", "full"] = "compact"
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
     allowed_hosts: tuple[str, ...] = ()
@@ -276,7 +275,6 @@ class ServeSettings(Settings):
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     log: Path | None = None
     golden: Path | None = None
-    trace_requests: bool = False
     context: ContextSettings = ContextSettings()
     llm: LlmSettings | None = None
 

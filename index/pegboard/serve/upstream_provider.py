@@ -1,4 +1,4 @@
-"""Resources, prompts and completion of the MCP servers behind the gateway, by FastMCP's proxy.
+"""Resources and prompts of the MCP servers behind the gateway, by FastMCP's proxy.
 
 Tools do not come from here: the release has them. Names and addresses begin with the server's, as
 `desk_summary` and `file://desk/notes`."""
@@ -13,10 +13,8 @@ from fastmcp.client import Client as FastMCPClient
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.providers.proxy import ProxyProvider
-from fastmcp.server.transforms import Namespace
 from fastmcp.tools import Tool as FastMCPTool
 from fastmcp.utilities.versions import VersionSpec
-from mcp_types import CompletionArgument, PromptReference, ResourceTemplateReference
 
 from pegboard.records import Tool, tool_id
 from pegboard.redaction import redact_line
@@ -48,18 +46,9 @@ class UpstreamProvider(ProxyProvider):
     async def allowed(self) -> bool:
         """Whether the client may see a tool of the agent, or the agent if it has no tools."""
         client = current_session(self._gateway).client
-        _, entries = await self._gateway.catalogue.entries()
+        _, entries = await self._gateway.views.entries()
         own = [entry for entry in entries.values() if entry.agent == self.agent]
         return any(map(client.permits, own)) if own else _permits_agent(client, self.agent)
-
-    async def complete(self, reference: Any, argument: CompletionArgument, context: Any) -> Any:
-        """Return what the server proposes for an argument of a prompt or a template."""
-        if not await self.allowed():
-            return None
-        async with await self._connected() as client:
-            arguments = getattr(context, "arguments", None)
-            values = {"name": argument.name, "value": argument.value}
-            return await client.complete(reference, values, arguments)
 
     async def get_tasks(self) -> Sequence[Any]:
         """Return no background tasks."""
@@ -109,34 +98,17 @@ class UpstreamServers:
 
     def __init__(self, server: FastMCP, gateway: Gateway) -> None:
         self._server, self._gateway = server, gateway
-        self._providers: dict[str, tuple[Namespace, UpstreamProvider]] = {}
-        server.add_completion_handler(self._complete)
+        self._agents: dict[str, str] = {}
 
     def add_new(self) -> None:
         """Add those that the configuration has got since."""
-        agents = self._gateway.caller.upstreams.agents()
-        known = {provider.agent for _, provider in self._providers.values()}
-        for agent in agents:
-            if agent in known:
+        for agent in self._gateway.caller.upstreams.agents():
+            if agent in self._agents.values():
                 continue
             catalog, _, name = agent.partition("/")
-            name = name if name not in self._providers else f"{catalog}_{name}"
-            provider = UpstreamProvider(self._gateway, agent)
-            self._providers[name] = Namespace(name), provider
-            self._server.add_provider(provider, namespace=name)
-
-    async def _complete(self, reference: Any, argument: CompletionArgument, context: Any) -> Any:
-        for namespace, provider in self._providers.values():
-            own: Any = None
-            if isinstance(reference, PromptReference):
-                name = namespace._reverse_name(reference.name)  # pyright: ignore[reportPrivateUsage]
-                own = name and PromptReference(name=name)
-            elif isinstance(reference, ResourceTemplateReference):
-                uri = namespace._reverse_uri(reference.uri)  # pyright: ignore[reportPrivateUsage]
-                own = uri and ResourceTemplateReference(uri=uri)
-            if own:
-                return await provider.complete(own, argument, context)
-        return None
+            name = name if name not in self._agents else f"{catalog}_{name}"
+            self._agents[name] = agent
+            self._server.add_provider(UpstreamProvider(self._gateway, agent), namespace=name)
 
 
 def _permits_agent(client: Client, agent: str) -> bool:

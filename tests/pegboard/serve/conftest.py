@@ -72,6 +72,20 @@ def connect(era: str) -> Callable[..., Any]:
 
 
 @pytest.fixture
+def call(gateway_of: Callable[..., Any], connect: Callable[..., Any]) -> Callable[..., Any]:
+    """A function: the results of calls (name, arguments) over MCP, one after the other."""
+
+    def results(uri: str, *calls: Any, **serve: Any) -> list[Any]:
+        async def run() -> list[Any]:
+            async with gateway_of(uri, **serve) as gateway, connect(gateway) as client:
+                return [await client.call_tool(name, arguments) for name, arguments in calls]
+
+        return asyncio.run(run())
+
+    return results
+
+
+@pytest.fixture
 def ask(gateway_of: Callable[..., Any]) -> Callable[..., Any]:
     """A function: the responses of a gateway to HTTP requests (method, address, options), one after
     the other.
@@ -145,13 +159,13 @@ def shop() -> Generator[Any]:
     server.server_close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def served() -> Callable[..., Any]:
     """A function: a gateway over HTTP on loopback; gives its address and the gateway itself."""
 
     @contextmanager
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
-        gateway = Gateway.open(settings, open_board(uri, refresh=0))
+        gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
         app = create_app(gateway)
         config = uvicorn.Config(app, "127.0.0.1", 0, log_level="error")
         server = uvicorn.Server(config)

@@ -1,14 +1,10 @@
-"""Clients with many or large requests at once."""
+"""Clients with many requests at once."""
 
-import contextlib
 import socket
 from urllib.parse import urlsplit
 
 import pytest
 
-from pegboard.serve.access import ANYONE, Client
-from pegboard.serve.http_errors import ApiError
-from pegboard.serve.limits import MAX_BYTES, RequestShare
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 
 ANA, BOB = b"X-User: ana\r\n", b"X-User: bob\r\n"
@@ -66,28 +62,3 @@ def test_a_client_with_many_requests_leaves_half_of_the_connections_to_others(
         again = status_of(connect(url, find(ANA), BODY))
 
     assert (more, other, ended, again) == (429, 200, [200, 200], 200)
-
-
-def test_a_client_has_so_many_bytes_under_way_and_no_more():
-    share, ana, bob = RequestShare(), Client("ana"), Client("bob")
-
-    with contextlib.ExitStack() as requests:
-        add = requests.enter_context(share.of(ana, MAX_BYTES - 1))
-        add(1)
-        for more in (lambda: add(1), lambda: requests.enter_context(share.of(ana, 1))):
-            with pytest.raises(ApiError, match="Wait for some of them"):
-                more()
-        for other in (bob, ANYONE):
-            requests.enter_context(share.of(other, MAX_BYTES))
-        requests.enter_context(share.of(ANYONE, MAX_BYTES))
-    with share.of(ana, MAX_BYTES):
-        pass
-
-
-def test_a_body_counts_as_it_comes(desk_uri, served, connect, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.limits.MAX_BYTES", len(BODY) - 1)
-
-    with served(desk_uri, SETTINGS) as (url, _):
-        statuses = [status_of(connect(url, find(ANA), BODY)) for _ in range(2)]
-
-    assert statuses == [429, 429]

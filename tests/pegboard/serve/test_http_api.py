@@ -11,6 +11,7 @@ from pegboard.errors import StoreError
 from pegboard.serve import ard
 from pegboard.serve.app import MAX_BODY
 
+JSON = {"Content-Type": "application/json"}
 MONEY = {"clients": {"anyone": {"allow": [{"catalog": "finance"}]}}}
 OPERATOR = {"clients": {"anyone": {"operator": True}}}
 
@@ -19,37 +20,33 @@ def error_of(response):
     return response.json()["error"]
 
 
-def test_tools_are_found_by_both_methods_with_scores_and_reasons(board_uri, ask):
+def test_tools_are_found_with_scores_and_reasons(board_uri, ask):
     body = {"query": "exchange rates of today", "k": 2, "explain": True}
-    address = "/v1/find?query=exchange+rates+of+today&k=2&explain=true"
 
-    posted, got = ask(board_uri, ("POST", "/v1/find", {"json": body}), ("GET", address))
+    found, empty = ask(
+        board_uri,
+        ("POST", "/v1/find", {"json": body}),
+        ("POST", "/v1/find", {"json": {"query": " "}}),
+    )
 
-    result = posted.json()
+    result = found.json()
     assert len(result["hits"]) == 2
-    assert result["hits"][0]["name"] == "list_rates"
+    assert result["hits"][0]["name"] == result["hits"][0]["call_name"] == "list_rates"
     assert result["hits"][0]["why"]["ranker"]["adds"]
-    assert result["hits"][0]["call_name"] == "list_rates"
     shown = {hit["id"] for hit in result["hits"]}
     ranks = [part["ranks"] for part in result["trace"]["parts"] if "ranks" in part]
     assert ranks
     assert all(row.keys() <= shown for row in ranks)
-    assert got.json()["hits"] == result["hits"]
-    assert posted.headers["cache-control"] == "no-store"
-
-
-def test_an_answer_without_tools_says_why(board_uri, ask):
-    [response] = ask(board_uri, ("POST", "/v1/find", {"json": {"query": " "}}))
-
-    assert response.json()["hits"] == []
-    assert "empty" in response.json()["reason"]
+    assert found.headers["cache-control"] == "no-store"
+    assert empty.json()["hits"] == []
+    assert "empty" in empty.json()["reason"]
 
 
 def test_tools_are_listed_by_filter_in_pages(board_uri, ask):
     first, filtered, searched = ask(
         board_uri,
         ("GET", "/v1/tools?limit=10"),
-        ("GET", "/v1/tools?catalog=finance&tag=money"),
+        ("GET", "/v1/tools?agent=finance/finance"),
         ("GET", "/v1/tools?text=MEETING+room"),
     )
     [second] = ask(board_uri, ("GET", f"/v1/tools?limit=10&after={first.json()['next']}"))
@@ -63,23 +60,21 @@ def test_tools_are_listed_by_filter_in_pages(board_uri, ask):
     assert [tool["name"] for tool in searched.json()["tools"]] == ["book_room"]
 
 
-def test_a_tool_has_its_schema_examples_and_dependencies(board_uri, ask):
-    [response] = ask(board_uri, ("GET", "/v1/tools/desk/desk/book_room"))
-
-    values = response.json()
-    assert values["tool"]["examples"] == ["where can ten people meet?", "room"]
-    assert values["agent"]["kind"] == "agent"
-    assert values["dependencies"] == []
-
-
-def test_ids_with_escaped_characters_are_addressed(board_uri, ask):
+def test_a_tool_has_its_schema_examples_and_an_id_that_is_addressed_escaped(board_uri, ask):
     [page] = ask(board_uri, ("GET", "/v1/tools?text=lunch"))
     [identity] = [tool["id"] for tool in page.json()["tools"]]
     address = identity.replace("%", "%25").replace(" ", "%20")
 
-    [response] = ask(board_uri, ("GET", f"/v1/tools/{address}"))
+    room, escaped = ask(
+        board_uri, ("GET", "/v1/tools/desk/desk/book_room"), ("GET", f"/v1/tools/{address}")
+    )
 
-    assert response.json()["tool"]["id"] == identity
+    values = room.json()
+    assert values["tool"]["examples"] == ["where can ten people meet?", "room"]
+    assert values["tool"]["input_schema"]
+    assert values["agent"]["kind"] == "agent"
+    assert values["dependencies"] == []
+    assert escaped.json()["tool"]["id"] == identity
 
 
 def test_agents_and_releases_are_listed(board_uri, ask):
@@ -113,20 +108,6 @@ def test_a_release_that_is_not_live_answers_beside_the_live_one(workshop, ask):
     assert (unknown.status_code, error_of(unknown)["code"]) == (404, "not_found")
 
 
-def test_only_as_many_other_releases_are_held_as_the_limit(workshop, ask, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.releases.MAX_OTHERS", 1)
-    for names in (["pour_tea"], ["wash_cups"], ["sweep_floor"]):
-        workshop.publish(workshop.named(*names))
-    old = workshop.store.channel("live").history
-
-    responses = ask(
-        workshop.uri, *[("GET", f"/v1/tools?release={release}") for release in (*old, *old)]
-    )
-
-    names = [response.json()["tools"][0]["name"] for response in responses]
-    assert names == ["wash_cups", "pour_tea"] * 2
-
-
 def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
     tools = [
         {"name": name, "description": name, "dependencies": needs}
@@ -147,75 +128,48 @@ def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
 
 
 @pytest.mark.parametrize(
-    "address",
+    ("path", "options", "status"),
     [
-        "/v1/find?query=rates&colour=red",
-        "/v1/find",
-        "/v1/find?query=rates&k=0",
-        "/v1/find?query=rates&k=100000",
-        "/v1/find?query=rates&strategy=nonsense",
-        "/v1/find?query=rates&release=../../x",
-        "/v1/tools?limit=100000",
+        ("/v1/find", {"json": {"query": "rates", "colour": "red"}}, 400),
+        ("/v1/find", {"json": {}}, 400),
+        ("/v1/find", {"json": {"query": "rates", "k": 100_000}}, 400),
+        ("/v1/find", {"json": {"query": "rates", "k": "five"}}, 400),
+        ("/v1/find", {"json": {"query": "rates", "release": "../../x"}}, 400),
+        ("/v1/find", {"json": {"query": "rates", "index": "none"}}, 404),
+        ("/v1/find", {"json": {"query": "x" * 9_000}}, 400),
+        ("/v1/find", {"json": ["rates"]}, 400),
+        (
+            "/v1/find",
+            {"content": '{"query": "rates"}', "headers": {"Content-Type": "text/plain"}},
+            400,
+        ),
+        ("/v1/find", {"content": "{", "headers": JSON}, 400),
+        ("/v1/find", {"content": "[" * 60_000, "headers": JSON}, 400),
+        ("/v1/find", {"content": '{"query": "\\ud800"}', "headers": JSON}, 400),
+        ("/v1/find", {"content": "x" * (MAX_BODY + 1), "headers": JSON}, 413),
+        ("/v2/find", {}, 404),
+        ("/v1/tools", {}, 405),
     ],
 )
-def test_an_invalid_parameter_is_named_with_the_next_step(board_uri, ask, address):
-    [response] = ask(board_uri, ("GET", address))
+def test_an_invalid_request_is_refused_with_the_next_step(board_uri, ask, path, options, status):
+    [response] = ask(board_uri, ("POST", path, options))
 
-    assert response.status_code == 400
+    assert response.status_code == status
     assert all(error_of(response)[part] for part in ("code", "what", "where", "next_step"))
 
 
-@pytest.mark.parametrize("strategy", ["clause", "mine.json", '{"name": "x"}', {"name": "x"}])
-def test_a_strategy_is_a_name_and_the_error_says_which(board_uri, ask, strategy):
-    body = {"json": {"query": "rates", "strategy": strategy}}
-
-    response, status = ask(board_uri, ("POST", "/v1/find", body), ("GET", "/v1/status"))
-
-    error = error_of(response)
-    assert (response.status_code, error["where"]) == (400, "strategy")
-    assert "JSON" not in error["next_step"]
-    if strategy == "clause":
-        assert "did you mean 'clauses'" in error["what"]
-        assert all(name in error["next_step"] for name in status.json()["strategies"])
-
-
-def test_an_unknown_parameter_gets_a_suggestion(board_uri, ask):
-    [response] = ask(board_uri, ("GET", "/v1/tools?agents=git"))
-
-    assert "did you mean 'agent'" in error_of(response)["what"]
-
-
-@pytest.mark.parametrize(
-    ("options", "status"),
-    [
-        ({"content": "x" * (MAX_BODY + 1), "headers": {"Content-Type": "application/json"}}, 413),
-        ({"content": '{"query": "rates"}', "headers": {"Content-Type": "text/plain"}}, 400),
-        ({"content": "{", "headers": {"Content-Type": "application/json"}}, 400),
-        ({"content": "[" * 60_000, "headers": {"Content-Type": "application/json"}}, 400),
-        ({"content": '{"query": "\\ud800"}', "headers": {"Content-Type": "application/json"}}, 400),
-        ({"json": ["rates"]}, 400),
-        ({"json": {"query": "rates", "k": "five"}}, 400),
-        ({"json": {"query": "x" * 9_000}}, 400),
-    ],
-)
-def test_a_body_that_is_no_valid_request_is_refused(board_uri, ask, options, status):
-    [response] = ask(board_uri, ("POST", "/v1/find", options))
-
-    assert response.status_code == status
-    assert error_of(response)["where"]
-    assert error_of(response)["next_step"]
-
-
-def test_long_parameters_and_unknown_paths_and_methods_are_refused(board_uri, ask):
-    long, path, method = ask(
+def test_an_unknown_parameter_or_strategy_gets_a_suggestion(board_uri, ask):
+    parameter, strategy, file = ask(
         board_uri,
-        ("GET", f"/v1/tools?text={'x' * 20_000}"),
-        ("GET", "/v2/find"),
-        ("DELETE", "/v1/tools"),
+        ("GET", "/v1/tools?agents=git"),
+        ("POST", "/v1/find", {"json": {"query": "rates", "strategy": "clause"}}),
+        ("POST", "/v1/find", {"json": {"query": "rates", "strategy": "mine.json"}}),
     )
 
-    assert [long.status_code, path.status_code, method.status_code] == [400, 404, 405]
-    assert all(error_of(response)["next_step"] for response in (long, path, method))
+    assert "did you mean 'agent'" in error_of(parameter)["what"]
+    assert "did you mean 'clauses'" in error_of(strategy)["what"]
+    assert (file.status_code, error_of(file)["where"]) == (400, "strategy")
+    assert "JSON" not in error_of(file)["next_step"]
 
 
 def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
@@ -270,7 +224,7 @@ def test_without_the_token_only_the_page_and_the_description_are_answered(
     assert [response.status_code for response in with_token] == [200] * 6
 
 
-@pytest.mark.parametrize("serve", [{}, OPERATOR, MONEY])
+@pytest.mark.parametrize("serve", [OPERATOR, MONEY])
 def test_what_concerns_all_clients_is_for_operators(board_uri, ask, tmp_path, serve):
     query = {"query": "dollars in yen", "tools": ["finance/finance/convert_currency"]}
 
@@ -345,36 +299,18 @@ tags = ["secret"]
     assert one.status_code == 404
 
 
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [
-        ("/v1/tools?release=00ff00", 404),
-        ("/v1/find?query=rates&index=none", 404),
-        ("/v1/tools", 503),
-    ],
-)
-def test_errors_have_no_paths_of_the_server(workshop, ask, address, status, monkeypatch):
-    workshop.publish(workshop.named("pour_tea"))
-
+def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog):
     async def unreadable(*_):
-        raise StoreError(f"The board at {workshop.uri} cannot be read. Restore its folder.")
+        raise StoreError(f"The board at {board_uri} cannot be read. Restore its folder.")
 
-    if address == "/v1/tools":
-        monkeypatch.setattr("pegboard.serve.catalogue.Catalogue.view", unreadable)
-    [response] = ask(workshop.uri, ("GET", address))
+    monkeypatch.setattr("pegboard.serve.views.Views.of", unreadable)
 
-    assert response.status_code == status
-    assert workshop.uri not in response.text
+    [response] = ask(board_uri, ("GET", "/v1/tools"))
+
+    assert response.status_code == 503
+    assert board_uri not in response.text
     assert error_of(response)["next_step"]
-
-
-def test_pages_of_other_sites_may_not_ask(board_uri, ask):
-    elsewhere = {"headers": {"Origin": "https://evil.example"}, "json": {"query": "rates"}}
-    rebound = {"headers": {"Host": "evil.example"}}
-
-    responses = ask(board_uri, ("POST", "/v1/find", elsewhere), ("GET", "/v1/status", rebound))
-
-    assert [response.status_code for response in responses] == [403, 403]
+    assert board_uri in caplog.text
 
 
 def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
@@ -383,31 +319,9 @@ def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
     validate(response.json())
     paths = {
         "/v1/status", "/v1/find", "/v1/tools", "/v1/tools/{id}", "/v1/call", "/v1/agents",
-        "/v1/releases", "/v1/golden", "/v1/traffic",
+        "/v1/releases", "/v1/golden", "/v1/servers",
     }  # fmt: skip
     assert set(response.json()["paths"]) == paths
-
-
-def test_answers_are_as_the_description_says(board_uri, ask):
-    import jsonschema_rs
-
-    description, *responses = ask(
-        board_uri,
-        ("GET", "/openapi.json"),
-        ("GET", "/v1/status"),
-        ("GET", "/v1/find?query=rates&explain=true"),
-        ("GET", "/v1/tools"),
-        ("GET", "/v1/tools/finance/finance/list_rates"),
-        ("GET", "/v1/agents"),
-        ("GET", "/v1/releases"),
-        ("GET", "/v1/find"),
-    )
-
-    components = description.json()["components"]
-    names = ["Status", "FindResult", "ToolPage", "ToolAnswer", "AgentList", "ReleaseList"]
-    for name, response in zip([*names, "Error"], responses, strict=True):
-        schema = {"$ref": f"#/components/schemas/{name}", "components": components}
-        jsonschema_rs.validator_for(schema).validate(response.json())
 
 
 @pytest.mark.parametrize("operator", [False, True])
@@ -443,28 +357,24 @@ def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk
     assert hidden.status_code == 404
 
 
-def test_traffic_and_the_state_of_servers_are_for_operators(desk_uri, desk, ask, monkeypatch):
+def test_the_state_of_servers_is_for_operators(desk_uri, desk, ask, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
     clients = {"desk": {"token": "${DESK_TOKEN}", "operator": True}, "anyone": {}}
     known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
     echo = {"tool": "echo", "arguments": {"text": "tea"}}
 
-    refused, _, _, traffic, health = ask(
+    refused, _, servers, health = ask(
         desk_uri,
-        ("GET", "/v1/traffic"),
+        ("GET", "/v1/servers"),
         ("POST", "/v1/call", {"json": echo}),
-        ("GET", "/v1/tools/kit/desk/none"),
-        ("GET", "/v1/traffic", known),
+        ("GET", "/v1/servers", known),
         ("GET", "/healthz"),
         catalogs=desk,
         clients=clients,
     )
 
     assert refused.status_code == 403
-    minutes = traffic.json()["minutes"]
-    assert len(minutes) == 60
-    assert sum(minute["calls"].get("ok", 0) for minute in minutes) == 1
-    assert sum(minute["refusals"].get("unknown_tool", 0) for minute in minutes) == 1
+    assert servers.json()["kit/desk"]["state"] == "up"
     assert (health.json()["status"], health.json()["upstreams"]) == ("ok", {"up": 1})
 
 
@@ -487,7 +397,6 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     assert result["capabilities"][0] == "list_rates"
     assert isinstance(result["score"], int)
     assert 50 <= result["score"] <= 100
-    assert found.json()["pageToken"] == "1"
     assert {entry["displayName"] for entry in filtered.json()["results"]} == {"git"}
     assert wrong.json()["errorCode"] == "INVALID_ARGUMENT"
     registry, *entries = manifest.json()["entries"]

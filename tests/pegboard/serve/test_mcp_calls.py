@@ -149,7 +149,7 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
             client = gateway.client({})
-            tool = await (await gateway.catalogue.view(client)).tool("echo")
+            tool = await (await gateway.views.of(client)).tool("echo")
             await gateway.caller.call(client, tool, {"text": "x"})
             states = [gateway.caller.upstreams.health()["kit/desk"]["state"]]
         return [*states, gateway.caller.upstreams.health()["kit/desk"]["state"]]

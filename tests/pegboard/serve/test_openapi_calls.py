@@ -30,7 +30,7 @@ def call(desk_uri, shop, gateway_of):
             given = {"shop": api} if apis is None else apis
             async with gateway_of(desk_uri, apis=given, **serve) as gateway:
                 client = gateway.client({})
-                tool = await (await gateway.catalogue.view(client)).tool(name)
+                tool = await (await gateway.views.of(client)).tool(name)
                 return await gateway.caller.call(client, tool, arguments or {})
 
         return asyncio.run(run())
@@ -106,7 +106,7 @@ def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri,
     async def run():
         async with gateway_of(desk_uri, apis={"shop": {"base_url": shop.url}}) as gateway:
             client = gateway.client({})
-            view = await gateway.catalogue.view(client)
+            view = await gateway.views.of(client)
 
             async def call(name, arguments):
                 return await gateway.caller.call(client, await view.tool(name), arguments)
@@ -127,7 +127,7 @@ def test_no_more_requests_are_sent_at_once_than_are_allowed(desk_uri, shop, gate
         serve = {"apis": {"shop": {"base_url": shop.url}}, "calls": {"concurrency": 3}}
         async with gateway_of(desk_uri, **serve) as gateway:
             client = gateway.client({})
-            tool = await (await gateway.catalogue.view(client)).tool("get_slow")
+            tool = await (await gateway.views.of(client)).tool("get_slow")
             calls = [gateway.caller.call(client, tool, {}) for _ in range(12)]
             return await asyncio.gather(*calls)
 

@@ -1,19 +1,13 @@
 """The page in a real browser: wide and narrow, light and dark, by keyboard, with hostile texts."""
 
-import socket
-import threading
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-import uvicorn
 
 from pegboard.evaluation.golden import read_queries
-from pegboard.opening import open_board
-from pegboard.serve.app import create_app
-from pegboard.serve.gateway import Gateway
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.browser import WIDTHS, Opened, opened_page
 
@@ -48,27 +42,22 @@ VIEWS = {
     "compare": "#/compare?q=book+a+meeting+room&b_strategy=search&k=5",
     "browse": "#/browse",
     "tool": "#/browse?tool=kit/weather/get_forecast",
-    "traffic": "#/traffic",
+    "servers": "#/servers",
     "missing": "#/browse?tool=kit/weather/none",
 }
 
 
-@contextmanager
-def served(uri: str, catalogs: Any = None, **serve: Any) -> Generator[str]:
-    """A gateway on loopback, in a thread; its address."""
-    settings = GatewaySettings(serve=ServeSettings.model_validate(serve), catalogs=catalogs or {})
-    gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
-    listening = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(create_app(gateway), log_level="error", ws="none")
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, args=([listening],))
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
-    finally:
-        server.should_exit = True
-        thread.join()
-        listening.close()
+@pytest.fixture(scope="module")
+def page_of(served: Any) -> Any:
+    """A function: a gateway on loopback; gives the address of its page."""
+
+    @contextmanager
+    def serving(uri: str, catalogs: Any = None, **serve: Any) -> Generator[str]:
+        own = ServeSettings.model_validate(serve)
+        with served(uri, GatewaySettings(serve=own, catalogs=catalogs or {})) as (url, _):
+            yield url.removesuffix("mcp")
+
+    return serving
 
 
 @pytest.fixture(scope="module")
@@ -86,8 +75,8 @@ def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def url(board: str, golden: Path) -> Iterator[str]:
-    with served(board, golden=str(golden)) as address:
+def url(board: str, golden: Path, page_of: Any) -> Iterator[str]:
+    with page_of(board, golden=str(golden)) as address:
         yield address
 
 
@@ -115,8 +104,7 @@ def hits_of(page):
     return page.locator(".hit .name b").all_text_contents()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), [("wide", "light"), ("phone", "dark")])
 def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, scheme):
     with opened(chromium, url, width, scheme) as browser:
         for name, fragment in VIEWS.items():
@@ -138,21 +126,6 @@ def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, s
             )
             assert unnamed == [], name
         assert {address.startswith(url) for address in browser.requests} == {True}
-
-
-def test_colours_follow_the_scheme_and_the_choice_which_a_reload_keeps(chromium, url):
-    def paper(browser):
-        return browser.page.evaluate("getComputedStyle(document.body).backgroundColor")
-
-    with opened(chromium, url) as light, opened(chromium, url, scheme="dark") as dark:
-        light.go("#/ask")
-        dark.go("#/ask")
-        colours = [paper(light), paper(dark)]
-        light.page.click("#theme")
-        chosen = paper(light)
-        light.page.reload()
-
-        assert colours[0] != colours[1] == chosen == paper(light)
 
 
 def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
@@ -183,22 +156,6 @@ def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
         assert page.evaluate("document.activeElement.dataset.hit") == "1"
         page.keyboard.press("Escape")
         assert page.evaluate("document.activeElement.id") == "q"
-
-
-@pytest.mark.parametrize("mixed", [True, False])
-def test_the_page_says_why_a_tool_stands_before_a_likelier_one(chromium, url, mixed):
-    def answered(route):
-        response = route.fetch()
-        values = response.json()
-        for place, hit in enumerate(values["hits"]):
-            hit["probability"] = 0.5 + (0.01 if mixed and place == 2 else 0.0)
-        route.fulfill(response=response, json=values)
-
-    with opened(chromium, url) as browser:
-        browser.page.route("**/v1/find", answered)
-        browser.go("#/ask?q=book+a+meeting+room+and+show+the+tides")
-
-        assert browser.page.locator(".order").count() == mixed
 
 
 def test_the_address_has_what_is_shown_and_the_back_button_returns(chromium, url):
@@ -251,7 +208,7 @@ def test_tools_are_filtered_and_opened_with_their_arguments(chromium, url):
         assert page.evaluate("document.activeElement.tagName") == "H1"
 
 
-def test_dependencies_are_followed_in_the_picture_and_in_the_lists(chromium, workshop):
+def test_dependencies_are_followed_in_the_picture_and_in_the_lists(chromium, workshop, page_of):
     needs = {"plan_trip": ["find_flight"], "find_flight": ["find_airport"], "find_airport": []}
     tools = [
         {"name": name, "description": name, "dependencies": own} for name, own in needs.items()
@@ -260,7 +217,7 @@ def test_dependencies_are_followed_in_the_picture_and_in_the_lists(chromium, wor
     catalog = '[catalogs.travel]\ntype = "records"\npath = "tools.json"\nagent = "travel"\n'
     columns = '[catalogs.travel.columns]\ndependencies = "dependencies"\n'
     workshop.run(workshop.configure(catalogs=catalog + columns + "[graph]\ninfer = false\n"))
-    with served(workshop.uri) as url, opened(chromium, url, "phone") as browser:
+    with page_of(workshop.uri) as url, opened(chromium, url, "phone") as browser:
         page = browser.page
         browser.go("#/browse?tool=travel/travel/find_flight")
 
@@ -287,21 +244,6 @@ def test_hostile_texts_are_shown_as_they_are_and_do_nothing(chromium, url):
         assert not any(address.endswith("/x") for address in browser.requests)
 
 
-def test_the_policy_stops_injected_scripts_and_html(chromium, url):
-    with opened(chromium, url) as browser:
-        browser.go("#/ask")
-        outcomes = browser.page.evaluate(
-            """() => [
-              () => { document.body.innerHTML = '<b>x</b>'; },
-              () => { document.body.setAttribute('onclick', "document.title='gotcha'"); },
-              () => { document.createElement('script').text = "document.title='gotcha'"; },
-            ].map((act) => { try { act(); return ''; } catch (error) { return error.name; } })"""
-        )
-
-        assert outcomes == ["TypeError"] * 3
-        assert "gotcha" not in browser.page.title()
-
-
 def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
     with opened(chromium, url, "phone") as browser:
         page = browser.page
@@ -317,22 +259,8 @@ def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
     assert (query.query, query.tools) == ("where can ten people meet", ("kit/desk/list_rooms",))
 
 
-def test_a_request_of_two_steps_is_not_saved_as_one_for_a_single_tool(chromium, board, tmp_path):
-    file = tmp_path / "golden.jsonl"
-    with served(board, golden=str(file)) as url, opened(chromium, url) as browser:
-        page = browser.page
-        browser.go("#/ask?q=book+a+meeting+room+and+show+the+tides")
-        page.locator(".right input").first.check()
-
-        assert "2 steps" in page.locator(".save").inner_text()
-        page.locator(".save button", has_text="Save").click()
-        page.wait_for_selector(".toast")
-    [query] = read_queries(file)
-    assert (len(query.tools), query.kind) == (1, "multi")
-
-
-def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_uri, desk):
-    with served(desk_uri, desk) as url, opened(chromium, url, "phone") as browser:
+def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_uri, desk, page_of):
+    with page_of(desk_uri, desk) as url, opened(chromium, url, "phone") as browser:
         page = browser.page
         browser.go("#/browse?tool=kit/desk/burn_archive")
         for field in page.locator(".try textarea").all():
@@ -344,16 +272,17 @@ def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_
         page.wait_for_selector(".answer pre")
 
         assert page.locator(".answer pre").first.inner_text() == "Burnt."
-        browser.go("#/traffic")
-        assert "ok 1" in page.locator("main").inner_text()
+        browser.go("#/servers")
+        assert "kit/desk" in page.locator("main").inner_text()
 
 
 def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(
-    chromium, board, monkeypatch
+    chromium, board, page_of, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
     desk = {"token": "${DESK_TOKEN}", "allow": [{"agent": "kit/desk"}]}
-    with served(board, clients={"desk": desk}) as url, opened(chromium, url) as browser:
+    serve = {"golden": str(tmp_path / "golden.jsonl"), "clients": {"desk": desk}}
+    with page_of(board, **serve) as url, opened(chromium, url) as browser:
         page = browser.page
         browser.go("#/browse")
         page.fill("#token", "wrong")
@@ -368,25 +297,14 @@ def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(
             "desk",
         ]
         assert "7731" not in page.url
+        page.goto(f"{url}#/ask?q=book+a+meeting+room")
+        page.wait_for_selector(".hit")
+        assert page.locator(".right input, select[name=release]").count() == 0  # for operators
 
 
-@pytest.mark.parametrize("operator", [True, False])
-def test_the_page_shows_what_operators_may_do_to_them_alone(chromium, board, tmp_path, operator):
-    serve = {"golden": str(tmp_path / "golden.jsonl"), "clients": {"all": {"operator": operator}}}
-    with served(board, **serve) as url, opened(chromium, url) as browser:
-        browser.go("#/ask?q=book+a+meeting+room")
-        ticks = browser.page.locator(".right input").count()
-        releases = browser.page.locator("select[name=release]").count()
-        browser.go("#/compare?q=book+a+meeting+room&b_strategy=search")
-        compared = browser.page.locator("select[name=b_release]").count()
-
-        assert [ticks > 0, releases > 0, compared > 0] == [operator] * 3
-        assert [line for line in browser.console if "error" in line.lower()] == []
-
-
-def test_without_the_gateway_the_page_says_so(chromium, board):
+def test_without_the_gateway_the_page_says_so(chromium, board, page_of):
     with opened(chromium, "") as browser:
-        with served(board) as url:
+        with page_of(board) as url:
             browser.page.goto(url)
             browser.page.wait_for_selector(".agents")
         browser.page.fill("#q", "a room")

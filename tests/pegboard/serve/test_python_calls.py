@@ -68,7 +68,7 @@ def call(desk_uri, gateway_of):
         async def run():
             async with gateway_of(desk_uri, {"office": table}, **serve) as gateway:
                 client = gateway.client({})
-                tool = await (await gateway.catalogue.view(client)).tool(name)
+                tool = await (await gateway.views.of(client)).tool(name)
                 return await gateway.caller.call(client, tool, arguments or {})
 
         return asyncio.run(run())

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import pytest
 
-from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.settings import load_gateway_settings
+from pegboard.serve.views import RESERVED
 
 HERE = Path(__file__).parent
 MILL = Path(__file__).parents[3] / "benchmarks" / "performance" / "gateway_upstream.py"

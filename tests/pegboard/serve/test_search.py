@@ -1,4 +1,4 @@
-"""`search_tools` over MCP, in both protocol eras."""
+"""The gateway's own tools over MCP, in both protocol eras."""
 
 import asyncio
 import json
@@ -6,21 +6,19 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from pegboard.errors import QueryError, StoreError
 from pegboard.serve.access import Client
 from pegboard.serve.finder import MAX_QUERY
+
+RATES = {"query": "exchange rates of today"}
+DEEP = "[" * 100_000
 
 
 def names_of(result):
     return [tool["name"] for tool in result.structured_content["tools"]]
 
 
-def test_search_finds_a_tool_by_what_it_does(board_uri, gateway_of, connect):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            return await client.call_tool("search_tools", {"query": "exchange rates of today"})
-
-    result = asyncio.run(run())
+def test_search_finds_a_tool_by_what_it_does(board_uri, call):
+    [result] = call(board_uri, ("search_tools", RATES))
 
     first = result.structured_content["tools"][0]
     assert names_of(result)[0] == first["name"] == "list_rates"
@@ -29,36 +27,16 @@ def test_search_finds_a_tool_by_what_it_does(board_uri, gateway_of, connect):
     assert json.loads(result.content[0].text) == result.structured_content
 
 
-@pytest.mark.parametrize(
-    ("results", "beginning"),
-    [("full", '{"tools":[{"name":"list_rates"'), ("toon", "tools[1]:"), ("typescript", "/** ")],
-)
-def test_results_come_in_the_form_that_the_configuration_names(
-    board_uri, gateway_of, connect, results, beginning
-):
-    async def run():
-        async with gateway_of(board_uri, results=results) as gateway, connect(gateway) as client:
-            query = {"query": "exchange rates of today", "k": 1}
-            return await client.call_tool("search_tools", query)
+def test_a_whole_definition_is_read_by_name_or_with_each_result(board_uri, call):
+    found, definition = call(
+        board_uri,
+        ("search_tools", RATES),
+        ("get_tool", {"name": "convert_currency"}),
+        results="full",
+    )
 
-    result = asyncio.run(run())
-
-    assert result.content[0].text.startswith(beginning)
-    assert "list_rates" in result.content[0].text
-    assert ("inputSchema" in result.structured_content["tools"][0]) == (results == "full")
-
-
-def test_a_whole_definition_is_read_by_name(board_uri, gateway_of, connect):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            definition = await client.call_tool("get_tool", {"name": "convert_currency"})
-            return definition, await client.call_tool("get_tool", {"name": "convert"})
-
-    definition, unknown = asyncio.run(run())
-
+    assert "inputSchema" in found.structured_content["tools"][0]
     assert definition.structured_content["inputSchema"]["properties"]
-    assert unknown.is_error
-    assert "convert_currency" in unknown.content[0].text
 
 
 def test_search_tools_and_the_instructions_say_which_agents_are_behind_them(
@@ -74,83 +52,58 @@ def test_search_tools_and_the_instructions_say_which_agents_are_behind_them(
     assert instructions is None or "Ask search_tools" in instructions  # not without a handshake
 
 
-def test_agents_are_found_with_their_tools_which_can_be_searched_alone(
-    board_uri, gateway_of, connect
-):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            found = await client.call_tool("search_agents", {"query": "exchange rates of today"})
-            agents = found.structured_content["agents"]
-            own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
-            tools = await client.call_tool("search_tools", own)
-            wrong = await client.call_tool("search_agents", {"query": 3})
-            return agents, names_of(tools), wrong
+def test_agents_are_found_with_their_tools_which_can_be_searched_alone(board_uri, call):
+    [found] = call(board_uri, ("search_agents", RATES))
+    agents = found.structured_content["agents"]
+    own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
 
-    agents, tools, wrong = asyncio.run(run())
+    [result] = call(board_uri, ("search_tools", own))
 
     assert set(agents[0]) == {"name", "description", "tools"}
     assert agents[0]["tools"][0] == "list_rates"
-    assert {"list_rates", *tools} == set(tools) <= set(agents[0]["tools"])
-    assert wrong.is_error
-    assert "search_agents takes query" in wrong.content[0].text
+    assert {"list_rates", *names_of(result)} == set(names_of(result)) <= set(agents[0]["tools"])
 
 
-def test_a_tool_that_the_query_names_exactly_comes_first(board_uri, gateway_of, connect):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            return await client.call_tool(
-                "search_tools", {"query": "the exchange rate of close_ledger", "k": 2}
-            )
-
-    assert names_of(asyncio.run(run()))[0] == "close_ledger"
-
-
-def test_an_empty_query_says_why_nothing_was_found(board_uri, gateway_of, connect):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            return await client.call_tool("search_tools", {"query": " "})
-
-    result = asyncio.run(run())
-
-    assert names_of(result) == []
-    assert "The query is empty" in result.structured_content["note"]
-
-
-def test_a_board_that_cannot_be_read_is_an_error_without_its_address(
-    board_uri, gateway_of, connect, monkeypatch, caplog
-):
-    async def unreadable(*_, **__):
-        raise StoreError(f"The board at {board_uri} cannot be read. Restore its folder.")
-
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            monkeypatch.setattr(gateway.finder, "find", unreadable)
-            return await client.call_tool("search_tools", {"query": "exchange rates"})
-
-    result = asyncio.run(run())
-
-    assert result.is_error
-    assert result.content[0].text == (
-        "search_tools failed: The board cannot be read at the moment. Try again; the gateway's log "
-        "has the error."
+def test_a_tool_that_the_query_names_comes_first_and_an_empty_one_says_why(board_uri, call):
+    named, empty = call(
+        board_uri,
+        ("search_tools", {"query": "the exchange rate of close_ledger", "k": 2}),
+        ("search_tools", {"query": " "}),
     )
-    assert board_uri in caplog.text
+
+    assert names_of(named)[0] == "close_ledger"
+    assert names_of(empty) == []
+    assert "The query is empty" in empty.structured_content["note"]
 
 
 @pytest.mark.parametrize(
-    "arguments", [{}, {"query": 3}, {"query": "x", "k": 0}, {"k": "5"}, {"query": "x", "kk": 2}]
+    ("name", "arguments"),
+    [
+        ("search_tools", {}),
+        ("search_tools", {"query": 3}),
+        ("search_tools", {"query": "x", "k": 0}),
+        ("search_tools", {"query": "x", "kk": 2}),
+        ("search_agents", {"query": 3}),
+        ("get_tool", {"tool": "x"}),
+        ("call_tool", {"name": "x", "arguments": "5"}),
+        ("call_tool", {"name": "x", "arguments": "{"}),
+        pytest.param("call_tool", {"name": "x", "arguments": DEEP}, id="deep list"),
+    ],
 )
-def test_invalid_arguments_of_search_tools_are_an_error_for_the_model(
-    board_uri, gateway_of, connect, arguments
-):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            return await client.call_tool("search_tools", arguments)
-
-    result = asyncio.run(run())
+def test_invalid_arguments_are_an_error_for_the_model(board_uri, call, name, arguments):
+    [result] = call(board_uri, (name, arguments))
 
     assert result.is_error
-    assert "search_tools takes query" in result.content[0].text
+    assert f"{name} takes " in result.content[0].text
+
+
+@pytest.mark.parametrize("number", ["NaN", "1e999"])
+def test_numbers_that_json_does_not_have_reach_no_tool(board_uri, call, number):
+    arguments = {"name": "close_ledger", "arguments": f'{{"a": {number}}}'}
+
+    [result] = call(board_uri, ("call_tool", arguments))
+
+    assert "are not JSON" in result.content[0].text
 
 
 def test_requests_and_contexts_are_limited_in_length(board_uri, gateway_of, connect):
@@ -166,66 +119,22 @@ def test_requests_and_contexts_are_limited_in_length(board_uri, gateway_of, conn
 
     fits, too_long = asyncio.run(run())
 
-    assert len(long) == MAX_QUERY
     assert names_of(fits)
-    assert too_long.is_error
     assert "8,001 characters; expected at most 8,000" in too_long.content[0].text
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, '{"a":' * 100_000, '{"a": ' + "1" * 5_000 + "}", "{", "[]", "5"],
-    ids=["deep list", "deep object", "long number", "cut off", "list", "number"],
-)
-def test_arguments_as_text_that_are_no_object_are_an_error_for_the_model(
-    board_uri, gateway_of, connect, text
-):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            return await client.call_tool("call_tool", {"name": "x", "arguments": text})
+def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):
+    name = "currency_converter"
 
-    result = asyncio.run(run())
+    results = call(
+        board_uri, (name, {}), *((own, {"name": name}) for own in ("call_tool", "get_tool"))
+    )
 
-    assert result.is_error
-    assert "call_tool takes name, a text, and arguments" in result.content[0].text
-
-
-@pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity", "1e999"])
-def test_numbers_that_json_does_not_have_reach_no_tool(board_uri, gateway_of, connect, number):
-    async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            arguments = {"name": "close_ledger", "arguments": f'{{"a": {number}}}'}
-            return await client.call_tool("call_tool", arguments)
-
-    assert "are not JSON" in asyncio.run(run()).content[0].text
-
-
-@pytest.mark.parametrize("direct", [True, False])
-def test_an_unknown_tool_is_an_error_that_names_those_closest(
-    board_uri, gateway_of, connect, direct
-):
-    async def run():
-        name = "currency_converter"
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            if direct:
-                return await client.call_tool(name, {})
-            return await client.call_tool("call_tool", {"name": name})
-
-    result = asyncio.run(run())
-
-    assert result.is_error
-    assert "Unknown tool: 'currency_converter'" in result.content[0].text
-    assert "convert_currency" in result.content[0].text
-    assert "Ask search_tools" in result.content[0].text
-
-
-def test_half_of_a_character_in_a_query_is_the_fault_of_the_request(board_uri, gateway_of):
-    async def run():
-        async with gateway_of(board_uri) as gateway:
-            await gateway.finder.find(gateway.client({}), "tea \ud800")
-
-    with pytest.raises(QueryError, match="has half of a character"):
-        asyncio.run(run())
+    for result in results:
+        assert result.is_error
+        assert "Unknown tool: 'currency_converter'" in result.content[0].text
+        assert "convert_currency" in result.content[0].text
+        assert "Ask search_tools" in result.content[0].text
 
 
 def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
@@ -233,7 +142,7 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
 ):
     async def run():
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:
-            monkeypatch.setattr(gateway.catalogue, "view", broken)
+            monkeypatch.setattr(gateway.views, "of", broken)
             with pytest.raises(MCPError) as raised:
                 await client.list_tools()
             result = await client.call_tool("search_tools", {"query": "x"})
@@ -256,7 +165,7 @@ def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
     async def run():
         order, go_on = [], asyncio.Event()
         async with gateway_of(board_uri) as gateway:
-            whole = gateway.catalogue.view
+            whole = gateway.views.of
 
             async def view(client, **options):
                 order.append(client.name)
@@ -264,7 +173,7 @@ def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
                     await go_on.wait()
                 return await whole(client, **options)
 
-            monkeypatch.setattr(gateway.catalogue, "view", view)
+            monkeypatch.setattr(gateway.views, "of", view)
             searches = [
                 asyncio.create_task(gateway.finder.find(ana, f"rates {number}"))
                 for number in range(20)

@@ -9,9 +9,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.serve.access import Client
-from pegboard.serve.catalogue import RESERVED
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, ServeSettings
+from pegboard.serve.views import RESERVED
 
 SESSIONS, ROUNDS = 40, 3
 

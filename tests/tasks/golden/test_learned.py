@@ -37,7 +37,7 @@ def use(uri, log, clients, query, tool):
             session = f"session-{client}-{number}"
             found = await gateway.finder.find(Client(client), query, 3, session=session)
             assert tool in [hit.tool.id for hit in found.hits]
-            gateway.observers.called(Client(client), session, tool, "ok", 1.0, 10)
+            gateway.observer.called(Client(client), session, tool, "ok", 1.0, 10)
         await gateway.close()
 
     asyncio.run(run())

@@ -18,7 +18,7 @@ from pegboard.serve.calls.python import PythonCalls
 from pegboard.serve.calls.results import CallProblem, error_result, sendable, too_large
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.calls.upstreams import Upstreams
-from pegboard.serve.observer import Observers, Outcome
+from pegboard.serve.observer import Observer, Outcome
 from pegboard.serve.settings import GatewaySettings
 
 Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
@@ -26,10 +26,10 @@ Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
 
 
 class Caller:
-    """Calls tools, and reports each call to the observers. Callers check what a client may call."""
+    """Calls tools, and tells the observer of each call. Callers check what a client may call."""
 
-    def __init__(self, settings: GatewaySettings, observers: Observers) -> None:
-        self.observers = observers
+    def __init__(self, settings: GatewaySettings, observer: Observer) -> None:
+        self.observer = observer
         self.upstreams = Upstreams(settings)
         self._set(settings)
         self._turns: dict[str, Turns] = {}
@@ -98,7 +98,7 @@ class Caller:
             raise
         finally:
             ms = (time.perf_counter() - start) * 1_000
-            self.observers.called(client, session, tool.id, outcome, ms, size)
+            self.observer.called(client, session, tool.id, outcome, ms, size)
         return result
 
     async def close(self) -> None:

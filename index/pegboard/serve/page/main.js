@@ -5,11 +5,11 @@ import { browse } from "./browse.js";
 import { compare } from "./compare.js";
 import { failure, h, plural } from "./dom.js";
 import * as golden from "./golden.js";
+import { servers } from "./servers.js";
 import { current } from "./state.js";
-import { traffic } from "./traffic.js";
 
-const VIEWS = { ask, compare, browse, traffic };
-const TITLES = { ask: "Ask", compare: "Compare", browse: "Browse", traffic: "Traffic" };
+const VIEWS = { ask, compare, browse, servers };
+const TITLES = { ask: "Ask", compare: "Compare", browse: "Browse", servers: "Servers" };
 const main = document.getElementById("main");
 let context = null;
 let shown = new AbortController();
@@ -40,7 +40,7 @@ async function show() {
 async function load(signal) {
   const [status, { releases }] = await Promise.all([get("v1/status", {}, signal), get("v1/releases", {}, signal)]);
   golden.enable(status.golden);
-  document.querySelector("[data-view=traffic]").hidden = !status.operator;
+  document.querySelector("[data-view=servers]").hidden = !status.operator;
   document.getElementById("board").replaceChildren(
     h("span", {}, plural(status.tools, "tool")), status.channel ? h("span", {}, "channel ", h("b", {}, status.channel)) : "", h("code", { title: "release" }, status.release));
   return { status, releases };

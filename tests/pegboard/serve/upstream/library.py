@@ -1,7 +1,6 @@
-"""An MCP server with resources, templates, prompts and completion, over stdio."""
+"""An MCP server with resources, templates and prompts, over stdio."""
 
 from fastmcp import FastMCP
-from mcp_types import PromptReference
 
 server = FastMCP("library", instructions="Lends books.")
 
@@ -22,13 +21,6 @@ def book(isbn: str) -> str:
 def summary(topic: str) -> str:
     """Summarise what is known."""
     return f"Summarise {topic}."
-
-
-@server.completion
-def complete(reference, argument, context):
-    if isinstance(reference, PromptReference) and reference.name == "summary":
-        return [topic for topic in ("history", "hiking") if topic.startswith(argument.value)]
-    return None
 
 
 if __name__ == "__main__":

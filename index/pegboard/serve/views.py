@@ -5,19 +5,19 @@ A client's view is a board of its own that holds nothing else, so that neither r
 counts, agents or dependencies tell of a tool that it may not see."""
 
 import asyncio
-import json
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
+from pegboard.hits import Hit
 from pegboard.naming import CallNames
-from pegboard.records import Tool
-from pegboard.serve.access import Client, Rule
-from pegboard.tokens import estimate_tokens
+from pegboard.records import Agent, Tool
+from pegboard.serve.access import Client
+from pegboard.serve.settings import Rule
+from pegboard.tokens import definition_tokens
 
 MAX_VIEWS = 64
 """Views of a release that are held; the one that was used longest ago goes first."""
@@ -30,11 +30,10 @@ RESERVED = ("search_tools", "call_tool", "search_agents", "get_tool")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What a catalogue keeps of a tool.
+    """What the views keep of a tool.
 
     Attributes:
         problem: why the gateway cannot call it; "" if it can.
-        schemes: names of the security schemes by which its operation is called.
         text: id, name and description, by which lists are filtered.
         tokens: that its definition takes in a prompt, about.
     """
@@ -44,7 +43,6 @@ class Entry:
     agent: str
     catalog: str
     tags: tuple[str, ...]
-    schemes: tuple[str, ...]
     text: str
     tokens: float
     problem: str = ""
@@ -97,12 +95,12 @@ class _Whole:
     entries: dict[str, Entry]
 
 
-class Catalogue:
+class Views:
     """The views of a board's current release.
 
     Args:
         board: its channel is followed: a promotion gives new views, and no restart is needed.
-        live: the catalogue of the release that is served, for a board that stays at another. What
+        live: the views of the release that is served, for a board that stays at another. What
             a client may not see there it does not see here: a tool may have got the tag since by
             which a rule hides it.
         can_call: says why the gateway cannot call a tool; "" if it can.
@@ -111,7 +109,7 @@ class Catalogue:
     def __init__(
         self,
         board: Board,
-        live: "Catalogue | None" = None,
+        live: "Views | None" = None,
         can_call: Callable[[Tool], str] = lambda _: "",
     ) -> None:
         self.board, self._live, self._can_call = board, live, can_call
@@ -119,7 +117,7 @@ class Catalogue:
         self._views: OrderedDict[Key, View] = OrderedDict()
         self._building = asyncio.Lock()
 
-    async def view(self, client: Client, *, callable_only: bool = False) -> View:
+    async def of(self, client: Client, *, callable_only: bool = False) -> View:
         """Return the current release as a client sees it.
 
         While one request waits for a new release, others are answered from the one before.
@@ -127,7 +125,7 @@ class Catalogue:
         Args:
             callable_only: leave out tools that the gateway cannot call, if it can call any.
         """
-        hidden = frozenset[str]() if self._live is None else (await self._live.view(client)).hidden
+        hidden = frozenset[str]() if self._live is None else (await self._live.of(client)).hidden
         key = (client.allow, client.deny, hidden, callable_only)
         current = await asyncio.to_thread(lambda: self.board.release.id)
         held = self._views.get(key)
@@ -164,34 +162,19 @@ class Catalogue:
         """Return the current release; views of the one before stay until there is one of this."""
         if self._whole is None or self._whole.release != self.board.release.id:
             board = self.board.at_current_release()
-            tools = board.list_tools()
-            entries = {tool.id: _entry(tool, self._can_call(tool)) for tool in tools}
+            agents = {agent.id: agent for agent in board.list_agents()}
+            entries = {
+                tool.id: _entry(tool, agents[tool.agent], self._can_call(tool))
+                for tool in board.list_tools()
+            }
             self._whole = _Whole(board, board.release.id, entries)
         return self._whole
 
 
-def definition_text(tool: Tool) -> str:
-    """Return a tool's definition as compact JSON, whose tokens are counted."""
-    values = {
-        "name": tool.name,
-        "description": tool.description,
-        "inputSchema": tool.input_schema,
-    }
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
-
-
-def _entry(tool: Tool, problem: str) -> Entry:
-    tokens = estimate_tokens(definition_text(tool))
+def _entry(tool: Tool, agent: Agent, problem: str) -> Entry:
+    tokens = definition_tokens(Hit(tool, agent, 0.0, {}))
     text = f"{tool.id} {tool.name} {tool.description}".casefold()
-    own = (tool.id, tool.name, tool.agent, tool.catalog, tool.tags)
-    return Entry(*own, _schemes(tool), text, tokens, problem)
-
-
-def _schemes(tool: Tool) -> tuple[str, ...]:
-    # Annotations are a catalog's: what is none of OpenAPI's is no reason to serve nothing.
-    security = tool.annotations.get("security")
-    listed: list[Any] = security if isinstance(security, list) else []
-    return tuple(str(one.get("name")) for one in listed if isinstance(one, Mapping))
+    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, text, tokens, problem)
 
 
 def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: bool) -> View:

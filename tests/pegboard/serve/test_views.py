@@ -3,12 +3,10 @@
 import asyncio
 import threading
 
-import pytest
-
-from pegboard.board import Board
 from pegboard.opening import open_board
-from pegboard.serve.access import ANYONE, Client, Rule
-from pegboard.serve.catalogue import Catalogue
+from pegboard.serve.access import ANYONE, Client
+from pegboard.serve.settings import Rule
+from pegboard.serve.views import Views
 
 OFFICE = Client("office", (Rule(tag=("office",)),), (Rule(tool=("*/close_*",)),))
 NOTHING = Client("nothing", ())
@@ -16,8 +14,8 @@ NOTHING = Client("nothing", ())
 
 def test_a_view_has_the_visible_tools_and_their_agents_alone(board_uri):
     async def run():
-        catalogue = Catalogue(open_board(board_uri))
-        return [await catalogue.view(client) for client in (ANYONE, OFFICE, NOTHING)]
+        views = Views(open_board(board_uri))
+        return [await views.of(client) for client in (ANYONE, OFFICE, NOTHING)]
 
     everything, office, nothing = asyncio.run(run())
 
@@ -31,9 +29,9 @@ def test_a_view_has_the_visible_tools_and_their_agents_alone(board_uri):
 
 def test_clients_of_equal_rules_share_a_view(board_uri):
     async def run():
-        catalogue = Catalogue(open_board(board_uri))
+        views = Views(open_board(board_uri))
         twin = Client("twin", OFFICE.allow, OFFICE.deny)
-        return await catalogue.view(OFFICE), await catalogue.view(twin)
+        return await views.of(OFFICE), await views.of(twin)
 
     one, two = asyncio.run(run())
 
@@ -47,31 +45,21 @@ def test_while_a_release_is_loaded_others_are_answered_from_the_one_before(
     loading, go_on = threading.Event(), threading.Event()
 
     async def run():
-        catalogue = Catalogue(open_board(workshop.uri, refresh=0))
-        assert (await catalogue.view(ANYONE)).release == first.id
+        views = Views(open_board(workshop.uri, refresh=0))
+        assert (await views.of(ANYONE)).release == first.id
         workshop.store.promote(second.id)
-        build = catalogue._build
+        build = views._build
 
         def slowly(*arguments):
             loading.set()
             go_on.wait()
             return build(*arguments)
 
-        monkeypatch.setattr(catalogue, "_build", slowly)
-        waiting = asyncio.create_task(catalogue.view(ANYONE))
+        monkeypatch.setattr(views, "_build", slowly)
+        waiting = asyncio.create_task(views.of(ANYONE))
         await asyncio.to_thread(loading.wait)
-        meanwhile = await catalogue.view(ANYONE)
+        meanwhile = await views.of(ANYONE)
         go_on.set()
-        return meanwhile.release, (await waiting).release, (await catalogue.view(ANYONE)).release
+        return meanwhile.release, (await waiting).release, (await views.of(ANYONE)).release
 
     assert asyncio.run(run()) == (first.id, second.id, second.id)
-
-
-@pytest.mark.parametrize("security", [5, "bearer", ["bearer"], [{"type": "http"}], {"a": 1}])
-def test_annotations_that_are_not_openapis_cost_no_view(security):
-    tool = {"name": "t", "inputSchema": {}, "annotations": {"security": security}}
-
-    async def run():
-        return await Catalogue(Board.from_tools([tool])).view(ANYONE)
-
-    assert len(asyncio.run(run()).entries) == 1

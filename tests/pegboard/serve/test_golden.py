@@ -1,0 +1,83 @@
+"""Golden queries that the page saves."""
+
+import json
+
+import pytest
+
+from pegboard.evaluation.golden import read_queries
+
+RATES = {"query": "what is the dollar worth today?", "tools": ["finance/finance/list_rates"]}
+FINANCE = {"anyone": {"allow": [{"catalog": "finance"}], "operator": True}}
+
+
+@pytest.fixture
+def save(board_uri, ask, tmp_path):
+    """A function: the responses to queries, saved one after the other, and the file."""
+    file = tmp_path / "golden.jsonl"
+
+    def saved(*bodies, before="", **serve):
+        if before:
+            file.write_text(before, "utf-8")
+        requests = [("POST", "/v1/golden", {"json": body}) for body in bodies]
+        return ask(board_uri, *requests, golden=str(file), **serve), file
+
+    return saved
+
+
+def test_a_query_is_saved_once_without_secrets_as_a_line_that_builds_read(save):
+    """Also behind a last line without its end."""
+    secret = {**RATES, "query": "rates with key sk-abcdef1234567890abcdef12"}
+
+    (first, again, other), file = save(
+        RATES, RATES, secret, before='{"query": "tea", "tools": ["a/b/c"]}'
+    )
+
+    assert [first.status_code, again.status_code, other.status_code] == [201, 200, 201]
+    assert (first.json()["saved"], again.json()["saved"]) == (True, False)
+    _, query, _ = read_queries(file)
+    assert (query.query, query.tools) == (RATES["query"], tuple(RATES["tools"]))
+    assert query.id == first.json()["id"]
+    assert "sk-abcdef" not in file.read_text("utf-8")
+
+
+def test_the_request_with_other_tools_is_refused_and_names_those_that_one_may_see(save, tmp_path):
+    line = {**RATES, "tools": [*RATES["tools"], "kit/git/create_issue"]}
+    other = {**RATES, "tools": ["finance/finance/convert_currency"]}
+
+    [response], _ = save(other, before=json.dumps(line) + "\n", clients=FINANCE)
+
+    assert response.status_code == 409
+    assert "finance/finance/list_rates" in response.json()["error"]["what"]
+    assert "create_issue" not in response.text
+    assert str(tmp_path) not in response.text
+
+
+def test_what_is_wrong_with_the_file_is_in_the_log_alone(save, tmp_path, caplog):
+    [response], file = save(RATES, before="no JSON\n")
+
+    assert response.status_code == 503
+    assert str(tmp_path) not in response.text
+    assert str(file) in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ({**RATES, "tools": ["finance/finance/gone"]}, 404),
+        ({**RATES, "tools": ["kit/git/create_issue"]}, 404),
+        ({**RATES, "tools": []}, 400),
+        ({**RATES, "query": "  "}, 400),
+    ],
+)
+def test_what_is_no_golden_query_of_visible_tools_is_not_saved(save, body, status):
+    [response], file = save(body, clients=FINANCE)
+
+    assert response.status_code == status
+    assert not file.exists()
+
+
+def test_without_a_configured_file_nothing_is_saved(board_uri, ask):
+    [response] = ask(board_uri, ("POST", "/v1/golden", {"json": RATES}))
+
+    assert response.status_code == 403
+    assert "golden =" in response.json()["error"]["next_step"]
