@@ -18,7 +18,6 @@ from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
 from pegboard.store.database import open_table
 from pegboard.store.export import export_release
-from pegboard.store.reading import PUBLIC
 from pegboard.store.releases import ReleaseStore
 from tests.npm import node_modules
 
@@ -34,17 +33,14 @@ def board_path(tmp_path_factory):
     return str(shutil.copytree(HERE / "board", tmp_path_factory.mktemp("contract") / "elsewhere"))
 
 
-@pytest.fixture(scope="module", params=["memory", "core", "public"])
+@pytest.fixture(scope="module", params=[50_000, 0], ids=["memory", "lance"])
 def boards(request, board_path, hashing):
-    """The board of each readable channel, read in one of the three ways."""
-    rows = 50_000 if request.param == "memory" else 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PUBLIC, request.param)
-        return {
-            name: pegboard.open(board_path, name, encoder=hashing(), in_memory_rows=rows)
-            for name, channel in VECTORS["channels"].items()
-            if channel["readable"]
-        }
+    """The board of each readable channel, searched in memory or through Lance."""
+    return {
+        name: pegboard.open(board_path, name, encoder=hashing(), in_memory_rows=request.param)
+        for name, channel in VECTORS["channels"].items()
+        if channel["readable"]
+    }
 
 
 def retrieve(boards, kind, request):

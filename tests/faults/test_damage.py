@@ -12,7 +12,6 @@ import pytest
 import pegboard
 from flows.reindex import reindex
 from pegboard.errors import StoreError
-from pegboard.store.reading import PUBLIC
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
 from tasks.settings.configuration import load_configuration
@@ -70,10 +69,8 @@ def flip(folder, pattern, text):
         path.write_bytes(content)
 
 
-@pytest.mark.parametrize("way", ["core", "public"])
 @pytest.mark.parametrize("rows", [50_000, 0])
-def test_a_reader_refuses_a_tool_that_is_not_as_it_was_published(root, way, rows, monkeypatch):
-    monkeypatch.setenv(PUBLIC, way)
+def test_a_reader_refuses_a_tool_that_is_not_as_it_was_published(root, rows):
     uri = str(root / "board")
     expected = read_everything(uri)
     flip(root / "board" / "tables", "tools.lance/data/*", b"Deletes a repository for good.")

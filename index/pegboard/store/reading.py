@@ -1,10 +1,9 @@
 """The tables of a board for readers: a few kinds of queries, of tables pinned to a version.
 
-Where LanceDB's compiled core is of a version that was tested (TESTED), it is used without LanceDB's
-Python package, whose import takes 1.1 s of processor time on two quiet cores, of which a reader
-needs nothing: pyarrow and NumPy with the core take .2 s. With other versions the package is used,
-through its asynchronous interface, which is nearly that of the core. So it is if the environment
-variable PEGBOARD_LANCEDB is `public`.
+LanceDB's compiled core is used without LanceDB's Python package, whose import takes 1.1 s of
+processor time on two quiet cores, of which a reader needs nothing: pyarrow and NumPy with the core
+take .2 s. The core's interface is LanceDB's own affair, so it has to be of a tested version
+(`TESTED`), which this library's dependencies pin.
 
 The library is registered under its own name, since it can be loaded only once in a process: a later
 `import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
@@ -13,7 +12,6 @@ The library is registered under its own name, since it can be loaded only once i
 import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from datetime import timedelta
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread
@@ -35,8 +33,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-PUBLIC = "PEGBOARD_LANCEDB"
-"""The environment variable that makes readers use LanceDB's Python package, if it is `public`."""
 TESTED = "lancedb-0.40.*.dist-info"
 MODULE = "lancedb._lancedb"
 _lock = Lock()
@@ -52,20 +48,17 @@ class ReaderDatabase:
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._uri = uri
         options, self._seconds = opening_options(uri, storage_options)
-        self._public = os.environ.get(PUBLIC) == "public" or core() is None
-        connect = _connect_public if self._public else _connect_core
         with store_errors(uri):
             address = database_address(uri)
             self._connection = within(
-                self._seconds, lambda: _run(lambda: connect(address, options or None))
+                self._seconds, lambda: _run(lambda: _connect(address, options or None))
             )
 
     def open_table(self, name: str, version: int | None = None) -> "BoardTable":
         """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
 
         def open_at_version() -> BoardTable:
-            opened = _run(lambda: self._connection.open_table(name))
-            table = BoardTable(opened, public=self._public)
+            table = BoardTable(_run(lambda: self._connection.open_table(name)))
             if version is not None:
                 table.checkout(version)
             return table
@@ -81,11 +74,11 @@ class BoardTable:
     callers turn it into StoreError by `store_errors`.
 
     Args:
-        table: of the core; of the package's asynchronous interface if `public`.
+        table: of the core.
     """
 
-    def __init__(self, table: Any, *, public: bool) -> None:
-        self._table, self._public = table, public
+    def __init__(self, table: Any) -> None:
+        self._table = table
 
     def checkout(self, version: int) -> None:
         """Stay at that version. Raises ValueError if there is none."""
@@ -129,7 +122,7 @@ class BoardTable:
         import pyarrow as pa
 
         def build(query: Any) -> Any:
-            query = query.nearest_to(vector if self._public else pa.array(vector))
+            query = query.nearest_to(pa.array(vector))
             query.column("vector")
             query.distance_type("cosine")
             if nprobes:
@@ -154,10 +147,7 @@ class BoardTable:
         """
 
         def build(query: Any) -> Any:
-            if self._public:
-                query = query.nearest_to_text(words, columns="tokens")
-            else:
-                query = query.nearest_to_text({"query": words, "columns": ["tokens"]})
+            query = query.nearest_to_text({"query": words, "columns": ["tokens"]})
             if not prefilter:
                 query.postfilter()
             return query
@@ -176,13 +166,11 @@ class BoardTable:
         async def rows() -> "pa.Table":
             query = build(self._table.query())
             if columns:
-                (query.select if self._public else query.select_columns)(list(columns))
+                query.select_columns(list(columns))
             if where:
                 query.where(where)
             if limit:
                 query.limit(limit)
-            if self._public:
-                return await query.to_arrow()
             stream = await query.execute()
             return pa.Table.from_batches([batch async for batch in stream], stream.schema)
 
@@ -191,16 +179,20 @@ class BoardTable:
 
 @cache
 def core() -> Any:
-    """Return the module of LanceDB's compiled core, or None for a version that was not tested."""
+    """Return the module of LanceDB's compiled core.
+
+    Raises StoreError if LanceDB is not installed, or of a version that was not tested.
+    """
     from importlib import _bootstrap, util  # pyright: ignore[reportAttributeAccessIssue]
 
     package = util.find_spec("lancedb")
-    if package is None or package.origin is None:
-        return None
-    folder = Path(package.origin).parent
+    folder = Path(package.origin).parent if package and package.origin else Path()
     library = next(folder.glob("_lancedb*.so"), None)
     if library is None or not any(folder.parent.glob(TESTED)):
-        return None
+        raise StoreError(
+            f"Boards are read with LanceDB 0.40, which is not in {folder.absolute().parent}. "
+            "Install it: pip install 'lancedb>=0.40,<0.41'"
+        )
     # The import system's own lock: loaded by two threads at once, the library aborts one of them.
     with vars(_bootstrap)["_ModuleLockManager"](MODULE):
         if MODULE not in sys.modules:
@@ -211,18 +203,9 @@ def core() -> Any:
         return sys.modules[MODULE]
 
 
-async def _connect_core(address: str, options: dict[str, str] | None) -> Any:
+async def _connect(address: str, options: dict[str, str] | None) -> Any:
     # 0.0 is the interval after which a handle looks for newer versions.
     return await core().connect(address, None, None, None, None, 0.0, None, options)
-
-
-async def _connect_public(address: str, options: dict[str, str] | None) -> Any:
-    import lancedb
-
-    newest = timedelta(0)
-    return await lancedb.connect_async(
-        address, read_consistency_interval=newest, storage_options=options
-    )
 
 
 def _run(call: Callable[[], Awaitable[Any]]) -> Any:

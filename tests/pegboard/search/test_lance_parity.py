@@ -15,7 +15,7 @@ from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.search.text import query_words
-from pegboard.store.reading import PUBLIC, ReaderDatabase
+from pegboard.store.reading import ReaderDatabase
 from tasks.maintain import fit_indices
 
 QUERIES = [
@@ -39,13 +39,9 @@ TOLERANCE = {"vector": 2 * 10**-COSINE_DIGITS, "text": 2 * 10**-BM25_DIGITS, "hy
 LARGE = 50_002
 
 
-@pytest.fixture(scope="module", params=["core", "public"])
-def boards(request, board_uri, encoder):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PUBLIC, request.param)
-        return [
-            pegboard.open(board_uri, encoder=encoder, in_memory_rows=rows) for rows in (50_000, 0)
-        ]
+@pytest.fixture(scope="module")
+def boards(board_uri, encoder):
+    return [pegboard.open(board_uri, encoder=encoder, in_memory_rows=rows) for rows in (50_000, 0)]
 
 
 def scores(ranking):
@@ -92,13 +88,11 @@ def written(tmp_path_factory, documents, table_of):
     return uri, rows
 
 
-@pytest.fixture(scope="module", params=["core", "public"])
-def large(request, written):
+@pytest.fixture(scope="module")
+def large(written):
     uri, rows = written
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv(PUBLIC, request.param)
-        table = ReaderDatabase(uri).open_table("emb_full")
-        return LanceIndex(table, uri, LARGE), MemoryIndex(rows)
+    table = ReaderDatabase(uri).open_table("emb_full")
+    return LanceIndex(table, uri, LARGE), MemoryIndex(rows)
 
 
 @pytest.mark.parametrize(

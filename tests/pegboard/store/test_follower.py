@@ -20,14 +20,6 @@ import pegboard
 from pegboard import opening
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.follower import ChannelFollower
-from pegboard.store.reading import PUBLIC
-
-
-@pytest.fixture(params=["core", "public"])
-def two_releases(request, two_releases, monkeypatch):
-    """The board with two releases, read in both ways."""
-    monkeypatch.setenv(PUBLIC, request.param)
-    return two_releases
 
 
 @pytest.fixture

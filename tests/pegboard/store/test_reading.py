@@ -1,5 +1,5 @@
-"""LanceDB's compiled core and its Python package, behind one interface: the same answers, and no
-harm to one another.
+"""LanceDB's compiled core: what it answers, and that it and LanceDB's Python package do one another
+no harm.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import pytest
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.contract import column_names
 from pegboard.store.database import store_errors
-from pegboard.store.reading import PUBLIC, ReaderDatabase
+from pegboard.store.reading import ReaderDatabase
 from pegboard.store.releases import ReleaseStore
 
 
@@ -30,14 +30,8 @@ def python(code, *arguments, **environment):
     return done.stdout.splitlines()
 
 
-@pytest.fixture(params=["core", "public"])
-def way(request, monkeypatch):
-    monkeypatch.setenv(PUBLIC, request.param)
-    return request.param
-
-
 @pytest.fixture
-def full(way, board_uri):
+def full(board_uri):
     store = ReleaseStore(board_uri)
     pin = store.get(store.channel().release).tables["emb_full"]
     return store.read_table(pin.table, pin.version)
@@ -77,7 +71,7 @@ def test_the_nearest_rows_come_nearest_first_and_rows_match_words(full, encoder)
     assert ids(git) == ["kit/git/create_issue"]
 
 
-def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(way, tmp_path):
+def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(tmp_path):
     plain = lancedb.connect(tmp_path / "tables").create_table("rows", pa.table({"x": [1]}))
     database = ReaderDatabase(str(tmp_path))
     newest, pinned = (database.open_table("rows", version) for version in (None, plain.version))
@@ -167,7 +161,6 @@ def test_reading_needs_no_lancedb_package(board_uri):
     code += "print('lancedb' in sys.modules)"
 
     assert python(code, board_uri, "0")[1:] == ["False"]
-    assert python(code, board_uri, "0", PEGBOARD_LANCEDB="public")[1:] == ["True"]
 
 
 def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_uri, answer):
@@ -177,15 +170,14 @@ def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_ur
     assert python(IN_A_THREAD + READ + JOIN, board_uri, "0") == [*answer, "1 True"]
 
 
-def test_the_package_is_taken_where_the_version_of_the_core_is_not_known(
-    board_uri, answer, tmp_path
-):
+def test_a_core_of_another_version_is_refused_with_the_one_that_is_needed(board_uri, tmp_path):
     # The same package, in a folder that does not name its version.
     (tmp_path / "lancedb").symlink_to(Path(lancedb.__file__).parent)
-    code = f"{READ}import pegboard.store.reading\n"
-    code += "print(pegboard.store.reading.core(), 'lancedb' in sys.modules)"
+    code = "import sys, pegboard\ntry:\n    pegboard.open(sys.argv[1])\n"
+    code += "except pegboard.PegboardError as error:\n    print(error)"
 
-    assert python(code, board_uri, "0", PYTHONPATH=str(tmp_path)) == [*answer, "None True"]
+    [message] = python(code, board_uri, PYTHONPATH=str(tmp_path))
+    assert "pip install 'lancedb>=0.40,<0.41'" in message
 
 
 FORK = """
