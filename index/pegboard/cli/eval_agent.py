@@ -192,10 +192,8 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     with closing(searcher):
         prepared = prepare(searcher, queries, spec, progress_lines("searched for the queries"))
     check_fallbacks([prepared.retrieval.overhead], options.max_fallbacks)
-    for reason in prepared.left_out.reasons():
-        _warn(f"Left out of {len(queries)} golden queries: {reason}")
-    for problem in prepared.dropped:
-        _warn(f"Not tried: {problem}")
+    for reason in prepared.skipped:
+        _warn(f"Not tried: {reason}")
     return prepared
 
 

@@ -103,24 +103,6 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """The counts of skipped queries: without right calls, or without tools, those `missing`."""
-
-    without_calls: int = 0
-    without_tools: int = 0
-    missing: tuple[str, ...] = ()
-
-    def reasons(self) -> list[str]:
-        """How many for which reason, as lines."""
-        names = ", ".join(self.missing[:MISSING_SHOWN])
-        by_reason = {
-            "have no right calls": self.without_calls,
-            f"need tools that the release lacks: {names}": self.without_tools,
-        }
-        return [f"{count} {reason}" for reason, count in by_reason.items() if count]
-
-
-@dataclass(frozen=True, slots=True)
 class Trial:
     """One query with one set of tools.
 
@@ -171,16 +153,15 @@ class Prepared:
 
     Attributes:
         sizes: the numbers of tools that are tried.
-        dropped: which others are not, and why.
+        skipped: which queries and numbers of tools are not, and why, as lines.
         retrieval: the evaluation over the queries of `cases`, in their order.
     """
 
     spec: AgentSpec
     searcher: Searcher
     cases: tuple[Case, ...]
-    left_out: LeftOut
     sizes: tuple[int, ...]
-    dropped: tuple[str, ...]
+    skipped: tuple[str, ...]
     retrieval: Evaluation
 
     def trials(self, model: str) -> list[Trial]:
@@ -230,30 +211,28 @@ def prepare(
     Raises ConfigurationError if no query has right calls with tools of the release, or no number of
     tools can be tried.
     """
-    cases, left_out = cases_of(searcher, queries)
+    cases, skipped = cases_of(searcher, queries)
     if not cases:
-        raise ConfigurationError(_no_cases_message(len(queries), left_out))
+        raise ConfigurationError(_no_cases_message(skipped))
     if spec.limit is not None and spec.limit < len(cases):
         dice = random.Random(spec.seed)  # noqa: S311  a sample, no secret
         cases = [cases[place] for place in sorted(dice.sample(range(len(cases)), spec.limit))]
     tools = len(searcher.names.catalogs)
     sizes = tuple(size for size in sorted(set(spec.sizes)) if size <= tools)
-    dropped = tuple(
-        f"{size} tools: the release has only {tools} tools"
-        for size in sorted(set(spec.sizes) - set(sizes))
-    )
+    if larger := ", ".join(map(str, sorted(set(spec.sizes) - set(sizes)))):
+        skipped = [*skipped, f"sets of {larger} tools: the release has only {tools}"]
     if not sizes:
         raise ConfigurationError(
-            f"No number of tools can be tried: {'; '.join(dropped)}. Name smaller ones."
+            f"No number of tools can be tried: {skipped[-1]}. Name smaller ones."
         )
     system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
     measures = [Measure("Recall", k) for k in spec.ks]
     retrieval = evaluate(system, [case.query for case in cases], measures, advance=advance)
-    return Prepared(spec, searcher, tuple(cases), left_out, sizes, dropped, retrieval)
+    return Prepared(spec, searcher, tuple(cases), sizes, tuple(skipped), retrieval)
 
 
-def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], LeftOut]:
-    """The queries that an agent can be asked, and how many it cannot."""
+def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], list[str]]:
+    """The queries that an agent can be asked, and how many it cannot for which reason."""
     cases: list[Case] = []
     without_calls = without_tools = 0
     missing: dict[str, None] = {}
@@ -278,7 +257,16 @@ def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[C
                 frozenset().union(*needed.tools.values()),
             )
         )
-    return cases, LeftOut(without_calls, without_tools, tuple(missing))
+    names = ", ".join([*missing][:MISSING_SHOWN])
+    by_reason = {
+        "no right calls": without_calls,
+        f"the release lacks tools that they need: {names}": without_tools,
+    }
+    return cases, [
+        f"{count} of {len(queries)} golden queries: {reason}"
+        for reason, count in by_reason.items()
+        if count
+    ]
 
 
 def given_tools(
@@ -515,8 +503,7 @@ class AgentEvaluation:
             "margin": spec.margin,
             "reply_tokens": spec.reply_tokens,
             "queries": len(retrieval.results),
-            "left_out": asdict(self.prepared.left_out),
-            "dropped": list(self.prepared.dropped),
+            "skipped": list(self.prepared.skipped),
             "agent": self.measure_rows(),
             "calls": self.count_rows(),
             "expected": [asdict(row) for row in self.expected],
@@ -681,9 +668,9 @@ def _decode(row: dict[str, Any]) -> AgentReply:
     return AgentReply(**row)
 
 
-def _no_cases_message(queries: int, left_out: LeftOut) -> str:
-    lines = [f"No golden query can be put to an agent ({queries} in all):"]
-    lines += [f"  - {reason}" for reason in left_out.reasons()]
+def _no_cases_message(reasons: Sequence[str]) -> str:
+    lines = ["No golden query can be put to an agent:"]
+    lines += [f"  - {reason}" for reason in reasons]
     example = (
         '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
         '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'

@@ -202,7 +202,7 @@ def test_tables_have_the_measured_and_the_expected_accuracy_and_the_chosen_k(age
     ):
         assert part in out
     assert "Replies, scores and results are in" in err
-    assert "Left out of 5 golden queries: 1 have no right calls" in err
+    assert "Not tried: 1 of 5 golden queries: no right calls" in err
 
 
 def test_a_server_that_ignores_tools_is_named_as_the_reason_for_no_call(agent):
@@ -295,7 +295,9 @@ def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):
     write_lines(agent.golden, [WITHOUT_CALLS])
     code, _, err = agent.run("right")
     assert code == 2
-    assert "No golden query can be put to an agent (1 in all):\n  - 1 have no right calls" in err
+    assert (
+        "No golden query can be put to an agent:\n  - 1 of 1 golden queries: no right calls" in err
+    )
     assert f'"calls": {json.dumps(GOLDEN[0]["calls"])}' in err
 
 

@@ -42,13 +42,16 @@ def tools(searcher):
 
 
 def test_a_case_needs_all_tools_of_its_query_and_calls_and_others_are_left_out(searcher):
-    [case], left_out = cases_of(searcher, [LUNCH, WITHOUT_CALLS, WITHOUT_TOOL])
+    [case], skipped = cases_of(searcher, [LUNCH, WITHOUT_CALLS, WITHOUT_TOOL])
 
     assert case.query.tools == ("order_lunch", "list_rates")
     assert [tool.rpartition("/")[2] for tool in case.needed] == ["order_lunch", "list_rates"]
     assert [len(call.arguments) for call in case.calls] == [1, 0]
-    assert (left_out.without_calls, left_out.without_tools, left_out.missing) == (1, 1, ("fly",))
-    reasons = r"(?s)2 in all.*1 have no right calls.*1 need tools.*fly.*\"calls\""
+    assert skipped == [
+        "1 of 3 golden queries: no right calls",
+        "1 of 3 golden queries: the release lacks tools that they need: fly",
+    ]
+    reasons = r"(?s)1 of 2 golden queries: no right calls.*lacks tools.*fly.*\"calls\""
     with pytest.raises(ConfigurationError, match=reasons):
         prepare(searcher, [WITHOUT_CALLS, WITHOUT_TOOL], AgentSpec())
 
@@ -69,8 +72,8 @@ def test_impossible_numbers_of_tools_are_dropped_with_the_reason(searcher):
     prepared = prepare(searcher, [LUNCH], AgentSpec(sizes=(2, 15), ks=(1,)))
 
     assert prepared.sizes == (2,)
-    assert prepared.dropped == ("15 tools: the release has only 14 tools",)
-    with pytest.raises(ConfigurationError, match="No number of tools can be tried: 15 tools"):
+    assert prepared.skipped == ("sets of 15 tools: the release has only 14",)
+    with pytest.raises(ConfigurationError, match="No number of tools can be tried: sets of 15"):
         prepare(searcher, [LUNCH], AgentSpec(sizes=(15,)))
 
 
