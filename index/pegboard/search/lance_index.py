@@ -45,8 +45,7 @@ class LanceIndex:
     """An `emb_<index>` table pinned to the version of a release.
 
     `settings` is what the release records of its indices (`Pin.search`): how many partitions or
-    candidates a vector query visits, whether there is a text index. Where it records nothing, the
-    table is asked once."""
+    candidates a vector query visits, whether there is a text index; None where it records nothing."""
 
     table: BoardTable
     uri: str
@@ -77,7 +76,7 @@ class LanceIndex:
         words = " ".join(dict.fromkeys(tokens))
         if not words:
             return []
-        indexed = self._text_index
+        indexed = bool((self.settings or {}).get("text"))
         condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
@@ -157,13 +156,6 @@ class LanceIndex:
             return [search(query) for query in queries]
         with ThreadPoolExecutor(min(len(queries), AT_ONCE), "pegboard-queries") as pool:
             return list(pool.map(search, queries))
-
-    @cached_property
-    def _text_index(self) -> bool:
-        if self.settings is not None:
-            return bool(self.settings.get("text"))
-        with store_errors(self.uri):
-            return "tokens" in self.table.indexed_columns()
 
     def _best(
         self,

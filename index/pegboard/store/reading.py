@@ -89,11 +89,6 @@ class BoardTable:
                 raise
             raise ValueError(f"Version {version} no longer exists.") from error
 
-    def indexed_columns(self) -> set[str]:
-        """Return the columns that have an index of any kind."""
-        indices = _run(lambda: self._table.list_indices())
-        return {column for index in indices for column in index.columns}
-
     def read(
         self,
         columns: Sequence[str] | None = None,

@@ -62,19 +62,6 @@ def says(text):
     return ScriptedCompleter(by=lambda request: text)
 
 
-def scored(hits):
-    return [(hit.tool.id, hit.score, hit.why) for hit in hits]
-
-
-@pytest.mark.parametrize("mode", ["hybrid", "vector", "text"])
-def test_a_strategy_of_one_search_finds_what_a_search_finds(board, mode):
-    for request in ("convert an amount of dollars", "forecast of the weather", "東京の天気予報"):
-        found = board.find(request, 5, strategy=Strategy(modes=(mode,), depth=1))
-        hits = board.search(request, 5, mode=mode)
-        assert scored(found) == scored(hits)
-        assert {hit.release for hit in found} == {found.release} == {board.release.id}
-
-
 def test_every_step_of_a_request_gets_its_tool(board):
     found = board.find(TWO, 2, strategy=SPLIT)
     by_name = {hit.tool.name: hit for hit in found}

@@ -92,7 +92,7 @@ def written(tmp_path_factory, documents, table_of):
 def large(written):
     uri, rows = written
     table = ReaderDatabase(uri).open_table("emb_full")
-    return LanceIndex(table, uri, LARGE), MemoryIndex(rows)
+    return LanceIndex(table, uri, LARGE, {"text": "fts"}), MemoryIndex(rows)
 
 
 @pytest.mark.parametrize(
@@ -152,14 +152,14 @@ def test_as_many_partitions_are_visited_as_the_release_records(large, queries):
     assert recall(nprobes=1_000) == 200
 
 
-def test_a_table_that_the_release_says_has_no_text_index_is_searched_without(boards):
+def test_words_are_found_alike_whether_the_release_records_a_text_index_or_not(boards):
     _, lance = boards
     index = lance._answer(lambda loaded: loaded.index("full"))
-    unknown, none = replace(index, settings=None), replace(index, settings={"nprobes": 3})
+    recorded, none = replace(index, settings={"text": "fts"}), replace(index, settings=None)
 
     for where in (None, Filter.parse({"agent": "kit/git"})):
         words = (query_words("issues and tides"), 5, where)
-        assert none.text(*words) == unknown.text(*words) != []
+        assert none.text(*words) == recorded.text(*words) != []
 
 
 @pytest.fixture

@@ -44,7 +44,6 @@ def ids(rows):
 def test_rows_are_read_by_column_condition_and_limit(full):
     assert full.read().num_rows == 14
     assert full.read().column_names == column_names("emb_full")
-    assert full.indexed_columns() == {"tokens"}
     weather = full.read(["tool"], "agent = 'kit/weather'")
     assert weather.column_names == ["tool"]
     assert sorted(ids(weather)) == ["kit/weather/getTides_v2", "kit/weather/get_forecast"]
