@@ -45,7 +45,8 @@ class LanceIndex:
     """An `emb_<index>` table pinned to the version of a release.
 
     `settings` is what the release records of its indices (`Pin.search`): how many partitions or
-    candidates a vector query visits, whether there is a text index; None where it records nothing."""
+    candidates a vector query visits, whether there is a text index; None where it records nothing.
+    """
 
     table: BoardTable
     uri: str
