@@ -25,9 +25,6 @@ class BuildOptions:
         False, "accept that a source lists far fewer tools than before, or none"
     )
     dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
-    retry_rejected: bool = _option(
-        False, "ask the LLM again where an earlier run rejected its reply"
-    )
     strict: bool = _option(
         False,
         "fail, after publishing the rest, if a source failed (exit code 3), the report or a prune "

@@ -184,9 +184,7 @@ class _Run:
             self._plan = plan
             if self._options.dry_run:
                 if configuration.enrich is not None:
-                    self._estimate = self._call(
-                        estimate_tools, configuration, snapshots, self._options.retry_rejected
-                    )
+                    self._estimate = self._call(estimate_tools, configuration, snapshots)
                 self._advice = gate_advice(configuration)
             self._runner.show(plan_artifact(plan))
         plan.refuse_loss(self._snapshots)
@@ -198,9 +196,7 @@ class _Run:
         if configuration.enrich is None:
             return None
         with self._phase("enrich"):
-            enriched = self._call(
-                enrich_tools, configuration, snapshots, self._options.retry_rejected
-            )
+            enriched = self._call(enrich_tools, configuration, snapshots)
             self._enriched = enriched
         with self._phase("filter"):
             self._filtered = self._call(

@@ -54,13 +54,9 @@ class Enriched:
     stopped: str = ""
 
 
-def estimate_tools(
-    configuration: Configuration,
-    snapshots: Mapping[str, str],
-    retry_rejected: bool = False,
-) -> dict[str, Any]:
+def estimate_tools(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Any]:
     """Return `figures.estimate` of the requests that `enrich_tools` would make."""
-    requests, ledger = _open(configuration, snapshots, retry_rejected)
+    requests, ledger = _open(configuration, snapshots)
     completer = _checked_completer(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), completer)
 
@@ -68,13 +64,11 @@ def estimate_tools(
 def enrich_tools(
     configuration: Configuration,
     snapshots: Mapping[str, str],
-    retry_rejected: bool = False,
     completer: Completer | None = None,
 ) -> Enriched:
     """Request what is missing for the tools and agents of these snapshots (catalog -> digest).
 
     Args:
-        retry_rejected: ask again where an earlier run's reply was rejected.
         completer: by default the model that the configuration names.
 
     Raises:
@@ -83,7 +77,7 @@ def enrich_tools(
             are kept.
     """
     settings = _settings(configuration)
-    requests, ledger = _open(configuration, snapshots, retry_rejected)
+    requests, ledger = _open(configuration, snapshots)
     completer = _checked_completer(configuration, requests, ledger, completer)
     expected = estimate(requests, ledger, settings, completer)
     progress.start("enrich", expected["pending"])
@@ -160,7 +154,7 @@ def _settings(configuration: Configuration) -> EnrichSettings:
 
 
 def _open(
-    configuration: Configuration, snapshots: Mapping[str, str], retry_rejected: bool
+    configuration: Configuration, snapshots: Mapping[str, str]
 ) -> tuple[RequestSet, LakeLedger]:
     settings = _settings(configuration)
     prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
@@ -172,9 +166,7 @@ def _open(
     agents = [agent for listing in listings for agent in listing.agents]
     described = "description" in settings.products
     neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
-    requests = build_requests(
-        configuration, prompts, tools, agents, neighbours, retry_rejected=retry_rejected
-    )
+    requests = build_requests(configuration, prompts, tools, agents, neighbours)
     return requests, LakeLedger(lake).load()
 
 

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from pegboard.cli.tables import limited_lines, list_text, progress_lines
 from pegboard.errors import BoardNotFound, ConfigurationError
 
 if TYPE_CHECKING:
-    from tasks.golden.checking import Checked, Coverage, Finding, OnBoard
+    from tasks.golden.checking import Checked, Finding, OnBoard
     from tasks.golden.generating import Generated
     from tasks.settings.configuration import Configuration
     from tasks.settings.enrichment import EnrichSettings
@@ -164,7 +165,6 @@ def _register_generate(commands: Subparsers) -> None:
         metavar="N,...",
         help="numbers of tools, in turn (default: 1,2)",
     )
-    add("--prompt", metavar="FILE", help="a prompt file instead of the built-in one")
     add_options(parser, "--quiet")
     add_json_option(parser, "file, queries, rejected requests, cost")
 
@@ -222,7 +222,7 @@ def _margin_lines(
 def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
     """The board; None for that of ./pegboard.toml if it was not built yet."""
     from pegboard.evaluation.searcher import Searcher
-    from tasks.golden.checking import OnBoard, indexed_texts
+    from tasks.golden.checking import OnBoard
 
     try:
         searcher = Searcher.open(uri, options.channel, options.release)
@@ -230,7 +230,7 @@ def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
         if options.board or options.config or os.environ.get("PEGBOARD_BOARD"):
             raise
         return None
-    return OnBoard(searcher.release.id, searcher.names, indexed_texts(searcher, uri))
+    return OnBoard.of(searcher, uri)
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:
@@ -308,20 +308,19 @@ def _print_findings(title: str, findings: "list[Finding]") -> None:
             print(line)
 
 
-def _print_coverage(coverage: "Coverage") -> None:
-    parts = {"tools": coverage.tools, "agents": coverage.agents, "catalogs": coverage.catalogs}
-    needed = ", ".join(f"{count} of {total} {name}" for name, (count, total) in parts.items())
+def _print_coverage(coverage: Mapping[str, Any]) -> None:
+    parts = ((name, coverage[name]) for name in ("tools", "agents", "catalogs"))
+    needed = ", ".join(f"{part['covered']} of {part['of']} {name}" for name, part in parts)
     print(f"\ncoverage: {needed}")
-    if coverage.uncovered:
-        print(f"uncovered: {plain(list_text(coverage.uncovered, SHOWN))}")
+    if coverage["uncovered"]:
+        print(f"uncovered: {plain(list_text(coverage['uncovered'], SHOWN))}")
 
 
 def _generate(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import write_queries
     from pegboard.evaluation.searcher import Searcher
-    from pegboard.llm.prompts import read_prompt
     from tasks.enrichment.models import hosted_completer
-    from tasks.golden.generating import PROMPT_FORMAT, generate_queries, ledger_beside
+    from tasks.golden.generating import generate_queries, ledger_beside
     from tasks.golden.reading import queries_to_extend
 
     if options.queries < 1:
@@ -329,7 +328,6 @@ def _generate(options: argparse.Namespace) -> int:
     sizes = _sizes(options.tools_per_query)
     out = Path(options.out)
     existing = queries_to_extend(out, add=options.add)
-    prompt = read_prompt(Path(options.prompt), PROMPT_FORMAT) if options.prompt else None
     configuration, uri = _configuration_and_board(options)
     settings = _model_settings(options, configuration)
     if uri is None:
@@ -342,7 +340,6 @@ def _generate(options: argparse.Namespace) -> int:
         ledger_beside(out),
         count=options.queries,
         sizes=sizes,
-        prompt=prompt,
         existing=existing,
         advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
@@ -409,8 +406,7 @@ def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
         print_error(
             "pegboard golden",
             f"only {count} of {options.queries} queries were generated.{calls} The board has no "
-            "more tools to sample, or too many requests were left out: try another model or "
-            "--prompt.",
+            "more tools to sample, or too many requests were left out: try another model.",
         )
     return 0
 

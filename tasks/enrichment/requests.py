@@ -59,7 +59,6 @@ class ProductRequest:
         shown: the neighbours in the prompt, as `id@digest`.
         required: those of them that a reply must have been shown; where one is new, the LLM is
             asked again.
-        retry_rejected: ask again even if an earlier run's reply was rejected.
     """
 
     product: Product
@@ -72,7 +71,6 @@ class ProductRequest:
     about: Subject
     shown: tuple[str, ...] = ()
     required: frozenset[str] = frozenset()
-    retry_rejected: bool = False
 
     @property
     def wording(self) -> str:
@@ -92,8 +90,7 @@ class ProductRequest:
             if reply.final and self.required <= set(reply.shown)
         ]
         accepted = [reply for reply in finals if reply.value is not None]
-        rejected = [reply for reply in finals if not self.retry_rejected or reply.run == ledger.run]
-        return next(reversed(accepted or rejected), None)
+        return next(reversed(accepted or finals), None)
 
     def next_call(self, ledger: LakeLedger, accepted: Accepted) -> Call:
         """Return the next call, given the replies in the ledger."""
@@ -228,16 +225,13 @@ def build_requests(
     tools: Sequence[Tool],
     agents: Sequence[Agent],
     neighbours: Mapping[str, Sequence[Neighbour]],
-    *,
-    retry_rejected: bool = False,
 ) -> RequestSet:
     """Return the requests for these tools and agents.
 
     Args:
         neighbours: the nearest tools of each tool by id, best first.
-        retry_rejected: ask again where an earlier run's reply was rejected.
     """
-    builder = _Builder(configuration, prompts, tools, neighbours, retry_rejected)
+    builder = _Builder(configuration, prompts, tools, neighbours)
     tools_of: dict[str, list[Tool]] = {}
     for tool in tools:
         tools_of.setdefault(tool.agent, []).append(tool)
@@ -259,13 +253,12 @@ class _Builder:
         prompts: Mapping[str, Prompt],
         tools: Sequence[Tool],
         neighbours: Mapping[str, Sequence[Neighbour]],
-        retry_rejected: bool,
     ) -> None:
         assert configuration.enrich is not None
         self.settings: EnrichSettings = configuration.enrich
         self.overrides = configuration.overrides
         self.tools = {tool.id: tool for tool in tools}
-        self.neighbours, self.retry_rejected = neighbours, retry_rejected
+        self.neighbours = neighbours
         self.tool_names = ToolNameMatcher(sorted({tool.name for tool in tools}))
         self.prompts = prompts
         self.counts = {"questions": self.settings.questions, "topics": self.settings.topics}
@@ -366,7 +359,6 @@ class _Builder:
             prompts=prompts,
             values=lambda accepted: {"count": count, **self.common_values, **values(accepted)},
             about=about,
-            retry_rejected=self.retry_rejected,
         )
 
     def _subject(self, product: Product, name: str, description: str, **fields: Any) -> Subject:

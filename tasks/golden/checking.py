@@ -20,7 +20,7 @@ those of everyday requests do, are no copy of it.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -55,84 +55,49 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
-    """(needed by a query, in all) of tools, agents and catalogs, and the tools that none needs."""
-
-    tools: tuple[int, int]
-    agents: tuple[int, int]
-    catalogs: tuple[int, int]
-    uncovered: tuple[str, ...]
-
-    @classmethod
-    def of(cls, names: ToolNames, needed: Iterable[Needed]) -> "Coverage":
-        """Return what the queries need of the tools of those names."""
-        covered = {tool for need in needed for ids in need.tools.values() for tool in ids}
-
-        def share(ids: Iterable[str], segments: int) -> int:
-            return len({"/".join(tool.split("/")[:segments]) for tool in ids})
-
-        tools, agents, catalogs = (
-            (share(covered, segments), share(names.catalogs, segments)) for segments in (3, 2, 1)
-        )
-        return cls(tools, agents, catalogs, tuple(sorted(names.catalogs.keys() - covered)))
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        parts = {"tools": self.tools, "agents": self.agents, "catalogs": self.catalogs}
-        return {
-            name: {"covered": covered, "of": total} for name, (covered, total) in parts.items()
-        } | {"uncovered": list(self.uncovered)}
-
-
-@dataclass(frozen=True, slots=True)
-class Indexed:
-    """The texts of a release's indexes: (tool, text) of every document and stored request."""
-
-    documents: tuple[tuple[str, str], ...]
-    requests: tuple[tuple[str, str], ...]
-
-
-def indexed_texts(searcher: Searcher, uri: str) -> Indexed:
-    """Return the texts of all indexes of a release of the board at `uri`."""
-    release, store = searcher.release, ReleaseStore(uri)
-    documents: dict[tuple[str, str], None] = {}
-    for index in release.manifest["indexes"]:
-        pin = release.tables[embedding_table(index)]
-        rows = store.read_rows(pin, ["tool", "text"])
-        documents |= dict.fromkeys(
-            zip(*(rows.column(name).to_pylist() for name in ("tool", "text")), strict=True)
-        )
-    most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
-    requests: list[tuple[str, str]] = []
-    ids = sorted(searcher.names.catalogs)
-    for start in range(0, len(ids), TOOLS_PER_READ):
-        for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values():
-            written = tool.enrichment.questions if tool.enrichment else ()
-            requests += [
-                (tool.id, text)
-                for text in dict.fromkeys((*tool.examples, *written))
-                if text.strip()
-            ][:most]
-    return Indexed(tuple(documents), tuple(requests))
-
-
-@dataclass(frozen=True, slots=True)
 class OnBoard:
-    """A release to check queries on."""
+    """A release to check queries on.
+
+    Attributes:
+        documents, requests: (tool, text) of every document and stored request of its indexes.
+    """
 
     release: str
     names: ToolNames
-    indexed: Indexed
+    documents: Sequence[tuple[str, str]]
+    requests: Sequence[tuple[str, str]]
+
+    @classmethod
+    def of(cls, searcher: Searcher, uri: str) -> "OnBoard":
+        """Return a release of the board at `uri`, with the texts of all its indexes."""
+        release, store = searcher.release, ReleaseStore(uri)
+        documents: dict[tuple[str, str], None] = {}
+        for index in release.manifest["indexes"]:
+            rows = store.read_rows(release.tables[embedding_table(index)], ["tool", "text"])
+            columns = (rows.column(name).to_pylist() for name in ("tool", "text"))
+            documents |= dict.fromkeys(zip(*columns, strict=True))
+        most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
+        requests: list[tuple[str, str]] = []
+        ids = sorted(searcher.names.catalogs)
+        for start in range(0, len(ids), TOOLS_PER_READ):
+            for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values():
+                written = tool.enrichment.questions if tool.enrichment else ()
+                texts = dict.fromkeys((*tool.examples, *written))
+                requests += [(tool.id, text) for text in texts if text.strip()][:most]
+        return cls(release.id, searcher.names, tuple(documents), requests)
 
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """The result of a check; `usable` queries have no error and are not in the index."""
+    """The result of a check; `usable` queries have no error and are not in the index. `coverage`
+    says of tools, agents and catalogs how many a query needs (`covered`) of how many, and which
+    tools none needs.
+    """
 
     queries: tuple[GoldenQuery, ...]
     findings: tuple[Finding, ...]
     usable: int
-    coverage: Coverage | None = None
+    coverage: Mapping[str, Any] | None = None
     release: str | None = None
 
     def failed(self, *, strict: bool = False) -> bool:
@@ -150,7 +115,7 @@ class Checked:
             "findings": [
                 asdict(finding) | {"queries": list(finding.queries)} for finding in self.findings
             ],
-            "coverage": self.coverage.to_dict() if self.coverage else None,
+            "coverage": self.coverage,
         }
 
 
@@ -187,8 +152,8 @@ def check_golden(
     if board is not None:
         needed = [board.names.resolve(query.tools) for query in queries]
         check.tools(needed, board.names)
-        check.leaks(needed, board.indexed)
-        coverage = Coverage.of(board.names, needed)
+        check.leaks(needed, board)
+        coverage = _coverage(board.names, needed)
     usable = len({query.id for query in queries} - check.unusable)
     if usable < min_queries:
         check.error(
@@ -280,18 +245,18 @@ class _Check:
             )
             self.warn("ambiguous", text, *queries)
 
-    def leaks(self, needed: Sequence[Needed], indexed: Indexed) -> None:
+    def leaks(self, needed: Sequence[Needed], board: OnBoard) -> None:
         """Queries that stand in the index themselves."""
-        documents = _Documents([text for _, text in indexed.documents])
-        requests = NearDuplicates([text for _, text in indexed.requests])
+        documents = _Documents([text for _, text in board.documents])
+        requests = NearDuplicates([text for _, text in board.requests])
         for query, need in zip(self.queries, needed, strict=True):
             words = singular_words(query.query)
             found = dict.fromkeys(
-                (indexed.documents[number][0] for number in documents.copying(words)),
+                (board.documents[number][0] for number in documents.copying(words)),
                 "word for word",
             )
             for number, _ in requests.near(query.query):
-                tool, text = indexed.requests[number]
+                tool, text = board.requests[number]
                 how = "word for word" if singular_words(text) == words else "nearly"
                 if how == "word for word" or tool not in found:
                     found[tool] = how
@@ -302,6 +267,20 @@ class _Check:
                     self.warn("leak", f"{text}, which it has to find; it does not count", query)
                 else:
                     self.warn("elsewhere", f"{text}, which is not among its tools", query)
+
+
+def _coverage(names: ToolNames, needed: Iterable[Needed]) -> dict[str, Any]:
+    covered = {tool for need in needed for ids in need.tools.values() for tool in ids}
+
+    def count(ids: Iterable[str], segments: int) -> int:
+        return len({"/".join(tool.split("/")[:segments]) for tool in ids})
+
+    segments = {"tools": 3, "agents": 2, "catalogs": 1}
+    shares = {
+        name: {"covered": count(covered, most), "of": count(names.catalogs, most)}
+        for name, most in segments.items()
+    }
+    return {**shares, "uncovered": sorted(names.catalogs.keys() - covered)}
 
 
 class _Documents:

@@ -192,7 +192,6 @@ def generate_queries(
     *,
     count: int,
     sizes: Sequence[int] = (1, 2),
-    prompt: Prompt | None = None,
     existing: Iterable[GoldenQuery] = (),
     advance: Callable[[int], None] = lambda _: None,
 ) -> Generated:
@@ -212,7 +211,7 @@ def generate_queries(
     generation = _Generation(
         loaded=loaded,
         settings=settings,
-        prompt=prompt or read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
+        prompt=read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
         ledger=ledger,
         client=client_for(settings, completer),
         names=ToolNameMatcher(name for _, name, _ in loaded.tool_names()),

@@ -89,9 +89,9 @@ def garden(workshop):
 def enrich(workshop):
     """A function that enriches what a configuration lists."""
 
-    def run(configuration, writer, retry_rejected=False):
+    def run(configuration, writer):
         snapshots = digests(workshop, configuration)
-        return enrich_tools(configuration, snapshots, retry_rejected, writer)
+        return enrich_tools(configuration, snapshots, writer)
 
     return run
 
@@ -239,12 +239,10 @@ def test_a_reply_is_repaired_once_and_every_step_is_in_the_ledger(
     (ledger,) = workshop.lake.files("ledger")
     rows = workshop.lake.read(ledger)
     assert rows.get_column("step").to_list() == ["reply", "repair"]
-    assert again.calls == []  # a rejected request is not bought again, unless that is requested
+    assert again.calls == []  # a rejected request is not bought again
     assert result.actual["accepted"] == ({} if rejected else {"questions": 1})
     assert result.actual["completed"] == {"questions": int(not rejected)}
     assert result.actual["rejected"] == ({"questions": rejected} if rejected else {})
-    enrich(configuration, again, retry_rejected=True)
-    assert len(again.calls) == len(rejected)
     assert "abcdefghijklmnop" not in str(rows.to_dicts())
     files = [path for path in workshop.folder.rglob("*") if path.is_file()]
     assert not [path for path in files if b"abcdefghijklmnop1234567890" in path.read_bytes()]

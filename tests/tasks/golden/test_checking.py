@@ -7,7 +7,7 @@ import pytest
 from pegboard.cli.main import main
 from pegboard.evaluation.golden import ToolNames
 from tasks.enrichment.near_duplicates import NearDuplicates
-from tasks.golden.checking import Indexed, OnBoard, check_golden
+from tasks.golden.checking import OnBoard, check_golden
 from tasks.near_names import nearest_names
 
 NAMES = ToolNames(
@@ -22,14 +22,15 @@ NAMES = ToolNames(
 MEETING = "Where can ten people meet on Monday morning?"
 RIDE = "I need a ride to the airport by nine, please"
 ROOM, TAXI = "kit/desk/book_room", "kit/desk/call_taxi"
-INDEXED = Indexed(
+BOARD = OnBoard(
+    "r1",
+    NAMES,
     documents=(
         (ROOM, f"book room. Books a meeting room.\n{MEETING}\na room"),
         (TAXI, f"call taxi. Calls a taxi.\n{RIDE}"),
     ),
     requests=((ROOM, MEETING), (ROOM, "a room"), (TAXI, RIDE)),
 )
-BOARD = OnBoard("r1", NAMES, INDEXED)
 WORDS = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
     "lambda", "mu", "nu", "xi", "omicron", "pi", "rho", "sigma", "tau", "upsilon",

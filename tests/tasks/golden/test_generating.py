@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
+from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.llm import ChatReply
 from pegboard.llm.prompts import read_prompt
@@ -170,12 +170,12 @@ class Author:
 def generate(loaded, tmp_path):
     """A function that generates queries with a stub model."""
 
-    def run(author, count=10, *, release=loaded, sizes=(1, 2), existing=(), prompt=None, **options):
+    def run(author, count=10, *, release=loaded, sizes=(1, 2), existing=(), **options):
         settings = model_settings("stub/author", concurrency=4, attempts=1, **options)
         return generate_queries(
             release, settings, author,
             ledger_beside(tmp_path / "golden.jsonl"),
-            count=count, sizes=sizes, existing=existing, prompt=prompt,
+            count=count, sizes=sizes, existing=existing,
         )  # fmt: skip
 
     return run
@@ -244,20 +244,6 @@ def test_catalog_text_is_fenced(generate, workshop, hashing):
     assert "{{ context }}" in user
 
 
-def test_a_prompt_file_has_to_show_the_tools_and_another_wording_asks_again(generate, tmp_path):
-    file = tmp_path / "mine.md"
-    file.write_text('+++\nversion = "1"\n+++\n# system\nHello\n# user\nHello', "utf-8")
-    with pytest.raises(ConfigurationError, match=r"expected the template to show .*tools"):
-        read_prompt(file, PROMPT_FORMAT)
-
-    text = BUILTIN_PROMPT.read_text("utf-8")
-    file.write_text(text.replace("everyday life", "every day"), "utf-8")
-    first, second = Author(), Author()
-    generate(first, 2)
-    generate(second, 2, prompt=read_prompt(file, PROMPT_FORMAT))
-    assert len(first.prompts) == len(second.prompts) == 2
-
-
 @pytest.mark.filterwarnings(
     "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
 )
@@ -301,7 +287,6 @@ def test_the_command_generates_queries_and_pays_once(
         (["--tools-per-query", "7"], "expected numbers from 1 to 5"),
         (["--budget-usd", "-1"], "--budget-usd: "),
         (["--budget-usd", "1"], "the price of hosted_vllm/stub is unknown"),
-        (["--prompt", "none.md"], "none.md: cannot be read"),
     ],
 )
 def test_invalid_options_are_refused_before_the_llm_is_asked(
