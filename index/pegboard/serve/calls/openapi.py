@@ -5,9 +5,7 @@ import base64
 import json
 import logging
 from collections.abc import Mapping
-from http.cookiejar import CookieJar, DefaultCookiePolicy
 from typing import Any, cast
-from urllib.parse import urljoin, urlsplit
 
 import httpx2
 from mcp_types import CallToolResult, ImageContent, TextContent
@@ -15,16 +13,12 @@ from mcp_types import CallToolResult, ImageContent, TextContent
 from pegboard.records import Tool
 from pegboard.redaction import public_url, redact_line
 from pegboard.secret_values import SecretValues
-from pegboard.serve.calls.openapi_request import OpenAPIRequest, build_request
+from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.references import resolved
-from pegboard.serve.calls.results import CallProblem, is_deep
+from pegboard.serve.calls.results import CallProblem, is_deep, too_large
 from pegboard.serve.settings import ApiSettings, CallSettings
 
 log = logging.getLogger("pegboard.serve")
-
-MAX_REDIRECTS = 3
-"""Of a request without effects, within the API's origin."""
-SAFE = ("GET", "HEAD")
 
 
 class OpenAPICalls:
@@ -57,59 +51,48 @@ class OpenAPICalls:
         return _result(status, kind, body, SecretValues(secrets))
 
     def check(self, tool: Tool) -> None:
-        """Raise CallProblem if the catalog of a tool has no address."""
+        """Raise CallProblem if the catalog of a tool has no address, or the tool no request."""
         if tool.catalog not in self.apis:
-            raise CallProblem("refused", _unnamed(tool))
+            raise CallProblem(
+                "refused",
+                f"The operations of '{tool.catalog}' are not called: no address is configured. "
+                f'Whoever runs the gateway adds [serve.apis."{tool.catalog}"] with its base_url.',
+            )
+        check_operation(tool)
 
     async def close(self) -> None:
         """Close the connections that are kept."""
         if self._client is not None:
             await self._client.aclose()
 
-    async def _answer(self, request: OpenAPIRequest) -> tuple[int, str, bytes]:
-        """Return status, content type and body, after redirects that change nothing."""
+    async def _answer(self, request: httpx2.Request) -> tuple[int, str, bytes]:
+        """Return status, content type and body. No redirect is followed."""
         if self._client is None:
-            # What the API sets for one client of the gateway is not sent with another's call.
-            no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))
-            self._client = httpx2.AsyncClient(timeout=self.limits.timeout, cookies=no_cookies)
-        address = request.address
-        for _ in range(MAX_REDIRECTS + 1):
-            async with self._client.stream(
-                request.method,
-                address,
-                headers=request.headers,
-                cookies=request.cookies or None,
-                content=request.content,
-                files=request.files or None,
-            ) as response:
-                location = response.headers.get("location")
-                if location and 300 <= response.status_code < 400:
-                    target = _target(address, location)
-                    if not _may_follow(request, address, target):
-                        raise CallProblem(
-                            "failed",
-                            f"The API answered with a redirect to {public_url(target):.300}.",
-                        )
-                    address = target
-                    continue
-                body = await self._body(response)
-                return response.status_code, response.headers.get("content-type", ""), body
-        raise CallProblem("failed", f"The API redirects more than {MAX_REDIRECTS} times.")
+            self._client = httpx2.AsyncClient(timeout=self.limits.timeout)
+        request.headers = httpx2.Headers({**self._client.headers, **request.headers})
+        response = await self._client.send(request, stream=True)
+        try:
+            if response.has_redirect_location:
+                where = public_url(response.headers["location"])
+                raise CallProblem(
+                    "failed",
+                    f"The API answered with a redirect to {where:.300}, which is not followed.",
+                )
+            body = await self._body(response)
+        finally:
+            await response.aclose()
+        return response.status_code, response.headers.get("content-type", ""), body
 
     async def _body(self, response: Any) -> bytes:
         body = bytearray()
         async for chunk in response.aiter_bytes():
             body += chunk
             if len(body) > self.limits.max_bytes:
-                raise CallProblem(
-                    "too_large",
-                    f"The answer has more than {self.limits.max_bytes:,} bytes. Ask for less, by "
-                    f"the tool's filters or pages.",
-                )
+                raise CallProblem("too_large", too_large(self.limits.max_bytes))
         return bytes(body)
 
 
-def _authorize(request: OpenAPIRequest, tool: Tool, api: ApiSettings) -> list[str]:
+def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[str]:
     """Add the credentials of the operation's security schemes; return what must not be shown."""
     secrets: list[str] = []
     for scheme in tool.annotations.get("security") or ():
@@ -132,28 +115,16 @@ def _authorize(request: OpenAPIRequest, tool: Tool, api: ApiSettings) -> list[st
     return secrets
 
 
-def _add_key(request: OpenAPIRequest, scheme: Mapping[str, Any], value: str) -> None:
+def _add_key(request: httpx2.Request, scheme: Mapping[str, Any], value: str) -> None:
     name = str(scheme.get("parameter") or scheme.get("name"))
     place = scheme.get("in", "header")
     if place == "query":
-        request.query.append((name, value))
+        request.url = request.url.copy_add_param(name, value)
     elif place == "cookie":
-        request.cookies[name] = value
+        cookies = [request.headers.get("cookie", ""), f"{name}={value}"]
+        request.headers["cookie"] = "; ".join(filter(None, cookies))
     else:
         request.headers[name] = value
-
-
-def _target(address: str, location: str) -> str:
-    """Return where a redirect leads; "" if that is no address."""
-    try:
-        return urljoin(address, location)
-    except ValueError:
-        return ""
-
-
-def _may_follow(request: OpenAPIRequest, address: str, target: str) -> bool:
-    there, here = urlsplit(target), urlsplit(address)
-    return request.method in SAFE and (there.scheme, there.netloc) == (here.scheme, here.netloc)
 
 
 def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallToolResult:
@@ -185,10 +156,3 @@ def _json(body: bytes, secrets: SecretValues) -> dict[str, Any] | None:
     if not isinstance(value, dict) or is_deep(value):
         return None
     return cast("dict[str, Any]", secrets.hide_in(value))
-
-
-def _unnamed(tool: Tool) -> str:
-    return (
-        f"The operations of '{tool.catalog}' are not called: no address is configured. Whoever "
-        f'runs the gateway adds [serve.apis."{tool.catalog}"] with its base_url.'
-    )
