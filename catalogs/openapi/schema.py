@@ -7,13 +7,12 @@ so a tool's digest does not change when another operation of the document does.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
 from pegboard.foreign.files import RepeatedNames, flaw_of
-from pegboard.graph.components import strong_components
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
 MAX_INLINED = 500
@@ -100,7 +99,7 @@ class SchemaGraph:
         def unmeasured(key: str) -> Iterator[str]:
             return (child for child in self._children(key) if child not in self._sizes)
 
-        for members in strong_components([root], unmeasured):
+        for members in _strong_components(root, unmeasured):
             key = members[0]
             own, children = self._parts[key]
             if len(members) > 1 or key in children:
@@ -108,6 +107,43 @@ class SchemaGraph:
                 self._sizes.update(dict.fromkeys(members, 1))
             else:
                 self._sizes[key] = own + sum(self._sizes[child] for child in children)
+
+
+def _strong_components(
+    root: str, successors: Callable[[str], Iterable[str]]
+) -> Iterator[list[str]]:
+    """Yield the strongly connected components reachable from a root, each after its successors.
+
+    Tarjan, "Depth-first search and linear graph algorithms", 1972, without recursion, since paths
+    may be long.
+    """
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    pending: dict[str, None] = {}
+    walk: list[tuple[str, Iterator[str]]] = []
+
+    def enter(node: str) -> None:
+        numbers[node] = lowest[node] = len(numbers)
+        pending[node] = None
+        walk.append((node, iter(successors(node))))
+
+    enter(root)
+    while walk:
+        node, targets = walk[-1]
+        target = next((item for item in targets if item not in numbers or item in pending), None)
+        if target is None:
+            walk.pop()
+            if walk:
+                lowest[walk[-1][0]] = min(lowest[walk[-1][0]], lowest[node])
+            if lowest[node] == numbers[node]:
+                members: list[str] = []
+                while not members or members[-1] != node:
+                    members.append(pending.popitem()[0])
+                yield members
+        elif target in numbers:
+            lowest[node] = min(lowest[node], numbers[target])
+        else:
+            enter(target)
 
 
 @dataclass(slots=True)

@@ -17,7 +17,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import (
     GoldenQuery,
     ToolNames,
-    golden_problems,
+    golden_error,
     read_problems,
     read_queries,
 )
@@ -52,7 +52,7 @@ def read_golden(configuration: Configuration) -> tuple[GoldenQuery, ...] | None:
             f"min_queries"
         )
     if problems:
-        raise ConfigurationError(golden_problems(f"[golden] of {configuration.file}", problems))
+        raise golden_error(f"[golden] of {configuration.file}", problems)
     return tuple(queries)
 
 
@@ -127,7 +127,7 @@ def _held_out_queries(configuration: Configuration) -> Sequence[GoldenQuery]:
         }
     if problems:
         place = f"[golden] or [gate] of {configuration.file}"
-        raise ConfigurationError(golden_problems(place, problems))
+        raise golden_error(place, problems)
     return list(queries.values())
 
 
@@ -160,7 +160,7 @@ def learned_examples(
         texts += [query.query for query in golden]
     if problems:
         place = f"[examples] of {configuration.file}"
-        raise ConfigurationError(golden_problems(place, problems))
+        raise golden_error(place, problems)
     held, near = {as_words(text) for text in texts}, NearDuplicates(texts)
     names = tool_names(lake, snapshots)
     learned: dict[str, dict[str, tuple[str, ...]]] = {}

@@ -20,8 +20,6 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 
 Origin = Literal["user", "logs", "examples", "generated"]
-SHOWN = 10
-"""Maximum problems listed in a message; the count is of all."""
 FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
 LISTS = ("tools", "steps", "history", "calls")
 ALTERNATIVE = " | "
@@ -147,20 +145,17 @@ def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQue
     """
     queries, problems = read_problems(Path(path), answerable=answerable)
     if problems:
-        raise ConfigurationError(golden_problems(str(path), problems))
+        raise golden_error(str(path), problems)
     return queries
 
 
-def golden_problems(what: str, problems: Sequence[str]) -> str:
-    """The message for problems of files of golden queries."""
-    more = f"\n  ... and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
-    return (
-        f"{what} has {len(problems)} problem{'s' if len(problems) > 1 else ''}:\n"
-        + "\n".join(f"  - {problem}" for problem in problems[:SHOWN])
-        + f'{more}\nExpected lines such as {{"query": "what are 30 dollars in yen?", "tools": '
-        f'["convert_currency"]}}; '
-        "those that nothing answers have a query only."
+def golden_error(what: str, problems: Sequence[str]) -> ConfigurationError:
+    """The error for problems of files of golden queries."""
+    expected = (
+        'Expected lines such as {"query": "what are 30 dollars in yen?", "tools": '
+        '["convert_currency"]}; those that nothing answers have a query only.'
     )
+    return ConfigurationError.from_problems(what, problems, expected)
 
 
 def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:

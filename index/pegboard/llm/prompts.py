@@ -171,8 +171,10 @@ def load_prompts(
             prompts[name] = prompt
     if problems:
         expected = ", ".join(f"{name}.md" for name in formats)
-        hint = f"\nPrompt files are named {expected}; a missing file means the built-in prompt."
-        raise _invalid(problems, hint if folder is not None else "")
+        hint = f"Prompt files are named {expected}; a missing file means the built-in prompt."
+        raise ConfigurationError.from_problems(
+            "The folder of prompts", problems, hint if folder is not None else ""
+        )
     return prompts
 
 
@@ -188,7 +190,7 @@ def read_prompt(path: Path, expected: PromptFormat, text: str | None = None) -> 
     problems: list[str] = []
     prompt = _read_file(path, expected, problems, text)
     if prompt is None:
-        raise _invalid(problems)
+        raise ConfigurationError.from_problems(f"Prompt {path.stem!r}", problems)
     return prompt
 
 
@@ -273,12 +275,6 @@ def _environment() -> "SandboxedEnvironment":
     return ImmutableSandboxedEnvironment(
         undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
-
-
-def _invalid(problems: Sequence[str], hint: str = "") -> ConfigurationError:
-    count = f"{len(problems)} problem{'s' if len(problems) > 1 else ''}"
-    lines = "\n".join(f"  - {problem}" for problem in problems)
-    return ConfigurationError(f"The prompt files have {count}:\n{lines}{hint}")
 
 
 def _user_files(

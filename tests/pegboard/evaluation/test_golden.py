@@ -9,7 +9,7 @@ from pegboard.evaluation.golden import (
     GoldenQuery,
     Needed,
     ToolNames,
-    golden_problems,
+    golden_error,
     read_problems,
     read_queries,
     write_queries,
@@ -129,11 +129,11 @@ def test_an_invalid_line_is_reported_with_its_place_and_the_others_are_read(file
 
 def test_all_problems_are_counted_and_some_are_listed(file):
     _, problems = read_problems(file({"query": "", "tools": [], "kind": 1, "extra": 2}))
-    message = golden_problems("golden.jsonl", [f"line {number}" for number in range(13)])
+    message = str(golden_error("golden.jsonl", [f"line {number}" for number in range(33)]))
 
     assert len(problems) == 4
-    assert message.startswith("golden.jsonl has 13 problems:\n  - line 0\n")
-    assert "line 9\n  ... and 3 more\n" in message
+    assert message.startswith("golden.jsonl has 33 problems:\n  - line 0\n")
+    assert "line 29\n  ... and 3 more\nExpected lines" in message
 
 
 def test_unanswerable_queries_name_no_tool(file):

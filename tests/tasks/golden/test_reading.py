@@ -85,7 +85,7 @@ def test_the_least_number_of_queries_is_a_setting(shop):
 
 
 def test_all_problems_are_reported_together(workshop):
-    write(workshop, *[{}] * 12)
+    write(workshop, *[{}] * 17)
 
-    with pytest.raises(ConfigurationError, match=r"has 24 problems(.|\n)*\.\.\. and 14 more"):
+    with pytest.raises(ConfigurationError, match=r"has 34 problems(.|\n)*\.\.\. and 4 more"):
         read_golden(workshop.configure(GOLDEN))
