@@ -16,7 +16,7 @@ from catalogs.mcp.client import ServerAnswer, list_server
 from catalogs.mcp.records import add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
-from pegboard.servers.config import Server, ServerProblem, read_servers, resolve_server
+from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 
 
 class McpOptions(SourceOptions):
@@ -65,11 +65,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
 
 def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, Any], Path]:
     """The entries of the servers to list, and the folder from which their relative paths count."""
-    if options.path is None:
-        entries, base = options.servers or {}, listing.base
-    else:
-        path = listing.base / Path(options.path).expanduser()
-        entries, base = read_servers(path), path.parent
+    entries, base = configured_servers(options.path, options.servers, listing.base)
     for name in options.only:
         if name not in entries:
             known = ", ".join(sorted(entries)) or "none"

@@ -94,6 +94,21 @@ def read_servers(path: Path) -> dict[str, Any]:
     )
 
 
+def configured_servers(path: Any, servers: Any, base: Path) -> tuple[dict[str, Any], Path]:
+    """Return the servers of a catalog by name, and the folder from which their paths count.
+
+    Args:
+        path: of a configuration file, from `base`; None if they stand in the catalog.
+        servers: the catalog's own.
+
+    Raises SourceError: the file cannot be read.
+    """
+    if path is None:
+        return (dict(servers) if isinstance(servers, Mapping) else {}), base
+    file = base / Path(str(path)).expanduser()
+    return read_servers(file), file.parent
+
+
 def resolve_server(entry: Any, base: Path) -> Server:
     """The server that an entry of a configuration describes.
 

@@ -43,6 +43,22 @@ def test_each_session_of_a_client_has_its_own_with_a_server_that_is_started(
 
 
 @pytest.mark.parametrize("era", ["legacy"])
+def test_a_session_with_a_server_ends_with_that_of_its_client(
+    desk_uri, served, settings, over_http
+):
+    async def run(url, gateway):
+        health = gateway.caller.upstreams.health
+        async with over_http(url) as client:
+            await client.call_tool("echo", {"text": "x"})
+            assert health()["kit/desk"]["state"] == "up"
+        while health()["kit/desk"]["state"] == "up":
+            await asyncio.sleep(0.01)
+
+    with served(desk_uri, settings()) as (url, gateway):
+        asyncio.run(run(url, gateway))
+
+
+@pytest.mark.parametrize("era", ["legacy"])
 def test_the_session_that_was_idle_longest_makes_room_for_another(
     desk_uri, served, settings, over_http
 ):
@@ -80,15 +96,13 @@ def test_what_a_server_asks_reaches_the_client_whose_session_it_is_and_no_other(
 
 
 @pytest.mark.parametrize(
-    ("difference", "expected"),
-    [
-        ({"description": "Burns a text."}, "its description at the server is another"),
-        ({"input_schema": {"type": "object"}}, "its inputSchema has changed"),
-    ],
+    "difference", [{"description": "Burns a text."}, {"input_schema": {"type": "object"}}]
 )
 def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
-    desk_uri, desk, gateway_of, caplog, difference, expected
+    desk_uri, desk, gateway_of, caplog, difference
 ):
+    expected = "its server lists another description or inputSchema, or none"
+
     async def run(changed):
         async with gateway_of(desk_uri, desk, calls={"changed": changed}) as gateway:
             client = gateway.client({})

@@ -34,15 +34,7 @@ log = logging.getLogger("pegboard.serve")
 
 
 class ConnectionLost(ServerProblem):
-    """The server ended, or forgot the session, before it answered.
-
-    Attributes:
-        unheard: whether it certainly did nothing with the request.
-    """
-
-    def __init__(self, message: str, unheard: bool = False) -> None:
-        super().__init__(message)
-        self.unheard = unheard
+    """The server ended, or forgot the session, before it answered."""
 
 
 class _Transport(ServerTransport, ClientTransport):
@@ -80,7 +72,7 @@ class Connection:
             **options,
         )
         self._stale = checked
-        self._definitions: dict[str, tuple[str, str]] | None = None
+        self._definitions: dict[str, str] | None = None
         self._users, self.used, self._closed = 0, time.monotonic(), False
 
     @property
@@ -161,28 +153,20 @@ class Connection:
         except Exception as error:
             raise self._problem(error) from None
 
-    async def change_of(self, tool: Tool) -> str:
-        """Return in which way the server's definition of a tool differs from the release's; "" if
-        it does not, or is not known.
-        """
+    async def differs(self, tool: Tool) -> bool:
+        """Whether the server's definition of a tool is known, and not the release's."""
         if self._stale:
             self._stale = False
-            dispatcher = self._transport.dispatcher
-            assert dispatcher is not None
             try:
-                rows = await all_tools(self.client.session, dispatcher)
+                rows = await all_tools(self.client.session, self._transport.dispatcher)
             except Exception as error:
                 log.warning("The tools of a server cannot be compared: %s", self._problem(error))
             else:
                 self._definitions = dict(map(_definition, rows))
         if self._definitions is None:
-            return ""
-        if (own := self._definitions.get(tool.name)) is None:
-            return "its server lists it no more"
-        description, schema = own
-        if description != _squeezed(tool.description):
-            return "its description at the server is another"
-        return "" if schema == canonical_json(tool.input_schema) else "its inputSchema has changed"
+            return False
+        own = _definition_text(tool.description, tool.input_schema)
+        return self._definitions.get(tool.name) != own
 
     async def answers(self, seconds: float) -> bool:
         """Whether the server answers a ping within so many seconds."""
@@ -205,10 +189,9 @@ class Connection:
         text = redact(text, self.server.secrets)
         forgotten = transport.progress.status == 404 and "session" in str(error).lower()
         # The end of one answer's own stream is not that of the session.
-        closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        if (closed and "SSE stream" not in str(error)) or forgotten:
+        ended = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if forgotten or (ended and "SSE stream" not in str(error)):
             self._closed = True
-            return ConnectionLost(text, unheard=forgotten)
         return ServerProblem(text) if self.usable else ConnectionLost(text)
 
 
@@ -216,19 +199,18 @@ _SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_han
 """What `ProxyClient` forwards unless it is told otherwise."""
 
 
-def _definition(raw: Any) -> tuple[str, tuple[str, str]]:
-    """Return name, description and inputSchema of a tool as a release would have them."""
+def _definition(raw: Any) -> tuple[str, str]:
+    """Return the name of a tool, and its definition as a release would have it."""
     row: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     hints: Any = row.get("annotations")
     title = row.get("title") or (hints.get("title") if isinstance(hints, Mapping) else "")
     schema = row.get("inputSchema") or {"type": "object", "properties": {}}
     try:
-        text = canonical_json(schema)
+        text = _definition_text(str(row.get("description") or title or ""), schema)
     except (TypeError, ValueError, RecursionError):
         text = ""
-    name = str(row.get("name", "")).strip()
-    return name, (_squeezed(str(row.get("description") or title or "")), text)
+    return str(row.get("name", "")).strip(), text
 
 
-def _squeezed(text: str) -> str:
-    return " ".join(text.split())
+def _definition_text(description: str, schema: Any) -> str:
+    return canonical_json([" ".join(description.split()), schema])

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from fastmcp import Client as McpClient
 from fastmcp.server.context import Context
@@ -26,14 +26,15 @@ from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
 from pegboard.serve.calls.connection import Connection, ConnectionLost, Report
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
-from pegboard.servers.config import ServerProblem, read_servers, resolve_server
+from pegboard.servers.config import ServerProblem, configured_servers, resolve_server
 
 RETRY_SECONDS = 2.0
 """For which a server that did not start is not started again."""
 PING_SECONDS = 5.0
 """For a server that left a call unanswered, before it is ended and started anew."""
 CHANGED = "pegboard/changed"
-"""In `_meta` of a result: how the tool differs from the release's."""
+"""In `_meta` of a result: that the tool differs from the release's."""
+DIFFERENT = "its server lists another description or inputSchema, or none"
 
 Key = tuple[str, ...]
 
@@ -52,7 +53,7 @@ class _Upstream:
     failure: str = ""
     failed_at: float = 0.0
     since: str = ""
-    told: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
+    told: set[str] = field(default_factory=set[str])
 
     @property
     def shared(self) -> bool:
@@ -119,28 +120,35 @@ class Upstreams:
             CallProblem: the server cannot be reached, broke off, or sent too much.
             AskFirst: the server asks the user something first.
         """
-        for attempt in (1, 2):
-            async with self._connection(tool.agent, client, session) as connection:
-                warning = await self._change_of(tool, connection)
-                try:
-                    result = await connection.call(tool, arguments, report, _front(), _answers())
-                except asyncio.CancelledError:
-                    self._check(connection)
-                    raise
-                except ConnectionLost as problem:
-                    if problem.unheard and attempt == 1:
-                        continue
-                    raise CallProblem("failed", _ended(tool.agent, problem)) from None
-                except ServerProblem as problem:
-                    message = f"The MCP server '{tool.agent}' failed: {problem}."
-                    raise CallProblem("failed", message) from None
-            if isinstance(result, InputRequiredResult):
-                raise _question(tool, result)
-            if warning:
-                meta = {**(result.meta or {}), CHANGED: warning}
-                return result.model_copy(update={"meta": meta})
-            return result
-        raise AssertionError("the second attempt returns or raises")
+        async with self._connection(tool.agent, client, session) as connection:
+            changed = await self._is_changed(tool, connection)
+            try:
+                result = await connection.call(tool, arguments, report, _front(), _answers())
+            except asyncio.CancelledError:
+                self._check(connection)
+                raise
+            except ServerProblem as problem:
+                lost = isinstance(problem, ConnectionLost)
+                message = (
+                    f"The MCP server '{tool.agent}' broke off: {problem}. It is started again for "
+                    f"the next call. Whether this call had an effect is not known: check before "
+                    f"you repeat it."
+                    if lost
+                    else f"The MCP server '{tool.agent}' failed: {problem}."
+                )
+                raise CallProblem("failed", message) from None
+        if isinstance(result, InputRequiredResult):
+            if _is_modern():
+                raise AskFirst(result)
+            raise CallProblem(
+                "failed",
+                f"The server of {tool.id} asks for input, which this client's protocol cannot pass "
+                f"on.",
+            )
+        if changed:
+            meta = {**(result.meta or {}), CHANGED: DIFFERENT}
+            return result.model_copy(update={"meta": meta})
+        return result
 
     async def reload(self, settings: GatewaySettings) -> None:
         """Take the servers of other settings; sessions with those that did not change go on."""
@@ -212,6 +220,11 @@ class Upstreams:
             raise _not_started(agent) from None
         upstream.note("")
         upstream.connections[key] = connection
+        front = _front()
+        peer = getattr(front.session, "_connection", None) if front else None
+        if key[1] and not modern and peer is not None:
+            # It ends with the client's session, which a modern request has none of.
+            peer.exit_stack.push_async_callback(connection.close)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._end_idle())
         return connection
@@ -219,8 +232,6 @@ class Upstreams:
     async def _make_room(self, agent: str, upstream: _Upstream) -> None:
         """End the session that was idle longest if there are as many as allowed."""
         connections = upstream.connections
-        for key in [key for key, one in connections.items() if not one.usable]:
-            await connections.pop(key).close()
         if len(connections) < upstream.settings.max_sessions:
             return
         idle = [key for key, one in connections.items() if not one.in_use]
@@ -239,33 +250,32 @@ class Upstreams:
             oldest = time.monotonic() - idle
             for upstream in list(self._upstreams.values()):
                 for key, one in list(upstream.connections.items()):
-                    if not one.in_use and one.used < oldest:
+                    if not one.in_use and (one.used < oldest or not one.usable):
                         del upstream.connections[key]
                         await one.close()
 
-    async def _change_of(self, tool: Tool, connection: Connection) -> str:
-        """Return how a tool differs from the release's, if that is to be said.
+    async def _is_changed(self, tool: Tool, connection: Connection) -> bool:
+        """Whether a tool differs from the release's, if that is to be said.
 
         Raises:
             CallProblem: it differs, and is not called then.
         """
-        changed = self._settings.serve.calls.changed
-        if changed == "allow" or tool.id in self._settings.overridden:
-            return ""
-        why = await connection.change_of(tool)
-        if not why:
-            return ""
+        setting = self._settings.serve.calls.changed
+        if setting == "allow" or tool.id in self._settings.overridden:
+            return False
+        if not await connection.differs(tool):
+            return False
         told = self._upstreams[tool.agent].told
-        if (tool.id, why) not in told:
-            told.add((tool.id, why))
-            log.warning("The tool %s is not that of the release: %s.", tool.id, why)
-        if changed == "refuse":
+        if tool.id not in told:
+            told.add(tool.id)
+            log.warning("The tool %s is not that of the release: %s.", tool.id, DIFFERENT)
+        if setting == "refuse":
             raise CallProblem(
                 "refused",
-                f"{tool.id} is not that of the release, and was not called: {why}. Whoever runs "
-                f"the gateway builds a release with the new definition.",
+                f"{tool.id} is not that of the release, and was not called: {DIFFERENT}. Whoever "
+                f"runs the gateway builds a release with the new definition.",
             )
-        return why
+        return True
 
     def _check(self, connection: Connection) -> None:
         """End a server that left a call unanswered if it does not even answer a ping."""
@@ -286,7 +296,9 @@ def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
         if table.get("type") != "mcp":
             continue
         try:
-            entries, folder = _entries(table, settings.base)
+            entries, folder = configured_servers(
+                table.get("path"), table.get("servers"), settings.base
+            )
         except SourceError as error:
             log.error("The servers of the catalog %s cannot be called: %s", name, error)
             continue
@@ -296,16 +308,6 @@ def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
             merged = own.model_copy(update={"sessions": own.sessions or calls.sessions})
             upstreams[agent] = _Upstream(entry, folder, merged)
     return upstreams
-
-
-def _entries(table: Mapping[str, Any], base: Path) -> tuple[dict[str, Any], Path]:
-    """Return the servers of a catalog by name, and the folder from which their paths count."""
-    path = table.get("path")
-    if path is None:
-        servers: Any = table.get("servers")
-        return (dict(cast("Any", servers)) if isinstance(servers, Mapping) else {}), base
-    file = base / Path(str(path)).expanduser()
-    return read_servers(file), file.parent
 
 
 def _front() -> Context | None:
@@ -347,27 +349,10 @@ def _answers() -> tuple[Any, str | None]:
     return responses or None, state or None
 
 
-def _question(tool: Tool, result: InputRequiredResult) -> Exception:
-    """Return how a server's question reaches the client."""
-    if not _is_modern():
-        return CallProblem(
-            "failed",
-            f"The server of {tool.id} asks for input, which this client's protocol cannot pass on.",
-        )
-    return AskFirst(result)
-
-
 def _not_started(agent: str) -> CallProblem:
     """Return what clients are told; why names commands, files and addresses of this machine."""
     return CallProblem(
         "failed",
         f"The MCP server '{agent}' is not available: it could not be started or reached. Try again "
         f"later; the gateway's log says why.",
-    )
-
-
-def _ended(agent: str, problem: ServerProblem) -> str:
-    return (
-        f"The MCP server '{agent}' broke off: {problem}. It is started again for the next call. "
-        f"Whether this call had an effect is not known: check before you repeat it."
     )
