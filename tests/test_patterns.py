@@ -29,7 +29,7 @@ MODULES = [
 ]
 ANCHORED = {"match", "fullmatch"}
 SCANNING = {"search", "sub", "subn", "split", "findall", "finditer"}
-EXAMPLES = 3
+EXAMPLES = 2
 MANY = 10
 """Repetitions from which a quantifier may make a pattern slow."""
 UNNAMED = {
