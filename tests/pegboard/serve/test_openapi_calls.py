@@ -50,7 +50,7 @@ def test_an_answer_is_text_however_deep_its_json_is(levels):
     result = _result(200, "application/json", body, SecretValues([TOKEN]))
 
     assert result.content[0].text == body.decode()
-    assert (result.structured_content is None) == (levels > 100)
+    assert (result.structured_content is None) == (levels > 200)
     assert json.loads(result.model_dump_json())
 
 

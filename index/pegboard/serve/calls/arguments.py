@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import jsonschema_rs
+from pydantic_core import from_json
 
 from pegboard.records import Tool
-from pegboard.serve.calls.results import CallProblem, is_deep
+from pegboard.serve.calls.results import CallProblem
 
 CHECKED = {
     *("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
@@ -26,10 +27,8 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
     A schema that cannot be used checks nothing: the tool itself will judge.
     """
     try:
-        # Halves of characters are refused here: no tool could be sent them.
-        json.dumps(dict(arguments), allow_nan=False, ensure_ascii=False).encode()
-        if is_deep(dict(arguments)):
-            raise ValueError("too many levels")
+        # Half a character, no number or 200 levels: no tool could be sent these.
+        from_json(json.dumps(dict(arguments), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise CallProblem(
             "invalid",
@@ -44,11 +43,9 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 
 def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    if is_deep(dict(schema)):
-        return []
     try:
-        validator = jsonschema_rs.validator_for(_quick(dict(schema)))
-    except ValueError:
+        validator = jsonschema_rs.validator_for(_quick(from_json(json.dumps(dict(schema)))))
+    except (TypeError, ValueError, RecursionError):
         return []
     problems: list[str] = []
     for error in validator.iter_errors(dict(arguments)):

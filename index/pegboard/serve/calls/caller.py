@@ -15,7 +15,7 @@ from pegboard.serve.calls.confirm import SEPARATOR, AskFirst, is_destructive
 from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.python import PythonCalls
-from pegboard.serve.calls.results import CallProblem, error_result, sendable, too_large
+from pegboard.serve.calls.results import CallProblem, error_result, too_large
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.calls.upstreams import Upstreams
 from pegboard.serve.observer import Observer, Outcome
@@ -81,9 +81,7 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            result = sendable(
-                await self._guarded(client, session, tool, arguments, confirm, report)
-            )
+            result = await self._guarded(client, session, tool, arguments, confirm, report)
             size = _size(result)
             if size > self.limits.max_bytes:
                 raise CallProblem("too_large", too_large(self.limits.max_bytes))

@@ -2,20 +2,20 @@
 credentials of the configuration, read when they are sent."""
 
 import base64
-import json
 import logging
 from collections.abc import Mapping
 from typing import Any, cast
 
 import httpx2
 from mcp_types import CallToolResult, ImageContent, TextContent
+from pydantic_core import from_json
 
 from pegboard.records import Tool
 from pegboard.redaction import public_url, redact_line
 from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.references import resolved
-from pegboard.serve.calls.results import CallProblem, is_deep, too_large
+from pegboard.serve.calls.results import CallProblem, too_large
 from pegboard.serve.settings import ApiSettings, CallSettings
 
 log = logging.getLogger("pegboard.serve")
@@ -150,9 +150,9 @@ def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallT
 def _json(body: bytes, secrets: SecretValues) -> dict[str, Any] | None:
     """Return a JSON object; protocols before 2026-07-28 take nothing else as structured content."""
     try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
+        value = from_json(body, allow_inf_nan=False)
+    except ValueError:  # the text has it all the same
         return None
-    if not isinstance(value, dict) or is_deep(value):
+    if not isinstance(value, dict):
         return None
     return cast("dict[str, Any]", secrets.hide_in(value))

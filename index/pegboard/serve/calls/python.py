@@ -149,18 +149,20 @@ class PythonCalls:
 async def _answer(function: FunctionTool, arguments: Mapping[str, Any]) -> Answer:
     """Call a function. Whatever it raises, also SystemExit, ends its call and not the gateway."""
     try:
-        result = await function.run(dict(arguments))
+        value = await function.run(dict(arguments))
+        result = CallToolResult(
+            content=value.content,
+            structured_content=value.structured_content,
+            is_error=bool(value.is_error),
+        )
+        result.model_dump_json()  # or half of a character would cost more than this call
     except ValidationError as error:
         return CallProblem(
             "invalid", f"The arguments do not fit, and it was not called: {_message(error)}"
         )
     except BaseException as error:
         return error_result(_message(error))
-    return CallToolResult(
-        content=result.content,
-        structured_content=result.structured_content,
-        is_error=bool(result.is_error),
-    )
+    return result
 
 
 async def _in_loop(catalog: _Catalog, answer: Coroutine[Any, Any, Answer]) -> Answer:
@@ -235,7 +237,8 @@ def _function_of(target: str, name: str) -> Function | None:
 
 def _message(error: BaseException) -> str:
     try:
-        return redact(f"{type(error).__name__}: {error}")[:MAX_MESSAGE]
+        text = redact(f"{type(error).__name__}: {error}")[:MAX_MESSAGE]
+        return text.encode("utf-8", "replace").decode()
     except Exception:  # some exceptions have no text
         return type(error).__name__
 
