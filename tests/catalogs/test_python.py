@@ -173,20 +173,6 @@ def test_a_module_whose_all_cannot_be_read_fails(module, text):
         module(f"def fine(): ...\n{text}\n")
 
 
-def test_names_that_only_a_type_checker_imports_spoil_nothing_else(module):
-    listing = module(
-        "from __future__ import annotations\nfrom typing import TYPE_CHECKING\n"
-        "if TYPE_CHECKING:\n    from nowhere import Thing\n"
-        "def make(size: int) -> Thing: ...\n"
-        "def use(thing: Thing | None = None, size: float = float('nan')): ...\n"
-    )
-
-    make, use = listing.tools
-    assert make.input_schema["properties"] == {"size": {"type": "integer"}}
-    assert make.output_schema is None
-    assert use.input_schema["properties"] == {"size": {"type": "number"}}
-
-
 def test_the_public_functions_of_a_module_are_those_of_its_all(module):
     listing = module(
         "from os.path import join\n__all__ = ['_b', 'join', 'CONSTANT', 'gone', 'update']\n"

@@ -162,11 +162,3 @@ def test_errors_are_reported_together_before_anything_is_built(command, data, tm
         code, _, err = command("bench", *arguments)
         assert code == 2, err
         assert [part for part in expected if part not in err] == []
-
-
-def test_help_documents_the_names_in_the_rows(command):
-    code, out, _ = command("bench", "--help")
-
-    assert code == 0
-    names = ("toolsandbox", "step-agent-all", "dependencies-inferred", "rag-tool-fusion", "p_holm")
-    assert [name for name in names if name not in out] == []

@@ -160,16 +160,6 @@ def test_a_table_in_which_nothing_is_due_stays_at_its_version(board):
     board.assert_in_order()
 
 
-def test_changed_and_deleted_rows_are_in_every_index_the_same_night(board):
-    board.night(range(0, 40), 1)
-    board.assert_in_order()
-    board.table.delete("key IN ('t00001', 't00002', 't01999')")
-    board.maintain()
-
-    board.assert_in_order()
-    assert board.table.count_rows() == ROWS - 3
-
-
 def test_changed_rows_become_segments_until_fragments_are_many_and_are_compacted(board):
     segments = []
     for night in range(MOST_FRAGMENTS + 1):

@@ -162,33 +162,6 @@ def test_an_override_without_anything_to_apply_to_is_a_problem(revised, key, set
     assert (revision.digests, revision.applied) == (before, ())
 
 
-def test_an_argument_whose_schema_is_true_can_be_described_and_one_that_is_false_cannot(
-    workshop, revised
-):
-    schema = {"type": "object", "properties": {"any": True, "never": False}}
-    workshop.write("functions.json", [{"name": "run", "parameters": schema}])
-
-    _, revision, listing = revised(
-        '[overrides."kit/kit/run".arguments]\nany = "whatever"\nnever = "x"',
-        '[catalogs.kit]\ntype = "functions"\npath = "functions.json"',
-    )
-
-    assert listing.tools[0].input_schema["properties"] == {
-        "any": {"description": "whatever"},
-        "never": False,
-    }
-    assert "no argument never" in revision.problems[0]
-
-
-def test_an_override_that_repeats_the_catalog_keeps_the_snapshot(revised):
-    before, revision, _ = revised(
-        '[overrides."kit/git/list_commits"]\ndescription = "Lists commits."'
-    )
-
-    assert revision.digests == before
-    assert revision.applied == ("kit/git/list_commits",)
-
-
 def test_a_catalog_to_which_nothing_applies_is_not_read(workshop):
     configuration = workshop.configure('[overrides."gone/git/x"]\nskip = true')
     absent = {"kit": "a-snapshot-that-is-nowhere"}
@@ -285,12 +258,6 @@ def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(d
     }
     assert (revision.held_out, revision.applied, revision.problems) == (3, (), ())
     assert revision.digests != before
-
-
-def test_golden_queries_that_are_no_examples_change_no_snapshot(desk):
-    before, revision, _ = desk(held("sing a song", "book_room"), held("get me a cab", "sing"))
-
-    assert (revision.digests, revision.held_out) == (before, 0)
 
 
 def test_examples_of_an_override_are_held_out_too(desk):

@@ -327,14 +327,6 @@ def test_names_in_other_scripts_match():
     assert ("räume_straße", "straße_id", "search_straße") in triples(infer_edges(tools))
 
 
-def test_what_every_tool_has_gives_no_edge():
-    output = {"id": STRING, "name": STRING}
-    tools = [make_tool(f"process_{at}x", "id", "name", output=output) for at in range(2_000)]
-    tools += [make_tool(f"find_order_for_{at}x", "text") for at in range(4)]
-
-    assert infer_edges([*tools, make_tool("refund", "order_id")]) == []
-
-
 def test_a_tool_has_a_bounded_number_of_inferred_dependencies():
     things = [f"{kind}{number}" for kind in ("lamp", "desk", "door") for number in "abcd"]
     tools = [make_tool(f"search_{thing}", "text") for thing in things]

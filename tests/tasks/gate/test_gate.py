@@ -1,7 +1,5 @@
 """The gate at work: sabotaged releases are held with reasons, honest ones go live."""
 
-import json
-
 import pegboard
 from pegboard.store.diff import diff_releases
 from tasks.gate.messages import held_lines, measured_line
@@ -260,21 +258,3 @@ def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
     assert again.release is None
     assert other.id != first.id
     assert other.tables == first.tables
-
-
-def test_the_details_have_what_a_report_needs(shop):
-    shop.configure('queries = "golden.jsonl"\n')
-    built = shop.build()
-    details = json.loads(json.dumps(built.details))
-
-    rows, groups = details["measures"], details["groups"]
-    assert {row["measure"] for row in rows} >= {"Recall@1", "Recall@5", "nDCG@10", "MRR@10"}
-    columns = "strategy index encoder measure value low high n"
-    assert set(rows[0]) == set(columns.split())
-    names = {(by, row[by]) for row in groups for by in ("kind", "catalog") if by in row}
-    kinds = {("kind", kind) for kind in ("open", "paint", "sell", "clean")}
-    assert names == {("catalog", "kit"), *kinds}
-    assert details["release"] == built.release.id
-    assert details["worst"] == []  # every query finds its tool among the first five
-    assert (details["lost"], details["won"]) == ([], {"count": 0, "first": []})
-    assert details["details"] == built.gated.details

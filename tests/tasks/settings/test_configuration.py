@@ -4,17 +4,13 @@ import re
 from pathlib import Path
 
 import pytest
-from pydantic import ValidationError
 
-from catalogs.shared.kinds import source_kind, source_kinds
 from pegboard.documents import DEFAULT_PARTS, PARTS
 from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
-from pegboard.toml_settings import _models, problems_of
-from tasks.settings.configuration import Configuration, load_configuration
+from tasks.settings.configuration import load_configuration
 from tasks.settings.enrichment import PRODUCTS
-from tasks.settings.sweep import SweepSettings
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'
 README = Path(__file__).parents[3] / "README.md"
@@ -199,34 +195,6 @@ def test_every_problem_of_a_published_prompt_is_found_with_the_configuration(loa
     assert "grades.md: no prompt has that name; did you mean 'grade.md'?" in found
 
 
-def _tables(model, wrap=lambda table: table):
-    """Every table below a model, with what makes a whole configuration of its values."""
-    yield model, wrap
-    for name, field in model.model_fields.items():
-        for inner in _models(field.annotation):
-            text = str(field.annotation)
-            shape = "list" if "tuple[" in text else "dict" if "dict[" in text else "table"
-            values = {"list": lambda table: [table], "dict": lambda table: {"a": table}}
-            make = values.get(shape, lambda table: table)
-            yield from _tables(inner, lambda table, n=name, m=make: wrap({n: m(table)}))
-
-
-def test_every_misspelt_setting_is_answered_with_the_right_one():
-    models = [Configuration, SweepSettings, *(source_kind(kind).options for kind in source_kinds())]
-    count = 0
-    for model in models:
-        for table, wrap in _tables(model):
-            for name in table.model_fields:
-                misspelt = name[:-1] + "q" + name[-1]
-                with pytest.raises(ValidationError) as error:
-                    model.model_validate(wrap({misspelt: 1}))
-                assert f"{misspelt}: no such setting; did you mean '" in "\n".join(
-                    problems_of(error.value, model)
-                ), (model, name)
-                count += 1
-    assert count > 120
-
-
 @pytest.mark.parametrize("text", ["[board\n", "a = \n", "= 5"])
 def test_invalid_toml_is_reported_with_its_place(load, text):
     assert re.search(r"pegboard\.toml cannot be read as TOML: .*line 1", problems(load, text))
@@ -267,11 +235,6 @@ def test_a_secret_in_plain_text_is_refused_without_being_shown(load, value):
         message = problems(load, f"{INDEX}options = {{ {option} = {value} }}\n")
         assert f"indexes.0.options: {option}: secrets are read from the environment" in message
         assert "hunter2" not in message
-
-
-@pytest.mark.parametrize("option", ["max_tokens", "api_key_env"])
-def test_an_option_that_only_sounds_like_a_secret_is_accepted(load, option):
-    assert load(f"{INDEX}options = {{ {option} = 5 }}\n").index("full").options == {option: 5}
 
 
 @pytest.mark.parametrize(
