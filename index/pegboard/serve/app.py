@@ -1,6 +1,5 @@
 """The gateway as a web application and over stdio."""
 
-import errno
 import socket
 from collections.abc import AsyncGenerator, Collection, MutableMapping
 from contextlib import asynccontextmanager, suppress
@@ -19,7 +18,7 @@ from pegboard.serve.ard import ArdRegistry
 from pegboard.serve.changes import telling_of_changes
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
-from pegboard.serve.http_errors import ApiError, not_served, other_origin, unknown_client
+from pegboard.serve.http_errors import ApiError, not_served, unknown_client
 from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.static_page import page_routes
@@ -116,7 +115,12 @@ class ClientMiddleware:
         headers = Headers(scope=scope)
         if problem := _forbidden(headers, self._hosts):
             self.gateway.observer.refused("origin", problem)
-            return await other_origin(problem)(scope, receive, send)
+            error = ApiError(
+                403, "other_origin", problem, "Host or Origin",
+                "Send it to the address that the gateway listens on, from its own page or no "
+                "browser.",
+            )  # fmt: skip
+            return await error.response()(scope, receive, send)
         state = scope.setdefault("state", {})
         if scope["path"] == MANIFEST:
             state["client"] = await self.gateway.identified(headers)
@@ -176,16 +180,10 @@ def listen(host: str, port: int) -> socket.socket:
         host.encode("idna")  # where that fails, `create_server` leaves its socket open
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
     except (OSError, UnicodeError) as error:
-        code = getattr(error, "errno", None)
-        why = getattr(error, "strerror", None) or error
-        next_step = "Expected an address of this machine with --host, such as 127.0.0.1"
-        if code == errno.EADDRINUSE:
-            why = "another process does, maybe another `pegboard serve`"
-            next_step = "End that, or choose another port with --port; --port 0 takes a free one"
-        if code == errno.EACCES:
-            next_step = "Choose a port from 1024 with --port"
         raise ConfigurationError(
-            f"Cannot listen on {host}, port {port}: {why}. {next_step}."
+            f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}. "
+            f"Expected an address of this machine with --host, such as 127.0.0.1, and with --port "
+            f"one from 1024 that no other process listens on; --port 0 takes a free one."
         ) from None
 
 

@@ -1,18 +1,20 @@
 """What follows a promotion or a change of the rules: sessions are told that their `tools/list`
-changed, and the log names rules that match nothing."""
+changed, and the log names rules that match nothing: a misspelt `deny` leaves open what it means to
+close."""
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from fnmatch import fnmatchcase
 
-from pegboard.errors import PegboardError
-from pegboard.serve.access import AccessRules
+from pegboard.errors import PegboardError, did_you_mean
+from pegboard.serve.access import AccessRules, Ruled, matches
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.listing import listed_ids, names_of
-from pegboard.serve.rule_check import idle_names, idle_rules, uncallable
 from pegboard.serve.sessions import Session
-from pegboard.serve.settings import GatewaySettings
+from pegboard.serve.settings import GatewaySettings, Rule, ServeSettings
+from pegboard.serve.views import Entry
 
 LOOK_SECONDS = 1.0
 
@@ -60,9 +62,9 @@ async def warn_of_idle_rules(gateway: Gateway) -> None:
     tools = list(entries.values())
     problems = await asyncio.to_thread(
         lambda: [
-            *idle_rules(rules, serve.pinned, tools),
-            *idle_names(serve, tools),
-            *uncallable(tools),
+            *_idle_rules(rules, serve.pinned, tools),
+            *_idle_names(serve, tools),
+            *_uncallable(tools),
         ]
     )
     if problems:
@@ -97,3 +99,70 @@ async def _look(gateway: Gateway) -> None:
 
 def _state(gateway: Gateway) -> tuple[str, AccessRules, GatewaySettings]:
     return gateway.board.status().release, gateway.rules.current(), gateway.settings
+
+
+def _idle_rules(
+    rules: AccessRules, pinned: Collection[str], tools: Collection[Ruled]
+) -> Iterator[str]:
+    """Yield each rule and each pattern without a tool, with its place in pegboard.toml.
+
+    Args:
+        pinned: patterns of `[serve] pinned`.
+        tools: of the whole release.
+    """
+    values = {
+        "agent": {tool.agent for tool in tools},
+        "catalog": {tool.catalog for tool in tools},
+        "tag": {tag for tool in tools for tag in tool.tags},
+        "tool": {tool.id for tool in tools},
+    }
+    for name, client in rules.clients.items():
+        for kind, own in (("allow", client.allow or ()), ("deny", client.deny)):
+            for number, rule in enumerate(own):
+                yield from _idle(f"serve.clients.{name}.{kind}[{number}]", rule, values, tools)
+    yield from _idle_patterns("serve.pinned", "tool", tuple(pinned), values["tool"])
+
+
+def _idle_names(serve: ServeSettings, tools: Collection[Entry]) -> Iterator[str]:
+    """Yield catalogs of `[serve]` that the release does not have."""
+    catalogs = {tool.catalog for tool in tools}
+    named = [("serve.python", name) for name in serve.python]
+    for place, name in [*named, *(("serve.apis", name) for name in serve.apis)]:
+        if name not in catalogs:
+            hint = did_you_mean(name, catalogs)
+            yield f"{place}: {name!r:.200} is no catalog of the release{hint}"
+
+
+def _uncallable(tools: Collection[Entry]) -> Iterator[str]:
+    """Yield why tools are not offered that the gateway cannot call, once for each agent; nothing
+    for a gateway that can call none, and is there to search.
+    """
+    if all(tool.problem for tool in tools):
+        return
+    problems = {tool.agent: tool for tool in tools if tool.problem}
+    for agent, tool in problems.items():
+        count = sum(other.agent == agent and bool(other.problem) for other in tools)
+        yield f"{agent}: {count} tools are not offered, such as this: {tool.problem}"
+
+
+def _idle(
+    place: str, rule: Rule, values: Mapping[str, set[str]], tools: Collection[Ruled]
+) -> Iterator[str]:
+    problems = [
+        problem
+        for field, patterns in rule
+        for problem in _idle_patterns(f"{place}.{field}", field, patterns or (), values[field])
+    ]
+    if not problems and not any(matches(rule, tool) for tool in tools):
+        problems = [f"{place}: no tool fits all its fields"]
+    yield from problems
+
+
+def _idle_patterns(
+    place: str, field: str, patterns: tuple[str, ...], values: set[str]
+) -> Iterator[str]:
+    for pattern in patterns:
+        if pattern not in values and not any(fnmatchcase(value, pattern) for value in values):
+            # Ids of tools are too many to compare each with a name.
+            hint = did_you_mean(pattern, values) if field != "tool" else ""
+            yield f"{place}: {pattern!r:.200} matches no {field} of the release{hint}"

@@ -7,7 +7,6 @@ from typing import Any
 
 from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
-from pegboard.llm import Message
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.calls.turns import Turns
@@ -41,10 +40,9 @@ class Finder:
         k: int = 5,
         *,
         session: str = "",
-        strategy: str | Mapping[str, Any] | None = None,
+        strategy: str | None = None,
         index: str | None = None,
         where: Mapping[str, str | Sequence[str]] | None = None,
-        history: Sequence[Message | Mapping[str, str]] = (),
         explain: bool = False,
         callable_only: bool = False,
     ) -> Found:
@@ -54,7 +52,7 @@ class Finder:
 
         Args:
             session: for the observer.
-            strategy, index, where, history, explain: as in `Board.find`.
+            strategy, index, where, explain: as in `Board.find`.
             callable_only: as in `Views.of`.
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
@@ -65,7 +63,6 @@ class Finder:
             "strategy": strategy or self._strategy,
             "index": index,
             "where": where,
-            "history": history,
             "explain": explain,
         }
         async with self._turns.of(client):

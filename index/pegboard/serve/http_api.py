@@ -219,7 +219,11 @@ class HttpApi:
         graph = await view.board.graph()
         needs = _visible_edges(graph.edges_from(tool.id), view)
         needed_by = _visible_edges(graph.edges_to(tool.id), view)
-        shown = tool.annotations if client.operator else HINTS.keys() & tool.annotations.keys()
+        annotations = {
+            name: value
+            for name, value in tool.annotations.items()
+            if client.operator or name in HINTS
+        }
         return {
             "release": view.release,
             "tool": {
@@ -227,7 +231,7 @@ class HttpApi:
                 "catalog": tool.catalog,
                 "input_schema": tool.input_schema,
                 "output_schema": tool.output_schema,
-                "annotations": {name: tool.annotations[name] for name in shown},
+                "annotations": annotations,
                 "examples": tool.examples,
                 "enrichment": tool.enrichment.to_dict() if tool.enrichment else {},
                 "destructive": is_destructive(tool),

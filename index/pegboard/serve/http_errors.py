@@ -61,14 +61,6 @@ def unknown_client(sign_in: str) -> JSONResponse:
     ).response({"WWW-Authenticate": f"Bearer{metadata}"})  # fmt: skip
 
 
-def other_origin(problem: str) -> JSONResponse:
-    """Return the answer to a request that a page of another site may have sent."""
-    return ApiError(
-        403, "other_origin", problem, "Host or Origin",
-        "Send it to the address that the gateway listens on, from its own page or no browser.",
-    ).response()  # fmt: skip
-
-
 def operators_only(what: str) -> ApiError:
     """Return the error of a request that only an operator may make; `what` is a noun phrase."""
     return ApiError(

@@ -1,15 +1,15 @@
-"""What one client may have under way: requests, a minute's requests, and sessions. Without clients
-that are told apart, all there is."""
+"""What one client may have under way, and how many requests it may make in a minute. Without
+clients that are told apart, all there is."""
 
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Generator, MutableMapping
+from collections import Counter
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from fastmcp.server.middleware.rate_limiting import TokenBucketRateLimiter
 from mcp_types import INVALID_REQUEST
 from pydantic_core import from_json
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -18,9 +18,6 @@ from pegboard.serve.http_errors import ApiError
 
 MAX_BODY = 4_194_304
 """Of one message, as for the SDK."""
-MAX_OPEN = 1_000
-"""Sessions of one client before the protocol of 2026-07-28; the longest idle ends, as if the client
-ended it. The SDK counts those of all clients together, and answers 503 to everyone."""
 HEADER = "mcp-session-id"
 
 
@@ -98,8 +95,7 @@ class RequestIds:
 
 
 class McpEndpoint:
-    """The SDK's endpoint for one session's requests at a time with one id, and for so many sessions
-    of a client.
+    """The SDK's endpoint for one session's requests at a time with one id.
 
     Args:
         app: the SDK's, behind `ClientMiddleware`.
@@ -107,57 +103,24 @@ class McpEndpoint:
 
     def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
         self._app, self._ids = app, ids
-        self._open: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = MutableHeaders(scope=scope)
         del headers["last-event-id"]  # nothing is stored, and the SDK would fail
-        used = headers.get(HEADER, "")
-        own = self._open[scope["state"]["client"].name]
-        if used in own:
-            own.move_to_end(used)
-
-        async def noting(message: Message) -> None:
-            if message["type"] == "http.response.start" and message["status"] < 400:
-                await self._note(scope, used, Headers(raw=message["headers"]).get(HEADER, ""))
-            await send(message)
-
-        identity = None
-        if used and scope["method"] == "POST":
+        session, identity = headers.get(HEADER, ""), None
+        if session and scope["method"] == "POST":
             body, receive = await _read(receive)
             identity = _request_id(body)
         if identity is None:
-            await self._app(scope, receive, noting)
-        elif self._ids.is_held(used, identity):
+            await self._app(scope, receive, send)
+        elif self._ids.is_held(session, identity):
             why = f"A request with the id {identity!r:.50} is under way in this session."
             error = {"code": INVALID_REQUEST, "message": f"{why} Give each one its own."}
             values = {"jsonrpc": "2.0", "id": identity, "error": error}
             await JSONResponse(values, 400)(scope, receive, send)
         else:
-            with self._ids.held(used, identity):
-                await self._app(scope, receive, noting)
-
-    async def _note(self, scope: Scope, used: str, answered: str) -> None:
-        own = self._open[scope["state"]["client"].name]
-        if scope["method"] == "DELETE":
-            own.pop(used, None)
-        elif answered and answered != used:
-            own[answered] = None
-            while len(own) > MAX_OPEN:
-                await self._end(scope, own.popitem(last=False)[0])
-
-    async def _end(self, scope: Scope, session: str) -> None:
-        """End a session. One that ended already is not found, which changes nothing."""
-        own: MutableMapping[str, Any] = {**scope, "method": "DELETE", "headers": []}
-        MutableHeaders(scope=own)[HEADER] = session
-
-        async def empty() -> Message:
-            return {"type": "http.request", "body": b"", "more_body": False}
-
-        async def unread(message: Message) -> None:
-            pass
-
-        await self._app(own, empty, unread)
+            with self._ids.held(session, identity):
+                await self._app(scope, receive, send)
 
 
 async def _read(receive: Receive) -> tuple[bytes, Receive]:

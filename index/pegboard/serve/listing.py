@@ -9,7 +9,6 @@ from mcp_types import Tool as McpTool
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.own_tools import mcp_tool, own_tools
 from pegboard.serve.sessions import Session
-from pegboard.serve.settings import ContextSettings
 from pegboard.serve.views import View
 from pegboard.tokens import estimate_tokens
 
@@ -31,7 +30,8 @@ async def listed_tools(gateway: Gateway, session: Session, context: str = "") ->
         if tool is not None:
             tools.append(mcp_tool(view.call_name(identity), tool))
     session.give({view.call_name(identity): identity for identity in ids})
-    _report(gateway, session, view, tools)
+    sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
+    gateway.observer.listed(session.client, session.id, len(tools), sent, view.tokens)
     return tools
 
 
@@ -60,19 +60,9 @@ async def _fitting(gateway: Gateway, session: Session, context: str) -> list[str
     found = await gateway.finder.find(
         session.client, context, settings.max_tools, session=session.id, callable_only=True
     )
-    least = _least(settings, found.view)
+    least = settings.threshold or 0.0
+    if isinstance(least, str):
+        least = found.view.thresholds.get(least, 0.0)  # 0 where the release has none
     return [
         hit.tool.id for hit in found.hits if hit.probability is None or hit.probability >= least
     ]
-
-
-def _least(settings: ContextSettings, view: View) -> float:
-    """Return the least probability of a tool that is listed; 0 where the release has none."""
-    if isinstance(settings.threshold, str):
-        return view.thresholds.get(settings.threshold, 0.0)
-    return settings.threshold or 0.0
-
-
-def _report(gateway: Gateway, session: Session, view: View, tools: Sequence[McpTool]) -> None:
-    sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
-    gateway.observer.listed(session.client, session.id, len(tools), sent, view.tokens)

@@ -39,9 +39,7 @@ from pegboard.serve.own_tools import (
     GET_TOOL,
     SEARCH_AGENTS,
     SEARCH_TOOLS,
-    SHOWN_AGENTS,
     definition_of,
-    first_sentence,
     search_answer,
 )
 from pegboard.serve.sessions import Session, client_of, current_session, said
@@ -281,8 +279,7 @@ class BoardProvider(Provider):
 
 
 class Guard(Middleware):
-    """Limits what each client has under way, says who stands behind the gateway, and keeps
-    unforeseen errors to the log."""
+    """Limits what each client has under way, and keeps unforeseen errors to the log."""
 
     def __init__(self, gateway: Gateway, servers: UpstreamServers) -> None:
         self._gateway, self._servers = gateway, servers
@@ -309,39 +306,6 @@ class Guard(Middleware):
         except Exception:
             log.exception("A request failed.")
             raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
-
-    async def on_initialize(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
-    ) -> Any:
-        """Add to the instructions what the agents are that the client's tools belong to."""
-        return await self._instructed(await call_next(context))
-
-    async def on_discover(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
-    ) -> Any:
-        """As `on_initialize`, for the protocol since 2026-07-28."""
-        return await self._instructed(await call_next(context))
-
-    async def _instructed(self, result: Any) -> Any:
-        request = get_context().request_context
-        if request is None or not hasattr(result, "instructions"):
-            return result
-        try:
-            view = await self._gateway.views.of(client_of(self._gateway, request))
-            agents = await view.board.list_agents()
-        except PegboardError as error:  # the list of tools will say so
-            log.warning("The instructions name no agents: %s", error)
-            return result
-        described = {agent.name: agent.description for agent in agents if agent.description}
-        lines = [
-            f"- {name}: {first_sentence(described[name])}"
-            for name in dict.fromkeys(view.agents)
-            if name in described
-        ]
-        if lines:
-            behind = "\n".join(["", "", "The tools come from:", *lines[:SHOWN_AGENTS]])
-            return result.model_copy(update={"instructions": INSTRUCTIONS + behind})
-        return result
 
 
 def _unchecked_headers(name: str) -> None:

@@ -15,13 +15,7 @@ from pegboard.serve.views import RESERVED, View
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
 SHOWN_AGENTS = 20
 """Agents that the description of `search_tools` names."""
-HINTS = {
-    "title": "title",
-    "readOnlyHint": "read_only_hint",
-    "destructiveHint": "destructive_hint",
-    "idempotentHint": "idempotent_hint",
-    "openWorldHint": "open_world_hint",
-}
+HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What is shown of a tool's annotations. Others say how it is called, which is the gateway's."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
@@ -77,12 +71,11 @@ def own_tools(view: View, max_k: int) -> list[McpTool]:
 def mcp_tool(name: str, tool: Tool) -> McpTool:
     """Return a tool of the board as `tools/list` has it, under its call name."""
     hints = shown_hints(tool)
-    fields: dict[str, Any] = {HINTS[key]: value for key, value in hints.items()}
     return McpTool(
         name=name,
         description=tool.description,
         input_schema=_object_schema(tool.input_schema),
-        annotations=ToolAnnotations(**fields) if hints else None,
+        annotations=ToolAnnotations.model_validate(hints) if hints else None,
     )
 
 

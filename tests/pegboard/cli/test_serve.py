@@ -37,7 +37,7 @@ def test_a_port_in_use_is_named_before_the_board_is_opened(tmp_path, capsys):
         assert main(["serve", "--board", str(tmp_path / "none"), "--port", port]) == 2
 
     said = capsys.readouterr().err
-    assert f"Cannot listen on 127.0.0.1, port {port}: another process does" in said
+    assert f"Cannot listen on 127.0.0.1, port {port}: Address already in use" in said
     assert "--port 0" in said
 
 

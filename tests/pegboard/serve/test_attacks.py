@@ -199,21 +199,6 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
     assert statuses == [200, 404, 401]
 
 
-def test_a_client_with_many_sessions_ends_its_own_oldest(settings, served, desk_uri, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.limits.MAX_OPEN", 3)
-
-    with served(desk_uri, settings) as (url, _):
-        of_bob = opened_session(url, BOB)
-        of_ana = [opened_session(url, ANA) for _ in range(2)]
-        httpx2.delete(url, headers=opened_session(url, ANA))  # counts no more
-        of_ana += [opened_session(url, ANA)]
-        status_of_ping(url, of_ana[0])  # now the second one is idle longest
-        of_ana += [opened_session(url, ANA)]
-        statuses = [status_of_ping(url, headers) for headers in (of_bob, *of_ana)]
-
-    assert statuses == [200, 200, 404, 200, 200]
-
-
 def test_calls_are_limited_also_when_their_connections_have_ended(
     settings, served, desk_uri, monkeypatch
 ):
