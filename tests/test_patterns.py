@@ -41,6 +41,16 @@ UNNAMED = {
     "tasks.safety.patterns: re.compile(bounded(text))": "its results are",
 }
 """Calls whose pattern no module names, and why they are not tried here."""
+METHODS = frozenset({"match", "fullmatch", "search"})
+USED_BY = {
+    "pegboard.documents._SIGNATURE": "fullmatch",
+    "pegboard.naming._CAMEL_CASE": "match",
+    "pegboard.retrieval.llm.replies._REFUSAL": "match",
+    "tasks.dependencies.infer._NAME": "search",
+    "tasks.enrichment.replies._IDENTIFIER": "fullmatch",
+    "tasks.gate.rules.RULE": "fullmatch",
+}
+"""Patterns that would be too slow for other methods than the one by which they are used."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +81,7 @@ def test_every_call_names_its_pattern_where_the_test_finds_it():
     [r"\s+$", r"eyJ[\w-]*\.", r"(a+)+b", r"a.*b.*c", r"(?:<[^>]*)+>", r"x*y*x*!", r"(\w|a)*;"],
 )
 def test_a_pattern_without_bounds_is_noticed(pattern):
-    use = Use(re.compile(pattern), frozenset({"search"}), "here")
+    use = Use(re.compile(pattern), METHODS, "here")
 
     assert hostile_text(use) is not None
 
@@ -80,7 +90,7 @@ def test_a_pattern_without_bounds_is_noticed(pattern):
     "pattern", [r"(?<!\s)\s+$", r"\beyJ\w{1,50}\.", r"a+", r"(?:a|b)*", r"\d+"]
 )
 def test_a_linear_pattern_is_not(pattern):
-    use = Use(re.compile(pattern), frozenset({"search"}), "here")
+    use = Use(re.compile(pattern), METHODS, "here")
 
     assert hostile_text(use) is None
 
@@ -89,9 +99,9 @@ def hostile_text(use: Use) -> tuple[str, str, str] | None:
     """Return the head, the repeated part and the end of a text on which the pattern is too slow."""
 
     def work(text: str) -> None:
-        for method in use.methods & ANCHORED:
+        for method in use.methods - {"search"}:
             getattr(use.pattern, method)(text)
-        if use.methods & SCANNING:
+        if "search" in use.methods:
             for _ in use.pattern.finditer(text):
                 pass
 
@@ -192,11 +202,15 @@ def _member(items: Any, chance: Random) -> str:
 
 def uses() -> tuple[list[Use], set[str]]:
     """Return the patterns of the packages, and the calls whose pattern was not found."""
-    trees = {name: ast.parse(path.read_text("utf-8")) for name, path in MODULES}
-    methods = _methods(trees)
-    patterns: dict[tuple[str, int], list[tuple[re.Pattern[str], set[str], str]]] = defaultdict(list)
+    patterns: dict[tuple[str, int], list[Use]] = defaultdict(list)
     missing: set[str] = set()
-    for name, tree in trees.items():
+
+    def add(pattern: re.Pattern[str], method: str | None, module: str) -> None:
+        use = Use(pattern, frozenset({method}) if method else METHODS, module)
+        patterns[pattern.pattern, pattern.flags].append(use)
+
+    for name, path in MODULES:
+        tree = ast.parse(path.read_text("utf-8"))
         try:
             module = importlib.import_module(name)
         except ModuleNotFoundError:  # an adapter for a package that is not installed here
@@ -205,21 +219,23 @@ def uses() -> tuple[list[Use], set[str]]:
             continue
         for variable, value in vars(module).items():
             for pattern in _patterns_within(value, set()):
-                used = methods[_name_in(name, variable)] or {"search"}
-                patterns[pattern.pattern, pattern.flags].append((pattern, used, name))
+                add(pattern, USED_BY.get(f"{name}.{variable}"), name)
         known = {pattern for pattern, _ in patterns}
         for call in _calls(tree):
-            text = ast.unparse(call)
             try:
                 pattern = _compiled(call, vars(module))
             except (NameError, AttributeError):
-                missing.add(f"{name}: {text}")
+                missing.add(f"{name}: {ast.unparse(call)}")
                 continue
             if pattern.pattern not in known:
-                used = {"search" if call.func.attr == "compile" else call.func.attr}
-                patterns[pattern.pattern, pattern.flags].append((pattern, used, name))
+                method = call.func.attr if call.func.attr in ANCHORED else "search"
+                add(pattern, method, name)
     return [
-        Use(several[0][0], frozenset().union(*(used for _, used, _ in several)), several[0][2])
+        Use(
+            several[0].pattern,
+            frozenset().union(*(use.methods for use in several)),
+            several[0].module,
+        )
         for several in patterns.values()
     ], missing
 
@@ -243,52 +259,6 @@ def _compiled(call: ast.Call, names: dict[str, Any]) -> re.Pattern[str]:
     flags += call.args[place : place + 1]
     values = [eval(ast.unparse(value), dict(names)) for value in (call.args[0], *flags)]
     return _of_text(re.compile(*values))
-
-
-def _methods(trees: dict[str, ast.Module]) -> dict[str, set[str]]:
-    """Return the methods of patterns that are called, by the name that the pattern has there.
-
-    A name with an underscore counts in its module only.
-    """
-    methods: dict[str, set[str]] = defaultdict(set)
-    for module, tree in trees.items():
-        members = _members_of_loops(tree) | _unpacked(tree)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Attribute) and node.attr in ANCHORED | SCANNING:
-                owner = node.value
-                if isinstance(owner, ast.Name | ast.Attribute):
-                    name = owner.id if isinstance(owner, ast.Name) else owner.attr
-                    for variable in members.get(name, [name]):
-                        methods[_name_in(module, variable)].add(node.attr)
-    return methods
-
-
-def _members_of_loops(tree: ast.Module) -> dict[str, list[str]]:
-    """Return the names in the tuples that loops go through, by the names that stand for them."""
-    return {
-        node.target.id: [member.id for member in node.iter.elts if isinstance(member, ast.Name)]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.For | ast.comprehension)
-        if isinstance(node.target, ast.Name) and isinstance(node.iter, ast.Tuple)
-    }
-
-
-def _unpacked(tree: ast.Module) -> dict[str, list[str]]:
-    """Return the tables whose values are taken apart, by the names of their parts."""
-    return {
-        part.id: [node.value.value.id]
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Assign)
-        if isinstance(node.value, ast.Subscript) and isinstance(node.value.value, ast.Name)
-        for target in node.targets
-        if isinstance(target, ast.Tuple)
-        for part in target.elts
-        if isinstance(part, ast.Name)
-    }
-
-
-def _name_in(module: str, variable: str) -> str:
-    return f"{module}.{variable}" if variable.startswith("_") else variable
 
 
 def _of_text(pattern: re.Pattern[Any]) -> re.Pattern[str]:
