@@ -42,14 +42,6 @@ def test_a_server_is_started_for_its_first_call_and_kept(call, tmp_path):
     assert [text_of(first), text_of(second), text_of(starts)] == ["one", "two", "1"]
 
 
-def test_a_tool_may_be_called_by_its_own_name_too(desk_uri, desk, gateway_of, connect):
-    async def run():
-        async with gateway_of(desk_uri, desk) as gateway, connect(gateway) as client:
-            return await client.call_tool("echo", {"text": "direct"})
-
-    assert text_of(asyncio.run(run())) == "direct"
-
-
 def test_arguments_that_do_not_fit_the_schema_reach_no_server(call, tmp_path):
     (result,) = call(("echo", {"txt": 5}))
 
@@ -113,29 +105,29 @@ def test_an_error_of_the_tool_passes_through(call):
     assert (result.is_error, text_of(result)) == (True, "There is no ink.")
 
 
-def test_a_server_that_cannot_start_is_explained_in_the_log_alone(call, monkeypatch, caplog):
+DIES = ["-c", "raise SystemExit('Traceback: /srv/secret/place.py')"]
+
+
+@pytest.mark.parametrize(
+    ("server", "expected"),
+    [
+        ({"command": "no-such-command", "args": ["--token", "${DESK_TOKEN}"]}, "no-such-command"),
+        ({"command": sys.executable, "args": DIES}, "/srv/secret/place.py"),
+        ({"url": "http://127.0.0.1:1/mcp"}, "cannot be reached"),
+    ],
+)
+def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
+    call, monkeypatch, caplog, server, expected
+):
     monkeypatch.setenv("DESK_TOKEN", "tk-4711-abcdef-0815")
-    server = {"command": "no-such-command", "args": ["--token", "${DESK_TOKEN}"]}
-    catalogs = {"kit": {"type": "mcp", "servers": {"desk": server}}}
-
-    (result,) = call(("echo", {"text": "x"}), catalogs=catalogs)
-
-    assert "the gateway's log says why" in text_of(result)
-    assert "no-such-command" not in text_of(result)
-    assert "no-such-command" in caplog.text
-    assert "tk-4711" not in caplog.text
-
-
-def test_what_a_dying_server_wrote_on_stderr_is_for_the_log_alone(call, caplog):
-    code = "raise SystemExit('Traceback: /srv/secret/place.py')"
-    server = {"command": sys.executable, "args": ["-c", code]}
     catalogs = {"kit": {"type": "mcp", "servers": {"desk": server}}}
 
     results = call(("echo", {"text": "x"}), ("echo", {"text": "y"}), catalogs=catalogs)
 
-    assert all("is not available" in text_of(result) for result in results)
-    assert not any("/srv/secret" in text_of(result) for result in results)
-    assert caplog.text.count("/srv/secret/place.py") == 1
+    assert all("the gateway's log says why" in text_of(result) for result in results)
+    assert not any(expected in text_of(result) for result in results)
+    assert caplog.text.count(expected) == 1
+    assert "tk-4711" not in caplog.text
 
 
 def test_a_tool_that_nothing_runs_says_what_is_to_be_configured(call):
@@ -280,17 +272,3 @@ def test_a_server_over_http_that_was_restarted_is_called_again(
     assert text_of(before) == "UTC"
     assert while_away.is_error
     assert text_of(after[-1]) == "CET"
-
-
-def test_a_server_over_http_that_is_not_there_says_so(workshop, gateway_of, connect):
-    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
-    catalogs = {"kit": {"type": "mcp", "servers": {"clock": {"url": "http://127.0.0.1:1/mcp"}}}}
-
-    async def run():
-        async with gateway_of(workshop.uri, catalogs) as gateway, connect(gateway) as client:
-            return await client.call_tool("now", {})
-
-    result = asyncio.run(run())
-
-    assert result.is_error
-    assert "The MCP server 'kit/clock' is not available" in text_of(result)

@@ -1,6 +1,5 @@
 """Real MCP servers from npm and PyPI and an API on loopback, searched and called through a gateway
-by the SDK's client for Python and by the one for TypeScript; beside a server that hangs, one that
-dies, and one with 2,000 tools."""
+by the SDK's client for Python and by the one for TypeScript; beside one with 2,000 tools."""
 
 import asyncio
 import json
@@ -66,11 +65,6 @@ timeout = 300
 
 [catalogs.kit.servers]
 mill = {{ command = "{sys.executable}", args = ["{MILL}", "2000"] }}
-
-[catalogs.kit.servers.desk]
-command = "{sys.executable}"
-args = ["{HERE / "upstream" / "desk.py"}"]
-env = {{ STARTS = "{folder / "starts"}" }}
 
 [catalogs.shop]
 type = "openapi"
@@ -168,25 +162,3 @@ def test_a_typescript_client_searches_and_calls_all_of_them(gateway, real, tmp_p
         assert name in answer["found"]
         assert not answer["isError"], (name, answer)
         assert expected in json.dumps(answer["content"]), name
-
-
-def test_servers_that_hang_or_die_cost_only_their_own_calls(gateway, real, over_http):
-    async def run():
-        async with over_http(gateway, {"Authorization": f"Bearer {TOKEN}"}) as client:
-            before = await client.call_tool("count_starts", {})
-            hanging = asyncio.create_task(client.call_tool("wait_forever", {}))
-            died = await client.call_tool("die", {})
-            sums = await asyncio.gather(
-                *(client.call_tool("get-sum", {"a": number, "b": 1}) for number in range(20))
-            )
-            again = await client.call_tool("count_starts", {})
-            return died, sums, before, again, await hanging
-
-    died, sums, before, again, hung = asyncio.run(run())
-
-    assert "broke off" in died.content[0].text
-    assert [str(number + 1) in answer.content[0].text for number, answer in enumerate(sums)] == [
-        True
-    ] * 20
-    assert int(again.content[0].text) == int(before.content[0].text) + 1
-    assert hung.is_error
