@@ -161,7 +161,7 @@ def wait_for_end(pid):
             r"ended before it answered initialize.*ImportError: no module.*; token \[MY_TOKEN\]",
         ),
         ("refuse", r"it answered tools/list with the error -32603: bad key \*\*\*"),
-        ("endless", r"its tools/list repeats a cursor on page 2, so it has no end; .*"),
+        ("endless", r"it lists more than 20,000 tools; correct the server"),
     ],
 )
 def test_a_failing_server_says_how_without_its_secrets_and_harms_no_other(

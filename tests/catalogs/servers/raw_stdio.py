@@ -97,15 +97,11 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         tools = [{**GOOD, "name": f"tool_{page}_{number}"} for number in range(2)]
         send(request, {"tools": tools, "nextCursor": str(page + 1) if page < 3 else None})
     elif behaviour == "endless":
-        send(request, {"tools": [GOOD], "nextCursor": "again"})
+        send(request, {"tools": [GOOD] * 5_000, "nextCursor": "again"})
     elif behaviour == "file":
         send_raw(request, b'{"tools": ' + Path(rest[0]).read_bytes() + b"}")
     elif behaviour == "closed":
         send(request, error={"code": -32000, "message": "no more today"})
-    elif behaviour == "cursors":
-        send(request, {"tools": [], "nextCursor": str(int(cursor or 1) + 1)})
-    elif behaviour == "many":
-        send(request, {"tools": [{"name": f"tool_{number}"} for number in range(30_000)]})
     elif behaviour == "stderr":
         for _ in range(100):
             print("x" * 1_000_000, file=sys.stderr)
