@@ -9,7 +9,8 @@ from pegboard.ranker.features import Measures
 from pegboard.records import Tool
 from pegboard.retrieval.execution import Execution
 from pegboard.retrieval.found import NO_LLM, PartTrace, Trace
-from pegboard.retrieval.parts import Fusion, Query, Ranking, Request
+from pegboard.retrieval.parts import Query, Ranking, Request
+from pegboard.retrieval.strategy import Strategy
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
@@ -40,21 +41,16 @@ class Searches:
 
     Attributes:
         indexes: names of the release's indexes, one or more.
-        modes: each gives a ranking for every query and index.
-        fusion: fuses those rankings, where there are several.
         k: the number of tools that the caller wants.
-        alpha: as in `Strategy`.
         vector: the vector of the only query, if the caller encoded it.
     """
 
     loaded: LoadedRelease
     vectors: QueryVectors
+    strategy: Strategy
     indexes: Sequence[str]
-    modes: Sequence[Mode]
-    fusion: Fusion
     where: Filter | None
     k: int
-    alpha: float | None = None
     vector: "Sequence[float] | NDArray[np.floating] | None" = None
 
     def can_search(self, text: str) -> bool:
@@ -64,7 +60,7 @@ class Searches:
     @property
     def scorers(self) -> list[str]:
         """The scorers that the modes need: `vector`, `text` or both."""
-        modes = set(self.modes)
+        modes = set(self.strategy.modes)
         return [scorer for scorer in ("vector", "text") if modes & {"hybrid", scorer}]
 
     def search(self, texts: Sequence[str], depth: int) -> list[list[IndexResult]]:
@@ -76,7 +72,7 @@ class Searches:
         results: list[list[IndexResult]] = [[] for _ in texts]
         if not texts:
             return results
-        n = max(depth, self.k, hybrid_depth(self.k) if "hybrid" in self.modes else 0)
+        n = max(depth, self.k, hybrid_depth(self.k) if "hybrid" in self.strategy.modes else 0)
         for index in self.indexes:
             for place, own in enumerate(self._search(index, texts, n)):
                 results[place].append(own)
@@ -115,9 +111,10 @@ class Searches:
     def ranking(self, results: Sequence[IndexResult]) -> Ranking:
         """Return one ranking of what was found for one query, as deep as it was searched."""
         depths = (len(rows) for result in results for rows in result.rankings.values())
-        rankings = [_ranking(result, mode, self.alpha) for result in results for mode in self.modes]
+        modes, alpha = self.strategy.modes, self.strategy.alpha
+        rankings = [_ranking(result, mode, alpha) for result in results for mode in modes]
         if len(rankings) > 1:
-            fused = self.fusion.fuse(rankings, [1.0] * len(rankings))
+            fused = self.strategy.fuse_queries.fuse(rankings, [1.0] * len(rankings))
         else:
             fused = rankings[0]
         return fused[: max(depths, default=0)]

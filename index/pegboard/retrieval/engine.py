@@ -11,10 +11,9 @@ from typing import Any
 from pegboard.retrieval.context import Context, IndexResult
 from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Transform
-from pegboard.retrieval.strategy import Strategy
 
 
-async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Candidates]:
+async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
     """Answer several requests of one release: one encoder call and one search for all queries.
 
     Args:
@@ -26,6 +25,7 @@ async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Ca
     if not states:
         return []
     execution, searches = states[0].execution, states[0].searches
+    strategy = searches.strategy
     queries = await execution.gather([transformed(strategy.transforms, state) for state in states])
     texts = list(dict.fromkeys(query.text for own in queries for query in own))
     began = time.perf_counter()
@@ -46,7 +46,7 @@ async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Ca
                 searches=len(searched),
             )
         )
-        pending.append(_rank(strategy, state, own, [by_text[query.text] for query in own]))
+        pending.append(_rank(state, own, [by_text[query.text] for query in own]))
     return await execution.gather(pending)
 
 
@@ -71,11 +71,9 @@ async def transformed(transforms: Sequence[Transform], state: Context) -> list[Q
 
 
 async def _rank(
-    strategy: Strategy,
-    state: Context,
-    queries: Sequence[Query],
-    results: Sequence[Sequence[IndexResult]],
+    state: Context, queries: Sequence[Query], results: Sequence[Sequence[IndexResult]]
 ) -> Candidates:
+    strategy = state.searches.strategy
     rankings: dict[int, list[Ranking]] = {}
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}

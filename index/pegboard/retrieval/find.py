@@ -114,17 +114,7 @@ async def _find(
     names = [arguments.index] if arguments.index else strategy.indexes or [None]
     indexes = [loaded.index_name(name) for name in names]
     where = loaded.filter(arguments.where)
-    searches = Searches(
-        loaded,
-        vectors,
-        indexes,
-        strategy.modes,
-        strategy.fuse_queries,
-        where,
-        arguments.k,
-        strategy.alpha,
-        arguments.vector,
-    )
+    searches = Searches(loaded, vectors, strategy, indexes, where, arguments.k, arguments.vector)
     history = tuple(_message(message) for message in arguments.history)
     states = [
         Context(
@@ -138,7 +128,7 @@ async def _find(
         for text in arguments.requests
     ]
     answerable = [state for state in states if searches.can_search(state.request.text)]
-    ranked = await run_strategy(strategy, answerable)
+    ranked = await run_strategy(answerable)
     candidates = {id(state): own for state, own in zip(answerable, ranked, strict=True)}
     return [
         await execution.run(lambda state=state: _result(state, candidates.get(id(state))))

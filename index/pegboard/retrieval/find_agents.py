@@ -25,9 +25,9 @@ from pegboard.retrieval.context import Context, Searches
 from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
 from pegboard.retrieval.found import AgentHit, AgentResult, Trace
-from pegboard.retrieval.fusion import ReciprocalRank
 from pegboard.retrieval.parts import Ranking, Request
 from pegboard.retrieval.rules.clauses import Clauses
+from pegboard.retrieval.strategy import Strategy
 from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
@@ -99,7 +99,8 @@ def find_agents(
     index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
     trace, texts = Trace("agents"), steps or (request,)
     if decompose and not steps and request.strip():
-        searches = Searches(loaded, vectors, [index], [mode], ReciprocalRank(), allowed, k)
+        strategy = Strategy(name=trace.strategy, modes=(mode,))
+        searches = Searches(loaded, vectors, strategy, [index], allowed, k)
         texts = (request, *_decomposed(request, searches, trace, caller))
     texts = [text for text in dict.fromkeys(texts) if text.strip()]
     if not texts:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.llm import ChatReply
 from pegboard.records import Agent, Tool
+from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.llm.caller import LlmCaller
 from pegboard.retrieval.parts import Candidates, Request, ScoredTool
@@ -84,6 +85,7 @@ class StubContext:
     added: dict = field(default_factory=dict)
     searched: list = field(default_factory=list)
     filtered: list = field(default_factory=list)
+    silent: list = field(default_factory=list)
 
     @property
     def loaded(self):
@@ -110,17 +112,7 @@ class StubContext:
         self.filtered.append(list(ids))
         return set(ids) - (self.refused or set())
 
-    async def ask(self, requests):
-        completions = await self.caller.ask(requests)
-        for completion in completions:
-            self.trace.llm_calls += 1
-            self.trace.prompt_tokens += completion.prompt_tokens
-            self.trace.completion_tokens += completion.completion_tokens
-            if completion.cost_usd is not None:
-                self.trace.cost_usd = (self.trace.cost_usd or 0.0) + completion.cost_usd
-            if completion.text is None:
-                self.trace.fallback_reason = completion.why
-        return [completion.text for completion in completions]
+    ask = Context.ask
 
 
 def context(text, *replies, by=None, llm=None, k=5, history=(), timeout=10.0, **fields):
