@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegboard.cli.tables import count_text, limited_lines
 from pegboard.encoders import runs_here
@@ -19,9 +19,6 @@ from tasks.lake.snapshot_rows import snapshot_rows, tool_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot
-
-if TYPE_CHECKING:
-    pass
 
 MAX_NAMED = 5
 """Maximum tools named in an error; the count is of all."""

@@ -154,7 +154,6 @@ def make_release_spec(
 
     Args:
         documents: of the tools and of the agents of every index.
-        encoder: replaces the configured encoders.
     """
     uri = configuration.uri
     tables = [

@@ -48,19 +48,19 @@ class NearDuplicates:
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
 
-    def near(self, text: str, least: float = NEAR) -> list[tuple[int, float]]:
-        """Return (number, similarity) of the texts at least that similar, best first."""
+    def near(self, text: str) -> list[tuple[int, float]]:
+        """Return (number, similarity) of the near-duplicates, best first."""
         words = word_set(text)
         # Two sets that similar share one of these: all other words together are not enough.
         rarest = sorted(words, key=lambda word: (len(self._postings.get(word, ())), word))
-        prefix = rarest[: len(words) - ceil(least * len(words) - _TOLERANCE) + 1]
+        prefix = rarest[: len(words) - ceil(NEAR * len(words) - _TOLERANCE) + 1]
         numbers = {number for word in prefix for number in self._postings.get(word, ())}
         matches: list[tuple[int, float]] = []
         for number in numbers:
             other = self._sets[number]
             common = len(words & other)
             total = len(words) + len(other) - common
-            if total and common / total >= least - _TOLERANCE:
+            if total and common / total >= NEAR - _TOLERANCE:
                 matches.append((number, common / total))
         return sorted(matches, key=lambda match: (-match[1], match[0]))
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pegboard.errors import StoreError
-from pegboard.store.database import store_errors
 from pegboard.store.releases import Release
 from tasks.lake.files import Lake
-from tasks.lake.places import HALF_WRITTEN, place_at
+from tasks.lake.places import HALF_WRITTEN
 
 LAKE_FOLDERS = (
     "snapshots",
@@ -53,9 +52,9 @@ def remove_unused_files(
         unused: sets from before then go, if nothing leads to them.
     """
     lake, now = Lake(uri), datetime.now(UTC)
-    with store_errors(uri):
-        listing = place_at(lake.uri).walk("")
-    files = {path: (size, now - timedelta(seconds=age)) for path, (size, age) in listing.items()}
+    files = {
+        path: (size, now - timedelta(seconds=age)) for path, (size, age) in lake.walk().items()
+    }
     needed = _needed(lake, files, releases)
     removed: dict[str, int] = {}
     for path, (size, written) in files.items():

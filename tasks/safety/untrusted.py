@@ -34,7 +34,6 @@ INSTRUCTS = "hidden-instructions"
 INVISIBLE = "invisible-unicode"
 EXFILTRATES = "exfiltration"
 CREDENTIAL = "credential"
-FLAGS = (CREDENTIAL, EXFILTRATES, INSTRUCTS, INVISIBLE)
 
 _VALUES = ("default", "example", "examples", "const", "enum")
 """Keywords of a JSON Schema that hold values of the argument."""

@@ -1,7 +1,5 @@
 """The dependencies of a release: its rows, when they are composed, and which are written."""
 
-from pathlib import Path
-
 import pytest
 
 from pegboard.cli.main import main
@@ -132,21 +130,6 @@ def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel):
 
     assert second.id != first.id
     assert second.tables["edges"] == first.tables["edges"]
-
-
-def test_an_unchanged_catalog_composes_no_edge_and_writes_nothing(travel, workshop):
-    path = travel.publish(TRAVEL).edges.path
-    workshop.lake.write_json(f"{path}-unresolved.json", {"unresolved": ["as it was left"]})
-
-    def files():
-        paths = (path for path in Path(workshop.uri).rglob("*") if path.is_file())
-        return {path: path.stat().st_mtime_ns for path in paths}
-
-    before, again = files(), travel.publish(TRAVEL)
-
-    assert again.release is None
-    assert (again.edges.rows, again.edges.unresolved) == (4, ("as it was left",))
-    assert files() == before
 
 
 @pytest.mark.parametrize(

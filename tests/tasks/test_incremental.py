@@ -1,6 +1,5 @@
 """Runs after the first: whatever changed, what they make is what a first run would have made."""
 
-import random
 import shutil
 from pathlib import Path
 
@@ -287,33 +286,6 @@ def test_files_lost_from_the_lake_are_made_again_and_the_release_is_the_same(lar
         shutil.rmtree(root / lost)
 
     assert large.publish().spec.digest == expected.digest
-
-
-def test_damaged_layers_are_composed_again_when_something_changed(large):
-    for path in (Path(large.workshop.lake.uri) / "documents" / "layers").glob("*.parquet"):
-        path.write_bytes(b"PAR1")
-    large.change()
-
-    documents, _ = large.publish().documents
-
-    rows = read_rows(large.workshop.lake, documents.path, ["text"])
-    assert rows.height == 200
-    assert "Does another thing." in "".join(rows.get_column("text"))
-
-
-def test_random_changes_of_many_nights_stay_small(large):
-    rng, written = random.Random(1), []
-    for night in range(8):
-        before = large.files()
-        for _ in range(2):
-            agent, number = rng.randrange(10), rng.randrange(20)
-            large.change(f"Night {night}: {rng.random()}", agent, number)
-        large.workshop.servers(large.servers)
-        large.workshop.run(large.workshop.configure(), "compose")
-        written.append(sum(large.new_rows(before)))
-
-    assert sorted(written)[4] <= 5 * 2
-    assert sum(written) < 8 * 5 * 20
 
 
 def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large, snapshots):

@@ -5,11 +5,8 @@ never by a golden query.
 import asyncio
 import json
 
-import pytest
-
 import pegboard
 from pegboard.cli.main import main
-from pegboard.errors import ConfigurationError
 from pegboard.opening import open_board
 from pegboard.serve.access import Client
 from pegboard.serve.gateway import Gateway
@@ -108,11 +105,3 @@ def test_examples_of_a_catalog_come_first_and_are_not_repeated(workshop, tmp_pat
 
     examples = pegboard.open(workshop.uri).tool("desk/desk/book_room").examples
     assert examples == ("where can ten people meet?", "room", "a place for a talk")
-
-
-def test_an_invalid_file_stops_the_build_and_names_its_lines(workshop, tmp_path):
-    workshop.servers(TOOLS)
-    (tmp_path / "learned.jsonl").write_text('{"query": "tea"}\n', "utf-8")
-
-    with pytest.raises(ConfigurationError, match=r"learned\.jsonl:1"):
-        workshop.run(configured(workshop))

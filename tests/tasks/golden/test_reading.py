@@ -82,10 +82,3 @@ def test_the_least_number_of_queries_is_a_setting(shop):
         ConfigurationError, match=r"has 12 queries; expected 13 or more.*lower min_"
     ):
         read_golden(shop.configure(f"{GOLDEN}min_queries = 13\n"))
-
-
-def test_all_problems_are_reported_together(workshop):
-    write(workshop, *[{}] * 17)
-
-    with pytest.raises(ConfigurationError, match=r"has 34 problems(.|\n)*\.\.\. and 4 more"):
-        read_golden(workshop.configure(GOLDEN))
