@@ -5,10 +5,12 @@ depends on its target, in one of four ways (section 3.1.3). Search takes what a 
 depth-first traversal (section 3.2, algorithm 1)."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
+from typing import get_args
 
-from pegboard.records import DependencyType, Edge
+from pegboard.records import DependencyType, Edge, EdgeOrigin
 
+ORIGINS: tuple[EdgeOrigin, ...] = get_args(EdgeOrigin)
 DIRECT: frozenset[DependencyType] = frozenset(
     {"tool-directly-depends-on", "parameter-directly-depends-on"}
 )
@@ -77,7 +79,7 @@ class ToolGraph:
         self,
         tool: str,
         limit: int | None = DEPENDENCY_LIMIT,
-        *,
+        origins: Collection[EdgeOrigin] = ORIGINS,
         passes: Callable[[str], bool] | None = None,
     ) -> list[Edge]:
         """What a tool needs, and what that needs in turn, depth first: for each tool the edge by
@@ -89,6 +91,7 @@ class ToolGraph:
 
         Args:
             limit: the most dependencies given; None for all of them.
+            origins: which edges count.
             passes: asked about the id of every dependency; one that does not pass is left out, and
                 so is what only it needs.
         """
@@ -100,7 +103,9 @@ class ToolGraph:
             if edge is None:
                 walk.pop()
                 continue
-            if edge.target in seen or (passes is not None and not passes(edge.target)):
+            if edge.target in seen or edge.origin not in origins:
+                continue
+            if passes is not None and not passes(edge.target):
                 continue
             seen.add(edge.target)
             reached.append(edge)

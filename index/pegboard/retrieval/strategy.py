@@ -184,7 +184,7 @@ def _part_to_dict(part: Any) -> dict[str, Any]:
     for item in dataclasses.fields(part) if dataclasses.is_dataclass(part) else ():
         value = getattr(part, item.name)
         if value != _default(item):
-            values[item.name] = value
+            values[item.name] = list(value) if isinstance(value, tuple) else value
     return values
 
 
@@ -220,7 +220,7 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
         elif not _fits(given, fields[option]):
             problems.append(f"'{place}.{option}' is {given!r}, expected {_named(fields[option])}")
         else:
-            options[option] = given
+            options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
     try:
         return made(**options)
     except (QueryError, TypeError, ValueError) as error:
@@ -236,12 +236,18 @@ def _options(made: Any) -> dict[str, Any]:
 
 
 def _fits(given: Any, kind: Any) -> bool:
-    """Whether a JSON value is of a declared type: a plain one, a Literal, or a union."""
+    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a
+    list), or a union.
+    """
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return any(_fits(given, item) for item in get_args(kind))
     if origin is Literal:
         return isinstance(given, str)  # the part itself says which there are
+    if origin is tuple:
+        return isinstance(given, list | tuple) and all(
+            _fits(item, get_args(kind)[0]) for item in cast("list[Any]", given)
+        )
     if kind is float:
         return isinstance(given, int | float) and not isinstance(given, bool)
     return given is None if kind is type(None) else type(given) is kind
@@ -252,6 +258,8 @@ def _named(kind: Any) -> str:
     origin = get_origin(kind)
     if origin in (Union, UnionType):
         return " or ".join(_named(item) for item in get_args(kind) if item is not type(None))
+    if origin is tuple:
+        return f"a list of {_named(get_args(kind)[0])}"
     if origin is Literal:
         return "one of " + ", ".join(repr(item) for item in get_args(kind))
     return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(

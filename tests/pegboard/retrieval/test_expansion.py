@@ -45,6 +45,7 @@ def test_algorithm_1_by_hand():
         ({"limit": 1}, "A1B2C5DE"),
         ({"limit": 0}, "ABCDE"),
         ({"rest": False}, "A132B4C5"),
+        ({"origins": ("inferred",)}, "ABCDE"),
     ],
 )
 def test_options_limit_the_expansion(options, expected):

@@ -104,7 +104,7 @@ INVALID_OPTIONS = {
     },
     "fusion": {"reciprocal-rank": [{"k": -1}], "weighted": [{"normalise": "sigmoid"}]},
     "refinement": {
-        "dependencies": [{"initial": -1, "limit": -2}],
+        "dependencies": [{"initial": -1, "limit": -2}, {"origins": ("guessed",)}],
         "at-least": [{"probability": 1.5, "score": 7}],
         "listwise-rerank": [{"depth": 0}],
         "grade": [{"depth": 0, "keep": -1}],

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pegboard.errors import QueryError
-from pegboard.graph.tool_graph import DEPENDENCY_LIMIT
-from pegboard.records import Edge
+from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS
+from pegboard.records import Edge, EdgeOrigin
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.parts import Candidates, Ranking, ScoredTool
 
@@ -36,19 +36,22 @@ class Dependencies:
             mAP@10 .899, .904, .905 and .905.
         limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856,
             .901 and .905; more change nothing.
+        origins: which edges count.
         rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
     part: ClassVar[str] = "dependencies"
     initial: int = 3
     limit: int = DEPENDENCY_LIMIT
+    origins: tuple[EdgeOrigin, ...] = ORIGINS
     rest: bool = True
 
     def __post_init__(self) -> None:
-        if min(self.initial, self.limit) < 0:
+        if min(self.initial, self.limit) < 0 or not set(self.origins) <= set(ORIGINS):
             raise QueryError(
-                f"The part '{self.part}' has initial = {self.initial} and limit = {self.limit}; "
-                f"expected 0 or more"
+                f"The part '{self.part}' has initial = {self.initial}, limit = {self.limit} and "
+                f"origins = {list(self.origins)}; expected 0 or more, and some of "
+                f"{', '.join(ORIGINS)}"
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
@@ -88,7 +91,7 @@ class Dependencies:
             return target not in refused
 
         while True:
-            walks = {tool: dependencies(tool, reach, passes=passes) for tool in initial}
+            walks = {tool: dependencies(tool, reach, self.origins, passes) for tool in initial}
             if checked.issuperset(
                 edge.target for walk in walks.values() for edge in walk[: self.limit]
             ):
