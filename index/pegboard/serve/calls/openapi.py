@@ -3,6 +3,8 @@ credentials of the configuration, read when they are sent."""
 
 import base64
 import logging
+import os
+import re
 from collections.abc import Mapping
 from typing import Any, cast
 
@@ -14,9 +16,9 @@ from pegboard.records import Tool
 from pegboard.redaction import public_url, redact_line
 from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.openapi_request import build_request, check_operation
-from pegboard.serve.calls.references import resolved
 from pegboard.serve.calls.results import CallProblem, too_large
 from pegboard.serve.settings import ApiSettings, CallSettings
+from pegboard.servers.references import resolve_references
 
 log = logging.getLogger("pegboard.serve")
 
@@ -99,7 +101,7 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
         reference = api.credentials.get(str(scheme.get("name")))
         if reference is None:
             continue
-        value = resolved(reference)
+        value = _resolved(reference)
         secrets += [value, *value.split(":")[1:]]
         if not value.isascii() or not value.isprintable():
             raise CallProblem("refused", f"The credential {scheme['name']!r:.100} is not ASCII.")
@@ -113,6 +115,26 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
         else:  # bearer, OAuth 2 and OpenID Connect: the token that the operator has
             request.headers["authorization"] = f"Bearer {value}"
     return secrets
+
+
+def _resolved(value: str) -> str:
+    """Return a configured value with each `${NAME}` replaced by that environment variable.
+
+    Raises:
+        CallProblem: a variable is not set.
+    """
+
+    def read(match: re.Match[str]) -> str:
+        text = os.environ.get(match["name"]) or match["default"]
+        if not text:
+            raise CallProblem(
+                "refused",
+                f"The environment variable {match['name']} of the gateway is not set; whoever runs "
+                f"it has to set it.",
+            )
+        return text
+
+    return resolve_references(value, read)
 
 
 def _add_key(request: httpx2.Request, scheme: Mapping[str, Any], value: str) -> None:
