@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from catalogs.shared.listing import Listing
 from pegboard.errors import SourceError
 from pegboard.servers.shown import public_command
 from tests.catalogs.mcp_servers import (
@@ -299,10 +298,6 @@ def test_a_configuration_that_cannot_be_read_says_why(servers, tmp_path, content
 
     with pytest.raises(SourceError, match=expected):
         servers(path="mcp.json")
-
-
-def test_a_configuration_of_no_servers_lists_nothing(servers):
-    assert servers({}) == Listing()
 
 
 @pytest.mark.parametrize(

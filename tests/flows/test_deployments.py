@@ -220,30 +220,6 @@ def source_that_does_not_answer() -> Generator[tuple[str, threading.Event, threa
             thread.join()
 
 
-def test_a_schedule_of_prefect_yaml_starts_a_run_that_ends(prefect):
-    nightly = prefect.get("/deployments/name/reindex/nightly")
-    (schedule,) = nightly["schedules"]
-    path = f"/deployments/{nightly['id']}/schedules/{schedule['id']}"
-    every_minute = schedule["schedule"] | {"cron": "* * * * *"}
-    prefect.need_worker()
-
-    prefect.call("PATCH", path, {"active": True, "schedule": every_minute})
-
-    scheduled = [run for run in prefect.runs("reindex", "pegboard.toml") if run["auto_scheduled"]]
-    try:
-        first = eventually(
-            lambda: [
-                run
-                for run in prefect.runs("reindex", "pegboard.toml")
-                if run["auto_scheduled"] and run["state_type"] == "COMPLETED"
-            ]
-        )[0]
-    finally:
-        prefect.call("PATCH", path, {"active": False, "schedule": schedule["schedule"]})
-    assert scheduled == [] or first["expected_start_time"] <= first["start_time"]
-    assert first["state_name"] in ("Published", "Unchanged")
-
-
 def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_strict_one(
     prefect, tmp_path
 ):

@@ -85,11 +85,3 @@ def test_a_sweep_that_was_killed_goes_on_and_names_its_choice(command, folder, a
     chosen = outcome["choice"]["recommended"]
     assert f"index {chosen['index']}, strategy {chosen['strategy']}" in " ".join(outcome["says"])
     assert (folder / "sweep" / "sweep.json").is_file()
-
-
-def test_errors_are_reported_before_anything_is_built(command, folder):
-    code, out, err = command("sweep", "--strategy", "nosuch", "-k", "x", "--golden", "none.jsonl")
-
-    assert (code, out) == (2, "")
-    assert err.startswith("pegboard sweep: The sweep has 3 problems:\n")
-    assert not (folder / "sweep").exists()

@@ -16,7 +16,6 @@ from tasks.lake import incremental
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
-from tasks.plan import make_plan
 from tasks.release_spec import compose_records, make_release_spec, table_rows
 from tasks.settings.configuration import IndexSettings
 from tasks.snapshot import take_snapshot
@@ -286,16 +285,3 @@ def test_files_lost_from_the_lake_are_made_again_and_the_release_is_the_same(lar
         shutil.rmtree(root / lost)
 
     assert large.publish().spec.digest == expected.digest
-
-
-def test_the_plan_of_a_grown_board_is_that_of_a_fresh_lake(large, snapshots):
-    large.servers["server-1"].pop()
-    large.workshop.servers(large.servers)
-    configuration = large.workshop.configure()
-    listed = snapshots(configuration)
-    grown = make_plan(configuration, listed, "live")
-    for folder in ("documents", "records"):
-        shutil.rmtree(Path(large.workshop.lake.uri) / folder)
-
-    assert make_plan(configuration, listed, "live") == grown
-    assert (len(grown.removed), grown.unchanged, grown.texts) == (1, 199, {"full": (408, 0)})

@@ -102,20 +102,6 @@ def test_a_first_run_whose_records_are_all_rejected_publishes_nothing(workshop):
     assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
 
 
-def test_a_source_that_fails_takes_nothing_from_the_others_and_keeps_its_tools(workshop):
-    configuration, servers = workshop.full(), workshop.folder / "servers.json"
-    text = servers.read_text("utf-8")
-    servers.unlink()
-    assert workshop.run(configuration).release.tables["tools"].rows == 6
-
-    servers.write_text(text, "utf-8")
-    live = workshop.run(configuration).release
-    servers.unlink()
-    again = workshop.run(configuration)
-
-    assert (again.plan.removed, again.spec.release) == ((), live.id)
-
-
 def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(workshop):
     configuration = workshop.full()
     live = workshop.run(configuration).release

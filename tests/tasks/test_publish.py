@@ -140,17 +140,6 @@ def test_prompts_beside_the_configuration_are_published_and_readers_anywhere_use
     assert without.trace.parts[-1].fallback_reason == "no LLM was given"
 
 
-def test_identical_inputs_make_no_new_release(workshop):
-    configuration = workshop.full()
-    first = workshop.run(configuration)
-
-    again = workshop.run(configuration)
-
-    assert (again.release, again.encoded, again.spec.release) == (None, 0, first.release.id)
-    assert workshop.store.all() == [first.release]
-    assert workshop.store.channel().generation == 1
-
-
 @pytest.mark.parametrize("step", STEPS[:-1])
 @pytest.mark.parametrize("live", [False, True], ids=["first release", "second release"])
 def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.gate.spec import has_gate, read_gate
+from tasks.gate.spec import read_gate
 
 GOLDEN = '[golden]\nqueries = "many.jsonl"\n'
 QUERIES = 'queries = "golden.jsonl"\n'
@@ -17,22 +17,6 @@ def many(shop, queries):
         [{**row, "query": f"{row['query']}, {n}"} for row in queries for n in ("now", "today")],
     )
     return shop
-
-
-def test_without_golden_queries_there_is_no_gate(shop):
-    shop.configure(gate="")
-
-    assert not has_gate(shop.configuration)
-    assert read_gate(shop.configuration) is None
-
-
-def test_golden_queries_alone_are_measured_without_rules(many):
-    many.configure(gate="", rest=GOLDEN)
-    gate = read_gate(many.configuration)
-
-    assert has_gate(many.configuration)
-    assert (len(gate.queries), gate.rules, gate.canaries, gate.choose) == (40, (), (), None)
-    assert [strategy.name for strategy in gate.strategies] == ["clauses"]
 
 
 def test_queries_and_strategies_are_those_of_the_gate_or_else_the_configured_ones(many):

@@ -92,19 +92,3 @@ def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, 
 
 def test_a_lake_that_is_not_there_is_no_error(tmp_path):
     assert run(tmp_path, []).count == 0
-
-
-def test_the_next_run_makes_again_what_was_removed(workshop, hashing):
-    encoder, (one, two) = hashing(8), map(workshop.tool, ("one", "two"))
-    first = workshop.publish({"git": [one, two]}, encoder=encoder)
-    for path in (workshop.folder / "board" / "lake").rglob("*"):
-        if path.is_file():
-            os.utime(path, (0, 0))
-    second = workshop.publish({"git": [one]}, encoder=encoder)
-    removed = run(workshop.uri, [second.release])
-
-    again = workshop.publish({"git": [one, two]}, encoder=encoder)
-
-    assert removed.count > 0
-    assert (again.spec.release, again.encoded) == (first.release.id, 0)
-    assert workshop.lake.read_json("snapshots/kit/latest.json")["tools"] == 2

@@ -131,14 +131,6 @@ def test_changes_have_their_fields(board, held_data):
     assert [kind for kind, _ in field["words"]] == ["removed", "added", "same"]
 
 
-def test_a_first_release_is_all_new(passed_data):
-    changes = passed_data["changes"]
-
-    assert changes["against"] is None
-    assert changes["counts"]["added"] == changes["added"]["total"] == 21
-    assert passed_data["verdict"]["title"] == "First release, live"
-
-
 def test_tools_are_listed_by_agent(held_data):
     tools = held_data["tools"]
 

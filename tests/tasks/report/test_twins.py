@@ -79,12 +79,6 @@ def test_a_common_name_of_unlike_tools_is_no_twin():
     assert find_twins(own, ["search"] * len(agents)) == []
 
 
-def test_one_agent_has_no_twins():
-    own = vectors({f"c/hub/list_{thing}": ("hub", thing) for thing in THINGS})
-
-    assert find_twins(own, list(THINGS)) == []
-
-
 @pytest.fixture(scope="module")
 def browsers(tmp_path_factory, workshop_type, real_encoder):
     workshop = workshop_type(tmp_path_factory.mktemp("browsers"))
