@@ -3,11 +3,14 @@
 `ana` may see the desk but for `burn_archive`; `bob` only the shop. Both come with tokens."""
 
 import asyncio
+import contextlib
 import os
+import socket
 import sys
 import threading
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import urlsplit
 
 import httpx2
 import mcp
@@ -122,6 +125,10 @@ def test_a_hidden_tool_answers_like_one_that_is_not_there(settings, served, desk
                     result = await call()
                     assert result.is_error
                     answers.setdefault(name, set()).add(result.content[0].text)
+            for name in ("call_tool", "search_tools"):
+                inner = {"name": "burn_archive", "arguments": {}}
+                nested = await client.call_tool("call_tool", {"name": name, "arguments": inner})
+                assert "Unknown tool" in nested.content[0].text
         return answers
 
     with served(desk_uri, settings) as (url, _):
@@ -160,18 +167,6 @@ def test_no_search_and_no_context_finds_or_counts_a_hidden_tool(
     for query, result in zip(queries, found, strict=True):
         assert "burn" not in result.model_dump_json().replace(query, "")
         assert len(result.structured_content["tools"]) == visible
-
-
-def test_own_tools_cannot_be_nested(settings, served, desk_uri, over_http):
-    async def run(url):
-        async with over_http(url, ANA) as client:
-            for name in ("call_tool", "search_tools"):
-                inner = {"name": "burn_archive", "arguments": {}}
-                result = await client.call_tool("call_tool", {"name": name, "arguments": inner})
-                assert "Unknown tool" in result.content[0].text
-
-    with served(desk_uri, settings) as (url, _):
-        asyncio.run(run(url))
 
 
 def opened_session(url, headers):
@@ -240,6 +235,41 @@ def test_calls_are_limited_also_when_their_connections_have_ended(
     assert all("is under way in this session" in response.text for response in same_id)
     assert "Unknown tool" in of_bob.text
     assert "tea" in again.text
+
+
+def test_a_client_with_many_requests_leaves_half_of_the_connections_to_others(
+    settings, served, desk_uri, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.limits._max_files", lambda: 4)
+    body = b'{"query": "tea"}'
+
+    with served(desk_uri, settings) as (url, _), contextlib.ExitStack() as stack:
+        address = urlsplit(url)
+
+        def sent(client, content):
+            """A search of a client, whose body is sent so far."""
+            where = (address.hostname, address.port)
+            connection = stack.enter_context(socket.create_connection(where, timeout=60))
+            head = (
+                "POST /v1/find HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Connection: close\r\nContent-Length: {len(body)}\r\n"
+                f"Authorization: {client['Authorization']}\r\n\r\n"
+            )
+            connection.sendall(head.encode() + content)
+            return connection
+
+        def status_of(connection):
+            return int(connection.recv(65_536).split()[1])
+
+        slow = [sent(ANA, body[:1]) for _ in range(2)]
+        httpx2.get(url.replace("/mcp", "/healthz"))  # those before it have come
+        statuses = [status_of(sent(client, body)) for client in (ANA, BOB)]
+        for connection in slow:
+            connection.sendall(body[1:])
+        ended = [status_of(connection) for connection in slow]
+        again = status_of(sent(ANA, body))
+
+    assert (statuses, ended, again) == ([429, 200], [200, 200], 200)
 
 
 def test_sessions_of_the_same_name_share_nothing_between_clients(settings, served, desk_uri):

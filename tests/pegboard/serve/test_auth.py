@@ -27,24 +27,18 @@ def name_of(client):
     return client and client.name
 
 
-def test_a_client_may_have_several_tokens(monkeypatch):
+def test_of_a_token_and_a_header_both_are_asked_for_and_each_of_several_tokens_counts(monkeypatch):
     monkeypatch.setenv("OLD", "old-token")
     monkeypatch.setenv("NEW", "new-token")
-    rules = rules_of(ana={"token": ["${OLD}", "${NEW}"]})
+    header = {"x-team": "a"}
+    rules = rules_of(ana={"token": ["${OLD}", "${NEW}"], "header": {"X-Team": "a"}})
 
-    clients = [rules.client(bearer(token)) for token in ("old-token", "new-token", "other")]
+    without = [rules.client(bearer(token)) for token in ("old-token", "new-token")]
+    others = [rules.client(headers) for headers in (header, {**bearer("other"), **header})]
+    both = [rules.client({**bearer(token), **header}) for token in ("old-token", "new-token")]
 
-    assert [name_of(client) for client in clients] == ["ana", "ana", None]
-
-
-def test_of_a_token_and_a_header_both_are_asked_for(monkeypatch):
-    monkeypatch.setenv("ANA", "token-of-ana")
-    rules = rules_of(ana={"token": "${ANA}", "header": {"X-Team": "a"}, "operator": True})
-    token, header = bearer("token-of-ana"), {"x-team": "a"}
-
-    clients = [rules.client(headers) for headers in (token, header, {**token, **header})]
-
-    assert [name_of(client) for client in clients] == [None, None, "ana"]
+    assert without + others == [None] * 4
+    assert [name_of(client) for client in both] == ["ana", "ana"]
 
 
 @pytest.mark.parametrize(

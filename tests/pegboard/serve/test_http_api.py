@@ -13,7 +13,6 @@ from pegboard.serve.app import MAX_BODY
 
 JSON = {"Content-Type": "application/json"}
 MONEY = {"clients": {"anyone": {"allow": [{"catalog": "finance"}]}}}
-OPERATOR = {"clients": {"anyone": {"operator": True}}}
 
 
 def error_of(response):
@@ -89,25 +88,6 @@ def test_agents_and_releases_are_listed(board_uri, ask):
     assert "clauses" in status.json()["strategies"]
 
 
-def test_a_release_that_is_not_live_answers_beside_the_live_one(workshop, ask):
-    workshop.publish(workshop.named("pour_tea", "wash_cups"))
-    old = workshop.store.channel("live").release
-    workshop.publish(workshop.named("pour_tea"))
-
-    found, tools, live, unknown = ask(
-        workshop.uri,
-        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old[:6]}}),
-        ("GET", f"/v1/tools?release={old}"),
-        ("GET", "/v1/tools"),
-        ("GET", "/v1/tools?release=00ff00"),
-    )
-
-    assert found.json()["release"] == tools.json()["release"] == old
-    assert found.json()["hits"][0]["name"] == "wash_cups"
-    assert (tools.json()["total"], live.json()["total"]) == (2, 1)
-    assert (unknown.status_code, error_of(unknown)["code"]) == (404, "not_found")
-
-
 def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
     tools = [
         {"name": name, "description": name, "dependencies": needs}
@@ -173,8 +153,9 @@ def test_an_unknown_parameter_or_strategy_gets_a_suggestion(board_uri, ask):
 
 
 def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
+    path = "/v1/tools/{}/git/{}"
     find = {"json": {"query": "open an issue in a repository", "k": 50, "explain": True}}
-    responses = ask(
+    found, tools, agents, releases, status, searched, hidden, missing = ask(
         board_uri,
         ("POST", "/v1/find", find),
         ("GET", "/v1/tools"),
@@ -182,30 +163,17 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
         ("GET", "/v1/releases"),
         ("GET", "/v1/status"),
         ("GET", "/v1/tools?text=issue"),
+        ("GET", path.format("kit", "create_issue")),
+        ("GET", path.format("KIT", "create_issue")),
         **MONEY,
     )
 
-    text = json.dumps([{**response.json(), "strategies": {}} for response in responses])
-    assert "kit/" not in text
-    assert "create_issue" not in text
-    assert [responses[1].json()["total"], responses[4].json()["tools"]] == [3, 3]
-    assert responses[5].json()["total"] == 0
-
-
-def test_a_hidden_tool_and_none_at_all_get_the_same_answer(board_uri, ask):
-    path = "/v1/tools/{}"
-    [found] = ask(board_uri, ("GET", path.format("kit/git/create_issue")))
-    hidden, missing, other = ask(
-        board_uri,
-        ("GET", path.format("kit/git/create_issue")),
-        ("GET", path.format("kit/git/create_xxxxx")),
-        ("GET", path.format("KIT/git/create_issue")),
-        **MONEY,
-    )
-
-    assert found.status_code == 200
-    assert hidden.status_code == missing.status_code == other.status_code == 404
-    assert hidden.text == missing.text.replace("create_xxxxx", "create_issue")
+    texts = "".join(answer.text for answer in (found, tools, agents, releases, searched))
+    assert "kit/" not in texts
+    assert "create_issue" not in texts
+    assert [tools.json()["total"], status.json()["tools"], searched.json()["total"]] == [3, 3, 0]
+    assert hidden.status_code == missing.status_code == 404
+    assert hidden.text == missing.text.replace("KIT", "kit")
 
 
 def test_without_the_token_only_the_page_and_the_description_are_answered(
@@ -224,31 +192,43 @@ def test_without_the_token_only_the_page_and_the_description_are_answered(
     assert [response.status_code for response in with_token] == [200] * 6
 
 
-@pytest.mark.parametrize("serve", [OPERATOR, MONEY])
-def test_what_concerns_all_clients_is_for_operators(board_uri, ask, tmp_path, serve):
-    query = {"query": "dollars in yen", "tools": ["finance/finance/convert_currency"]}
+@pytest.mark.parametrize("operator", [True, False])
+def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_path, operator):
+    query = {"query": "cancel my order", "tools": ["shop/shop/cancel_order"]}
+    echo = {"tool": "echo", "arguments": {"text": "tea"}}
 
-    metrics, saved, status, _ = ask(
-        board_uri,
+    _, metrics, saved, servers, status, tool, health = ask(
+        desk_uri,
+        ("POST", "/v1/call", {"json": echo}),
         ("GET", "/metrics"),
         ("POST", "/v1/golden", {"json": query}),
+        ("GET", "/v1/servers"),
         ("GET", "/v1/status"),
-        ("GET", "/v1/tools"),
+        ("GET", "/v1/tools/shop%2Fshop%2Fcancel_order"),
+        ("GET", "/healthz"),
+        catalogs=desk,
         golden=str(tmp_path / "golden.jsonl"),
-        **serve,
+        clients={"anyone": {"operator": operator}},
     )
 
-    is_operator = serve != MONEY
-    assert [metrics.status_code, saved.status_code] == ([200, 201] if is_operator else [403] * 2)
-    assert (status.json()["operator"], status.json()["golden"]) == (is_operator, is_operator)
-    assert (tmp_path / "golden.jsonl").exists() == is_operator
-    if not is_operator:
-        assert {error_of(response)["code"] for response in (metrics, saved)} == {"operators_only"}
+    codes = [response.status_code for response in (metrics, saved, servers)]
+    assert codes == ([200, 201, 200] if operator else [403] * 3)
+    assert (status.json()["operator"], status.json()["golden"]) == (operator, operator)
+    assert (tmp_path / "golden.jsonl").exists() == operator
+    annotations = tool.json()["tool"]["annotations"]
+    assert ("path" in annotations, "method" in annotations) == (operator, operator)
+    assert (health.json()["status"], health.json()["upstreams"]) == ("ok", {"up": 1})
+    if operator:
+        assert servers.json()["kit/desk"]["state"] == "up"
+    else:
+        assert error_of(metrics)["code"] == "operators_only"
         assert "operator = true" in error_of(metrics)["next_step"]
 
 
 @pytest.mark.parametrize("operator", [True, False])
-def test_a_tool_that_rules_hide_is_not_seen_in_an_older_release(workshop, ask, operator):
+def test_an_older_release_answers_operators_and_names_to_others_no_tool_that_rules_hide(
+    workshop, ask, operator
+):
     tools = workshop.named("pour_tea", "wash_cups")
     [(server, (tea, cups))] = tools.items()
     workshop.publish(tools)
@@ -257,10 +237,11 @@ def test_a_tool_that_rules_hide_is_not_seen_in_an_older_release(workshop, ask, o
     live = workshop.store.channel("live").release
     clients = {"anyone": {"deny": [{"agent": "*/vault"}], "operator": operator}}
 
-    releases, served, *others = ask(
+    releases, served, unknown, *others = ask(
         workshop.uri,
         ("GET", "/v1/releases"),
         ("GET", f"/v1/tools?release={live[:6]}"),
+        ("GET", "/v1/tools?release=00ff00"),
         ("GET", f"/v1/tools?release={old}"),
         ("GET", f"/v1/agents?release={old[:6]}"),
         ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old}}),
@@ -270,7 +251,11 @@ def test_a_tool_that_rules_hide_is_not_seen_in_an_older_release(workshop, ask, o
     ids = [row["release"] for row in releases.json()["releases"]]
     assert ids == ([live, old] if operator else [live])
     assert served.json()["total"] == 1
+    assert unknown.status_code == (404 if operator else 403)
     assert [response.status_code for response in others] == [200 if operator else 403] * 3
+    if operator:
+        assert [answer.json()["release"] for answer in others] == [old] * 3
+        assert others[2].json()["hits"][0]["name"] == "wash_cups"
 
 
 def test_a_tool_that_rules_hide_today_is_hidden_in_the_release_before_its_tag(workshop, ask):
@@ -324,16 +309,6 @@ def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
     assert set(response.json()["paths"]) == paths
 
 
-@pytest.mark.parametrize("operator", [False, True])
-def test_how_an_operation_is_called_is_for_operators(desk_uri, ask, operator):
-    clients = {"one": {"operator": operator}}
-
-    (response,) = ask(desk_uri, ("GET", "/v1/tools/shop%2Fshop%2Fcancel_order"), clients=clients)
-
-    annotations = response.json()["tool"]["annotations"]
-    assert ("path" in annotations, "method" in annotations) == (operator, operator)
-
-
 def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk_uri, desk, ask):
     echo = {"tool": "echo", "arguments": {"text": "tea"}}
     burn = {"tool": "kit/desk/burn_archive", "arguments": {"text": "all"}}
@@ -355,27 +330,6 @@ def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk
     assert "confirm" in error_of(asked)["next_step"]
     assert burnt.json()["content"][0]["text"] == "Burnt."
     assert hidden.status_code == 404
-
-
-def test_the_state_of_servers_is_for_operators(desk_uri, desk, ask, monkeypatch):
-    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
-    clients = {"desk": {"token": "${DESK_TOKEN}", "operator": True}, "anyone": {}}
-    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
-    echo = {"tool": "echo", "arguments": {"text": "tea"}}
-
-    refused, _, servers, health = ask(
-        desk_uri,
-        ("GET", "/v1/servers"),
-        ("POST", "/v1/call", {"json": echo}),
-        ("GET", "/v1/servers", known),
-        ("GET", "/healthz"),
-        catalogs=desk,
-        clients=clients,
-    )
-
-    assert refused.status_code == 403
-    assert servers.json()["kit/desk"]["state"] == "up"
-    assert (health.json()["status"], health.json()["upstreams"]) == ("ok", {"up": 1})
 
 
 def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):

@@ -70,13 +70,8 @@ def board(workshop_type: Any, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 @pytest.fixture(scope="module")
-def golden(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("golden") / "golden.jsonl"
-
-
-@pytest.fixture(scope="module")
-def url(board: str, golden: Path, page_of: Any) -> Iterator[str]:
-    with page_of(board, golden=str(golden)) as address:
+def url(board: str, page_of: Any) -> Iterator[str]:
+    with page_of(board, golden=str(Path(board).with_name("golden.jsonl"))) as address:
         yield address
 
 
@@ -116,9 +111,7 @@ def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, s
 
             page_width = browser.page.evaluate("document.documentElement.scrollWidth")
             assert page_width <= WIDTHS[width][0], name
-            expected = ["404"] if name == "missing" else []
             assert [line for line in browser.console if "404" not in line] == []
-            assert len(browser.console) >= len(expected)
             unnamed = browser.page.evaluate(
                 "[...document.querySelectorAll('input, select, textarea, button, a')].filter(one =>"
                 "!(one.labels?.length || one.ariaLabel || one.textContent.trim()))"
@@ -208,31 +201,6 @@ def test_tools_are_filtered_and_opened_with_their_arguments(chromium, url):
         assert page.evaluate("document.activeElement.tagName") == "H1"
 
 
-def test_dependencies_are_followed_in_the_picture_and_in_the_lists(chromium, workshop, page_of):
-    needs = {"plan_trip": ["find_flight"], "find_flight": ["find_airport"], "find_airport": []}
-    tools = [
-        {"name": name, "description": name, "dependencies": own} for name, own in needs.items()
-    ]
-    workshop.write("tools.json", tools)
-    catalog = '[catalogs.travel]\ntype = "records"\npath = "tools.json"\nagent = "travel"\n'
-    columns = '[catalogs.travel.columns]\ndependencies = "dependencies"\n'
-    workshop.run(workshop.configure(catalogs=catalog + columns + "[graph]\ninfer = false\n"))
-    with page_of(workshop.uri) as url, opened(chromium, url, "phone") as browser:
-        page = browser.page
-        browser.go("#/browse?tool=travel/travel/find_flight")
-
-        assert page.locator(".graph text").all_text_contents() == [
-            "plan_trip",
-            "find_flight",
-            "find_airport",
-        ]
-        assert page.locator(".edges a").all_text_contents() == ["find_airport", "plan_trip"]
-        page.locator(".graph a").last.focus()
-        page.keyboard.press("Enter")
-        page.wait_for_selector("h1:has-text('find_airport')")
-        assert page.locator(".edges a").all_text_contents() == ["find_flight"]
-
-
 def test_hostile_texts_are_shown_as_they_are_and_do_nothing(chromium, url):
     with opened(chromium, url) as browser:
         page = browser.page
@@ -244,7 +212,7 @@ def test_hostile_texts_are_shown_as_they_are_and_do_nothing(chromium, url):
         assert not any(address.endswith("/x") for address in browser.requests)
 
 
-def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
+def test_right_tools_are_saved_as_a_golden_query(chromium, board, url):
     with opened(chromium, url, "phone") as browser:
         page = browser.page
         browser.go("#/ask?q=where+can+ten+people+meet")
@@ -255,7 +223,7 @@ def test_right_tools_are_saved_as_a_golden_query(chromium, url, golden):
         assert "Saved" in page.locator("#says").text_content()
         assert page.locator(".save").count() == 0
         assert page.locator(".right input:checked").count() == 0
-    [query] = read_queries(golden)
+    [query] = read_queries(Path(board).with_name("golden.jsonl"))
     assert (query.query, query.tools) == ("where can ten people meet", ("kit/desk/list_rooms",))
 
 
@@ -300,15 +268,3 @@ def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(
         page.goto(f"{url}#/ask?q=book+a+meeting+room")
         page.wait_for_selector(".hit")
         assert page.locator(".right input, select[name=release]").count() == 0  # for operators
-
-
-def test_without_the_gateway_the_page_says_so(chromium, board, page_of):
-    with opened(chromium, "") as browser:
-        with page_of(board) as url:
-            browser.page.goto(url)
-            browser.page.wait_for_selector(".agents")
-        browser.page.fill("#q", "a room")
-        browser.page.keyboard.press("Enter")
-        browser.page.wait_for_selector("[role=alert]")
-
-        assert "does not answer" in browser.page.locator("[role=alert]").inner_text()

@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+from contextlib import asynccontextmanager
 
 import httpx2
 import mcp
@@ -57,55 +58,47 @@ def test_no_answer_is_lost_or_mixed_up_among_many_sessions(desk_uri, desk, serve
 
 def test_a_subscription_hears_of_its_own_session_alone(desk_uri, served):
     settings = GatewaySettings(serve=ServeSettings(mode="gateway"))
-    events = {"one": [], "two": []}
+    heard = []
 
-    async def listen(url, name, heard):
-        headers = {"Pegboard-Session": name}
+    @asynccontextmanager
+    async def connected(url, name):
+        headers = {"Pegboard-Session": name} if name else {}
         async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
             transport = streamable_http_client(url, http_client=http)
-            async with (
-                mcp.Client(transport, mode="2026-07-28") as client,
-                client.listen(tools_list_changed=True) as subscription,
-            ):
-                heard.set()
-                events[name].append(await anext(subscription))
-                listed = await client.list_tools(cache_mode="refresh")
-                return [tool.name for tool in listed.tools]
-
-    async def search(url):
-        async with httpx2.AsyncClient(headers={"Pegboard-Session": "one"}, timeout=60) as http:
-            transport = streamable_http_client(url, http_client=http)
             async with mcp.Client(transport, mode="2026-07-28") as client:
-                await client.call_tool("search_tools", {"query": "echo", "k": 1})
+                yield client
+
+    async def listen(url, name, ready):
+        async with (
+            connected(url, name) as client,
+            client.listen(tools_list_changed=True) as subscription,
+        ):
+            ready.set()
+            await anext(subscription)
+            heard.append(name)
+            return await names(client)
+
+    async def names(client):
+        return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
 
     async def run(url):
         ready = asyncio.Event(), asyncio.Event()
-        one = asyncio.create_task(listen(url, "one", ready[0]))
-        two = asyncio.create_task(listen(url, "two", ready[1]))
+        one, two = (
+            asyncio.create_task(listen(url, name, event))
+            for name, event in zip(("one", "two"), ready, strict=True)
+        )
         await asyncio.gather(*(event.wait() for event in ready))
-        await search(url)
-        listed = await one
+        async with connected(url, "") as nobody, connected(url, "one") as same:
+            await nobody.call_tool("search_tools", {"query": "fail", "k": 1})
+            await same.call_tool("search_tools", {"query": "echo", "k": 1})
+            listed = await one, await names(nobody)
         two.cancel()
         await asyncio.gather(two, return_exceptions=True)
         return listed
 
     with served(desk_uri, settings) as (url, _):
-        listed = asyncio.run(run(url))
-
-    assert listed == [*RESERVED, "echo"]
-    assert (len(events["one"]), events["two"]) == (1, [])
-
-
-def test_requests_without_a_session_share_nothing(desk_uri, served):
-    settings = GatewaySettings(serve=ServeSettings(mode="gateway"))
-
-    async def run(url):
-        async with mcp.Client(url, mode="2026-07-28") as client:
-            await client.call_tool("search_tools", {"query": "echo", "k": 1})
-            return [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
-
-    with served(desk_uri, settings) as (url, _):
-        assert asyncio.run(run(url)) == list(RESERVED)
+        assert asyncio.run(run(url)) == ([*RESERVED, "echo"], [*RESERVED])
+    assert heard == ["one"]
 
 
 def test_the_command_serves_one_client_over_stdio(desk_uri, tmp_path, monkeypatch):
