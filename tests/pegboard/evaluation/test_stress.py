@@ -131,20 +131,6 @@ def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluati
     assert stressed.candidates[ALL] == 36
 
 
-def test_every_result_is_that_of_a_release_with_the_candidates_only(searcher, queries):
-    noise, strategies = Noise("random", 4), ("search", TEXT)
-    result = stress(systems(searcher, *strategies), queries, counts=[4], whole=False)
-    evaluations = result.evaluations[noise]
-    distractors = Distractors(searcher.loaded, "full", 4)
-
-    for evaluation, strategy in zip(evaluations, strategies, strict=True):
-        for result in evaluation.results[::6]:
-            right = sorted(tool for ids in result.needed.tools.values() for tool in ids)
-            few = searcher.restricted(distractors.candidates(noise, result.query.id, right))
-            (hits,) = few.search([result.query], 10, strategy=strategy)
-            assert [tool.id for tool in result.retrieved] == [hit.tool.id for hit in hits]
-
-
 def test_a_release_that_is_too_large_for_memory_has_equal_results(office, searcher, queries):
     store = ReleaseStore(office)
     release = store.get(searcher.release.id)

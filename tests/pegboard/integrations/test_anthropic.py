@@ -1,6 +1,5 @@
 """The Messages API: blocks of the real client, and a scripted API that refuses as the API does."""
 
-import asyncio
 import json
 import re
 
@@ -162,11 +161,3 @@ def test_the_blocks_are_those_that_the_client_declares(shelf):
         TypeAdapter(ToolResultBlockParam).validate_python(each)
     assert len(tools.tools()) > 2
     assert results[1]["content"][0]["text"].startswith("The query is blank.")
-
-
-def test_an_event_loop_gets_the_same_answers(shelf):
-    content = [use("search_tools", query="book_room"), SAID, use("other")]
-
-    assert asyncio.run(
-        MessagesToolSearch(Discovery(shelf.board)).answers_async(content)
-    ) == MessagesToolSearch(Discovery(shelf.board)).answers(content)

@@ -344,21 +344,6 @@ def test_invalid_arguments_are_reported(board, method, arguments, message):
         getattr(board, method)(*([] if len(arguments.keys() & TEXTS) else ["x"]), **arguments)
 
 
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"modes": ["foo"]}, "'modes' is"),
-        ({"depth": 0}, "'depth' is 0"),
-        ({"refine": [{"part": "dependencies", "limit": 2.5}]}, "expected a whole number"),
-        ({"refine": [{"part": "at-least", "score": "high"}]}, "expected a number"),
-        ({"refine": [{"part": "at-least", "probability": True}]}, "is True, expected"),
-    ],
-)
-def test_an_invalid_strategy_is_reported(fields, message):
-    with pytest.raises(QueryError, match=message):
-        Strategy.from_dict(fields)
-
-
 def test_unknown_options_of_an_llm_are_reported(board_uri, encoder):
     with pytest.raises(
         ConfigurationError, match=r"llm_options has no api_bass\. Expected: api_base"
