@@ -78,10 +78,8 @@ format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-# Time and memory. What parts of retrieval are worth, on public data beside the checkout: python -m benchmarks --help.
+# Time and memory; what else is measured: python -m benchmarks --help.
 bench: setup
-	$(BIN)/python -m benchmarks start
-	$(BIN)/python -m benchmarks search
 	$(BIN)/python -m benchmarks threads
 	$(BIN)/python -m benchmarks engines
 	$(BIN)/python -m benchmarks strategies

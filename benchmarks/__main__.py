@@ -27,11 +27,8 @@ PROGRAMS: dict[str, str] = {
     "fetch": "the real catalogs, into a folder",
     "train_ranker": "fit the ranker that ships with the library",
     "abstention": "whether a probability tells requests that nothing answers",
-    "dependencies": "what inferred dependencies are worth",
-    "start": "starts and small jobs",
-    "search": "a search, beside plain lancedb",
     "strategies": "the time of each strategy",
-    "threads": "requests by many at once",
+    "threads": "requests by many at once, beside plain lancedb",
     "engines": "encoding by each engine of [run]",
     "scale": "builds of a large catalog by step, and how its board is read",
     "gateway": "many agents at once at `pegboard serve`",
@@ -234,12 +231,11 @@ def _bench(options: argparse.Namespace) -> int:
         padded=options.padded,
         prefect=use_prefect(options.prefect),
     )
-    board = Path(options.board) if options.board else None
-    with working_folder(board) as folder, progress.showing(not options.quiet):
+    with working_folder(options.board) as folder, progress.showing(not options.quiet):
         try:
             return _run(benchmarks, folder, settings, options, missing)
         except KeyboardInterrupt:
-            if board is None:
+            if options.board is None:
                 _warn("the boards were in a temporary folder; --board DIR keeps them.")
             raise
 

@@ -53,12 +53,13 @@ class BenchSettings:
 
 
 @contextmanager
-def working_folder(folder: Path | None) -> Generator[Path]:
+def working_folder(folder: str | Path | None) -> Generator[Path]:
     """The folder for boards: the given one, or a temporary one."""
     if folder is None:
         with TemporaryDirectory(prefix="pegboard-bench-", ignore_cleanup_errors=True) as temporary:
             yield Path(temporary)
         return
+    folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

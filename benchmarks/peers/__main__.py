@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--peer", action="append", choices=[*PEERS], help="only this one; may be repeated")
     add("--limit", type=int, metavar="N", help="ask at most N queries of each set, drawn at random")
     add("--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)")
-    add("--board", metavar="DIR", type=Path, help="keep boards, vectors and answers here")
+    add("--board", metavar="DIR", help="keep boards, vectors and answers here")
     add("--json", metavar="OUT", type=Path, help="write the rows to a file")
     add("--write", metavar="FILE", type=Path, help="put the tables between its marks")
     add("--quiet", action="store_true", help="show no progress")

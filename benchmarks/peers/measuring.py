@@ -25,7 +25,6 @@ PEERS: dict[str, str] = {
     "ratel_hybrid": "ratel-ai hybrid",
     "lancedb_rrf": "LanceDB hybrid, RRF",
     "langchain_memory": "LangChain in memory",
-    "graph_search": "graph-tool-call",
     "toolhunch_hybrid": "toolhunch hybrid",
     "callbus_hybrid": "callbus hybrid",
     "fastmcp_bm25": "FastMCP BM25",

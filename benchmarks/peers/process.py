@@ -141,7 +141,6 @@ def tool_values(tool: Tool, agent: str) -> dict[str, Any]:
         "description": tool.description,
         "agent": agent,
         "parameters": schema,
-        "annotations": dict(tool.annotations),
     }
 
 

@@ -1,6 +1,6 @@
 """Can a probability tell requests that a board answers from requests that it does not?
 
-    python -m benchmarks abstention [--limit N] [--board DIR] [--real DIR] [--write]
+    python -m benchmarks abstention --data DIR [--real DIR] [--limit N] [--board DIR] [--write]
 
 prints one JSON line for each board and what decides, then the means over the boards of the papers'
 benchmarks and over the real catalogs; with --write the means go into docs/results.md, too.
@@ -21,21 +21,21 @@ weather, whoever asks it, so a false accept of these is not always false.
 import argparse
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard
+from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.tables import write_between_marks
-from benchmarks.performance.data import BENCHMARKS, embedded_encoder, require_benchmarks
 from benchmarks.real.catalogs import unanswerable
 from benchmarks.run import open_boards, working_folder
+from pegboard.cli.main import run_command
 from pegboard.cli.tables import interval_text, markdown_table
-from pegboard.errors import PegboardError
+from pegboard.encoders import DEFAULT_ENCODER, load_encoder
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import RESAMPLES, SEED
 from tasks.lake.files import Lake
@@ -53,18 +53,17 @@ ACCEPT = 0.95
 BINS = 5
 LIMIT = 200
 DEPTH = 10
-PAPERS = {
-    "seal-tools": "tools",
-    "metatool": "single",
-    "toollinkos": "declared",
-    "livemcpbench": "tools",
-    "ultratool": "tools",
-    "bfcl": "tools",
-    "acebench-en": "tools",
-}
-"""The benchmarks, each with the board that is asked."""
+PAPERS = (
+    "seal-tools",
+    "metatool",
+    "toollinkos",
+    "livemcpbench",
+    "ultratool",
+    "bfcl",
+    "acebench-en",
+)
+"""The benchmarks; of each the board of its first set of requests is asked."""
 RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
-MEASURES: "Mapping[str, Callable[[Scores, Scores], float]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +72,14 @@ class Case:
 
     Attributes:
         group: of boards over which a mean is taken.
+        name: of the board in results.
+        benchmark: with that board only.
         others: requests without an answer.
     """
 
     group: str
+    name: str
     benchmark: Benchmark
-    board: BenchmarkBoard
     queries: tuple[GoldenQuery, ...]
     others: tuple[str, ...]
 
@@ -95,16 +96,13 @@ class Decision:
 
     def row(self) -> dict[str, Any]:
         """The measures as JSON values."""
-        values = {name: round(measure(self.right, self.wrong), 3) for name, measure in self._own()}
+        values = {
+            name: round(measure(self.right, self.wrong), 3)
+            for name, measure in MEASURES.items()
+            if self.decides == "probability" or name != "calibration_error"
+        }
         sizes = {"answerable": len(self.right), "unanswerable": len(self.wrong)}
         return {"board": self.board, "decides": self.decides, **sizes, **values}
-
-    def _own(self) -> "Iterator[tuple[str, Callable[[Scores, Scores], float]]]":
-        return (
-            (name, measure)
-            for name, measure in MEASURES.items()
-            if self.decides != "score" or name != "calibration_error"
-        )
 
 
 def auroc(right: "Scores", wrong: "Scores") -> float:
@@ -129,7 +127,7 @@ def calibration_error(right: "Scores", wrong: "Scores") -> float:
     return float(np.abs(gaps).sum())
 
 
-MEASURES = {
+MEASURES: "Mapping[str, Callable[[Scores, Scores], float]]" = {
     "auroc": auroc,
     "false_accept": false_accept,
     "calibration_error": calibration_error,
@@ -138,20 +136,15 @@ MEASURES = {
 
 def papers_cases(data: Path, limit: int) -> list[Case]:
     """The boards of the papers' benchmarks."""
-    loaded = {name: load_benchmark(name, data / name, limit) for name in PAPERS}
-    asked: dict[str, tuple[GoldenQuery, ...]] = {}
-    for name, board in PAPERS.items():
-        own = [one for one in loaded[name].query_sets if one.board == board and not one.agents]
-        asked[name] = own[0].queries
+    loaded = {name: load_benchmark(name, data, limit) for name in PAPERS}
+    asked = {name: benchmark.query_sets[0] for name, benchmark in loaded.items()}
+
+    def others(name: str) -> list[str]:
+        return [q.query for other, own in asked.items() if other != name for q in own.queries]
+
     return [
-        Case(
-            "papers",
-            benchmark,
-            _board(benchmark, PAPERS[name]),
-            asked[name],
-            _drawn([q.query for other in PAPERS if other != name for q in asked[other]], limit),
-        )
-        for name, benchmark in loaded.items()
+        _case("papers", name, loaded[name], query_set, _drawn(others(name), limit))
+        for name, query_set in asked.items()
     ]
 
 
@@ -161,24 +154,19 @@ def real_cases(folder: Path, limit: int) -> list[Case]:
     cases: list[Case] = []
     for own in benchmark.query_sets:
         others = [q.query for one in benchmark.query_sets if one is not own for q in one.queries]
-        nothing = unanswerable(own.board)
-        drawn = (*nothing, *_drawn(others, min(limit, len(own.queries))))
-        cases.append(Case("real", benchmark, _board(benchmark, own.board), own.queries, drawn))
+        drawn = _drawn(others, min(limit, len(own.queries)))
+        nothing = (*unanswerable(own.board), *drawn)
+        cases.append(_case("real", own.board, benchmark, own, nothing))
     return cases
 
 
 def decisions(case: Case, folder: Path, encoder: "Encoder") -> list[Decision]:
     """What each decider says on one board."""
-    plain = _open(case, case.board, folder, encoder)
+    (board,) = open_boards(case.benchmark, folder / case.benchmark.name, encoder).values()
     queries = [query.query for query in case.queries]
-    right, wrong = _said(plain, queries), _said(plain, case.others)
-    made = [("score", right["score"], wrong["score"])]
-    if not np.isnan(right["probability"]).any():
-        made.append(("probability", right["probability"], wrong["probability"]))
-    return [
-        Decision(case.group, case.board.name if case.group == "real" else case.benchmark.name, *one)
-        for one in made
-    ]
+    right, wrong = _said(board, queries), _said(board, case.others)
+    deciders = ["score"] if np.isnan(right["probability"]).any() else ["score", "probability"]
+    return [Decision(case.group, case.name, one, right[one], wrong[one]) for one in deciders]
 
 
 def means(made: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -236,13 +224,11 @@ def _said(board: "Searcher", queries: Sequence[str]) -> "dict[str, Scores]":
     return {"score": np.array(scores), "probability": np.array(likely, float)}
 
 
-def _open(case: Case, board: BenchmarkBoard, folder: Path, encoder: "Encoder") -> "Searcher":
-    one = replace(case.benchmark, boards=(board,))
-    return open_boards(one, folder / case.benchmark.name, encoder)[board.name]
-
-
-def _board(benchmark: Benchmark, name: str) -> BenchmarkBoard:
-    return next(board for board in benchmark.boards if board.name == name)
+def _case(
+    group: str, name: str, benchmark: Benchmark, own: QuerySet, others: tuple[str, ...]
+) -> Case:
+    boards = tuple(board for board in benchmark.boards if board.name == own.board)
+    return Case(group, name, replace(benchmark, boards=boards), own.queries, others)
 
 
 def _drawn(queries: Sequence[str], limit: int) -> tuple[str, ...]:
@@ -250,42 +236,36 @@ def _drawn(queries: Sequence[str], limit: int) -> tuple[str, ...]:
     return tuple(random.Random(SEED).sample(distinct, min(limit, len(distinct))))
 
 
-def main() -> None:
-    """Measure and print; write, if that is wished."""
+def main() -> int:
+    """Run the command and return its exit code."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--limit", type=int, default=LIMIT, metavar="N", help=f"requests of a board ({LIMIT})")
-    add("--board", type=Path, metavar="DIR", help="keep the boards and vectors here")
+    add("--data", required=True, type=Path, metavar="DIR", help="holds the benchmarks' folders")
     add("--real", type=Path, metavar="DIR", help="holds the real catalogs; left out without it")
-    add("--only", nargs="+", metavar="BOARD", help="only these boards")
-    add("--json", type=Path, metavar="OUT", help="write the rows to a file")
+    add("--limit", type=int, default=LIMIT, metavar="N", help=f"requests of a board ({LIMIT})")
+    add("--board", metavar="DIR", help="keep the boards and vectors here")
     add("--write", action="store_true", help="put the means into docs/results.md")
-    options = parser.parse_args()
-    require_benchmarks()
+    parser.set_defaults(run=_measure)
+    return run_command("python -m benchmarks abstention", parser.parse_args())
+
+
+def _measure(options: argparse.Namespace) -> int:
     cases = real_cases(options.real, options.limit) if options.real else []
-    cases += papers_cases(BENCHMARKS, options.limit)
+    cases += papers_cases(options.data, options.limit)
     made: list[Decision] = []
     with working_folder(options.board) as folder:
-        encoder = CachedQueryEncoder.of(embedded_encoder(), Lake(str(folder / "vectors")))
+        lake = Lake(str(folder / "vectors"))
+        encoder = CachedQueryEncoder.of(load_encoder(DEFAULT_ENCODER), lake)
         for case in cases:
-            name = case.board.name if case.group == "real" else case.benchmark.name
-            if options.only and name not in options.only:
-                continue
-            try:
-                own = decisions(case, folder, encoder)
-            except PegboardError as error:
-                print(json.dumps({"board": name, "problem": str(error)}), flush=True)
-                continue
+            own = decisions(case, folder, encoder)
             made += own
             for one in own:
                 print(json.dumps(one.row()), flush=True)
     rows = means(made)
     for row in rows:
         print(json.dumps(row), flush=True)
-    if options.json:
-        text = json.dumps({"rows": [one.row() for one in made], "means": rows}, indent=1)
-        options.json.write_text(text + "\n", "utf-8")
     if options.write:
         write_between_marks(RESULTS, "abstention", table(rows))
+    return 0

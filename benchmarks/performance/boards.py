@@ -69,11 +69,6 @@ def synthetic_board(
     return uri
 
 
-def random_words(numbers: np.random.Generator, count: int) -> str:
-    """Words of the tools' vocabulary, frequent ones more often."""
-    return " ".join(f"w{int(VOCABULARY * number**3)}" for number in numbers.random(count))
-
-
 def _tools(rows: int) -> Columns:
     numbers = np.random.default_rng(0)
     topics = numbers.normal(size=(max(rows // 100, 1), DIMENSIONS))

@@ -52,7 +52,7 @@ def test_a_board_is_asked_by_score_and_by_probability(tmp_path):
         for ask in ("please feed", "time to feed")
     )
     others = tuple(f"what is the square root of {number}?" for number in range(20))
-    case = Case("real", Benchmark("farms", (board,), ()), board, queries, others)
+    case = Case("real", "farm", Benchmark("farms", (board,), ()), queries, others)
 
     made = decisions(case, tmp_path, load_encoder("hashing/64"))
 

@@ -1,7 +1,6 @@
 """Every performance benchmark runs to its end, at a tiny size."""
 
 import importlib
-import os
 import pkgutil
 import sys
 
@@ -9,27 +8,21 @@ import pytest
 
 from benchmarks import __main__ as benchmarks
 from benchmarks import performance
-from benchmarks.performance import data, start
+from benchmarks.papers import NAMES
 from tasks import maintain
 
-SHARED = {"gateway_upstream", "boards", "data", "shared"}
+SHARED = {"gateway_upstream", "boards", "shared"}
 """Modules without a benchmark of their own."""
 TINY = {
+    "abstention": "--limit 40 --data {data} --board {data}/kept",
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "scale": "--tools 60",
-    "search": "--rows 300 --repeats 1",
-    "start": "--rounds 0",
     "strategies": "--rows 300 --repeats 1",
     "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",
 }
-ON_PUBLIC_DATA = {
-    "abstention": "--limit 40 --only livemcpbench ultratool",
-    "dependencies": "",
-}
-MARKS = {"start": pytest.mark.prefect} | dict.fromkeys(("gateway", "scale"), pytest.mark.slow)
-"""Those that start processes take seconds each."""
-ROWS = 80
+MARKS = dict.fromkeys(("abstention", "gateway", "scale"), pytest.mark.slow)
+"""Those that build boards or start processes take seconds each."""
 
 
 @pytest.fixture
@@ -47,8 +40,7 @@ def call(monkeypatch, capsys):
 def test_every_benchmark_is_called_here():
     modules = {module.name for module in pkgutil.iter_modules(performance.__path__)}
 
-    assert modules - SHARED == {*TINY, *ON_PUBLIC_DATA}
-    assert {*TINY, *ON_PUBLIC_DATA} == benchmarks.PROGRAMS.keys() - benchmarks.MODULES
+    assert modules - SHARED == {*TINY} == benchmarks.PROGRAMS.keys() - benchmarks.MODULES
 
 
 @pytest.mark.parametrize("name", benchmarks.PROGRAMS)
@@ -63,26 +55,11 @@ def test_every_program_is_started_by_its_name(name, monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
-def test_a_benchmark_runs_to_its_end(name, call, monkeypatch):
-    monkeypatch.setattr(start, "TEXTS", 10)
+def test_a_benchmark_runs_to_its_end(name, call, monkeypatch, specimen, tmp_path):
+    for benchmark in NAMES:
+        specimen(benchmark)
     # Few rows, and indices as for many.
     monkeypatch.setattr(maintain, "IN_MEMORY_ROWS", 100)
     monkeypatch.setattr(maintain, "PARTITION_ROWS", 100)
 
-    assert call(name, TINY[name]).strip()
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.skipif(
-    os.environ.get("PEGBOARD_TEST_SIZE") != "full", reason="takes minutes: make soak runs it"
-)
-@pytest.mark.parametrize("name", ON_PUBLIC_DATA)
-def test_a_benchmark_on_public_data_runs_to_its_end(name, call, monkeypatch):
-    if not data.BENCHMARKS.is_dir():
-        pytest.skip(f"the benchmarks are not at {data.BENCHMARKS}")
-    module = importlib.import_module(f"benchmarks.performance.{name}")
-    if read := getattr(module, "lines", None):
-        monkeypatch.setattr(module, "lines", lambda file: read(file)[:ROWS])
-
-    assert call(name, ON_PUBLIC_DATA[name]).strip()
+    assert call(name, TINY[name].format(data=tmp_path)).strip()

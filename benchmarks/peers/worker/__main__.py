@@ -1,6 +1,6 @@
 """Rank tools by one adapter: `python WORKER ADAPTER`, with JSON lines on stdin and stdout.
 
-in      {"tools": [{"id", "name", "description", "agent", "parameters", "annotations"}, ...],
+in      {"tools": [{"id", "name", "description", "agent", "parameters"}, ...],
         "queries": [...], "k": 10}
 out     {"encode": [texts]}, answered by {"vectors": base64 of float32, row by row}; any number
 out     {"rankings": [[ids], ...], "version": "1.2.3"}, or {"error": "..."}
