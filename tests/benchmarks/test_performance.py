@@ -21,7 +21,7 @@ TINY = {
     "strategies": "--rows 300 --repeats 1",
     "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",
 }
-MARKS = dict.fromkeys(("abstention", "gateway", "scale"), pytest.mark.slow)
+SLOW = ("abstention", "gateway", "scale")
 """Those that build boards or start processes take seconds each."""
 
 
@@ -54,7 +54,9 @@ def test_every_program_is_started_by_its_name(name, monkeypatch, capsys):
     assert f"usage: python -m benchmarks {name} [-h]" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=MARKS.get(name, ())) for name in TINY])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name in SLOW else ()) for name in TINY]
+)
 def test_a_benchmark_runs_to_its_end(name, call, monkeypatch, specimen, tmp_path):
     for benchmark in NAMES:
         specimen(benchmark)
