@@ -48,33 +48,15 @@ class Described:
     loose: list[str] = field(default_factory=list[str])
 
 
-@dataclass(frozen=True, slots=True)
-class Parameters:
-    """The parameters of a function.
-
-    Attributes:
-        adapters: by name, of those that JSON can hold.
-        loose, injected: as in `Described`; of a loose one what its schema says.
-        takes_more: whether it takes any further argument by name.
-    """
-
-    signature: inspect.Signature
-    adapters: dict[str, Any]
-    loose: dict[str, Any]
-    injected: list[str]
-    takes_more: bool
-
-
 def described(function: Callable[..., Any]) -> Described:
     """Return the function as a tool.
 
     Of a union, the members that JSON can hold are kept. Raises NoSchema if the function has no
     known signature.
     """
-    found = parameters_of(function)
-    signature, loose = found.signature, found.loose
+    signature, adapters, loose, injected, takes_more = _parameters(function)
     description, documented = _docstring(function)
-    properties, defs = _schemas(found.adapters)
+    properties, defs = _schemas(adapters)
     order = [name for name in signature.parameters if name in properties.keys() | loose.keys()]
     properties = {name: {**loose, **properties}[name] for name in order}
     required = [name for name in order if _is_required(signature.parameters[name].default)]
@@ -82,7 +64,7 @@ def described(function: Callable[..., Any]) -> Described:
         "type": "object",
         "properties": properties,
         "required": required,
-        **({} if found.takes_more else {"additionalProperties": False}),
+        **({} if takes_more else {"additionalProperties": False}),
     }
     for name, item in properties.items():
         _complete(item, *documented.get(name, ("", None)))
@@ -91,11 +73,15 @@ def described(function: Callable[..., Any]) -> Described:
     if not required:
         del schema["required"]
     output = _output(function, signature)
-    return Described(description, schema, output, found.injected, list(loose))
+    return Described(description, schema, output, injected, list(loose))
 
 
-def parameters_of(function: Callable[..., Any]) -> Parameters:
-    """Return the parameters of a function. Raises NoSchema if it has no known signature."""
+def _parameters(
+    function: Callable[..., Any],
+) -> tuple[inspect.Signature, dict[str, Any], dict[str, Any], list[str], bool]:
+    """Return the signature of a function, and its parameters: adapters of those that JSON can hold,
+    what the schemas of loose ones say, the injected ones, and whether it takes any further one.
+    """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
@@ -123,7 +109,7 @@ def parameters_of(function: Callable[..., Any]) -> Parameters:
             injected.append(name)
         else:
             loose[name] = {"x-type": type_text(parameter.annotation)}
-    return Parameters(signature, adapters, loose, injected, takes_more)
+    return signature, adapters, loose, injected, takes_more
 
 
 def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:

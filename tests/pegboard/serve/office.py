@@ -14,12 +14,12 @@ from pegboard.serve.settings import GatewaySettings, ServeSettings
 MODULE = r"""
 import asyncio
 import os
-import subprocess
 import sys
 import threading
-import time
 from os import system
 from subprocess import run
+
+from fastmcp import Context
 from helpers_of_{name} import helped
 
 remove = os.remove
@@ -28,8 +28,6 @@ STARTED, GO_ON = threading.Semaphore(0), threading.Event()
 class Helper:
     def method(self): return "method"
     def __call__(self): return "called"
-
-class Context: ...
 
 class Silent(Exception):
     def __str__(self): raise ValueError

@@ -22,7 +22,6 @@ from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.redaction import redact
 from pegboard.schemas.modules import named_function, public_function, public_names
-from pegboard.schemas.signature import NoSchema, parameters_of
 from pegboard.serve.calls.results import CallProblem, error_result
 
 MAX_MESSAGE = 2_000
@@ -119,14 +118,18 @@ class PythonCalls:
         """
         function = self._listed(catalog, tool)
         try:
-            if parameters_of(function).injected:
-                raise NoSchema("it takes arguments from its framework, which is not here")
-            return FunctionTool.from_function(
+            found = FunctionTool.from_function(
                 function, name=tool.name, output_schema=None, run_in_thread=False
             )
+            given = inspect.signature(function).parameters.keys()
         except Exception as error:
             text = f"{tool.id} cannot be called: {_message(error)}"
             raise CallProblem("refused", text) from None
+        if given - found.parameters.get("properties", {}).keys():
+            raise CallProblem(
+                "refused", f"{tool.id} takes arguments from its framework, which is not here."
+            )
+        return found
 
     def _listed(self, catalog: _Catalog, tool: Tool) -> Function:
         for folder in _texts(catalog.table.get("search_path")):
