@@ -10,7 +10,10 @@ from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
 from starlette.middleware import Middleware
-from starlette.routing import Route
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from pegboard import __version__
 from pegboard.errors import ConfigurationError
@@ -21,7 +24,6 @@ from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import ApiError, not_served, unknown_client
 from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
 from pegboard.serve.mcp_server import mcp_server
-from pegboard.serve.static_page import page_routes
 
 BACKLOG = 2048
 """Connections that wait to be accepted."""
@@ -32,6 +34,29 @@ MANIFEST = "/.well-known/ard.json"
 """Is answered without credentials, and says more to a client that has some."""
 PUBLIC = ("/", "/openapi.json", "/healthz", MANIFEST)
 """Paths that are answered without credentials: nothing of the board is behind them."""
+
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",  # texts cannot become HTML
+        "trusted-types 'none'",
+    )
+)
+HEADERS = {
+    "Content-Security-Policy": POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-cache",
+}
+"""Of the page's files: a policy that allows nothing from elsewhere."""
 
 
 def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
@@ -58,7 +83,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     routes = [
         *auth_routes,
         Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
-        *page_routes(),
+        *_page_routes(),
     ]
     app = FastAPI(
         title="Pegboard gateway",
@@ -224,3 +249,19 @@ def _forbidden(headers: Headers, hosts: Collection[str]) -> str:
     if origin and origin.partition("://")[2] != host:
         return f"Pages of {origin!r:.100} may not use this gateway."
     return ""
+
+
+class _Page(StaticFiles):
+    def file_response(self, *args: Any, **options: Any) -> Response:
+        response = super().file_response(*args, **options)
+        response.headers.update(HEADERS)
+        return response
+
+
+def _page_routes() -> list[BaseRoute]:
+    page = _Page(packages=[("pegboard.serve", "page")])
+
+    async def index(request: Request) -> Response:
+        return await page.get_response("index.html", request.scope)
+
+    return [Route("/", index, methods=["GET"]), Mount("/page", page)]

@@ -1,6 +1,7 @@
 """What one client may have under way, and how many requests it may make in a minute. Without
 clients that are told apart, all there is."""
 
+import resource
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -157,9 +158,5 @@ def _too_many(what: str, wait_for: str) -> ApiError:
 
 
 def _max_files() -> int:
-    try:
-        import resource
-    except ImportError:  # Windows, which has no such limit
-        return 100_000
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 100_000 if soft == resource.RLIM_INFINITY else soft

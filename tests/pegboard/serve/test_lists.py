@@ -18,18 +18,6 @@ async def listed(client, meta=None):
     return [tool.name for tool in result.tools]
 
 
-def test_a_list_has_the_own_tools_and_the_pinned(board_uri, gateway_of, connect):
-    async def run():
-        async with (
-            gateway_of(board_uri, pinned=["finance/*/list_*"]) as gateway,
-            connect(gateway) as client,
-        ):
-            await client.call_tool("search_tools", {"query": "merge branches"})
-            return await listed(client)
-
-    assert asyncio.run(run()) == [*OWN, "list_rates"]
-
-
 def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway_of):
     async def run():
         async with (
@@ -49,10 +37,13 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway
     ]
 
 
-def test_a_context_lists_the_tools_above_the_threshold(board_uri, gateway_of, connect):
+def test_a_list_has_the_pinned_tools_and_those_above_the_threshold_of_a_context(
+    board_uri, gateway_of, connect
+):
     async def run(threshold):
+        context = {"threshold": threshold, "max_tools": 3}
         async with (
-            gateway_of(board_uri, context={"threshold": threshold, "max_tools": 3}) as gateway,
+            gateway_of(board_uri, pinned=["desk/*/book_*"], context=context) as gateway,
             connect(gateway) as client,
         ):
             about = {"pegboard/context": "convert currency amounts of money"}
@@ -62,10 +53,10 @@ def test_a_context_lists_the_tools_above_the_threshold(board_uri, gateway_of, co
     _, none = asyncio.run(run(1.0))
     _, fitting = asyncio.run(run("nothing_fits"))
 
-    assert without == none == OWN
+    assert without == none == [*OWN, "book_room"]
     assert "convert_currency" in fitting
     assert "convert_currency" in everything
-    assert len(everything) == len(OWN) + 3
+    assert len(everything) == len(OWN) + 1 + 3
 
 
 @pytest.mark.parametrize("mode", ["search", "gateway"])
