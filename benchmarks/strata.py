@@ -3,12 +3,20 @@
 The bootstrap draws queries within each set; the paired test swaps two systems query by query.
 """
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pegboard.evaluation.intervals import CONFIDENCE, RESAMPLES, SEED, SWAPS, Difference, Interval
+from pegboard.evaluation.intervals import (
+    CONFIDENCE,
+    RESAMPLES,
+    SEED,
+    SWAPS,
+    Difference,
+    Interval,
+    holm,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,6 +38,12 @@ def mean_difference(ours: "Sets", theirs: "Sets") -> Difference:
     gaps = [first - second for first, second in zip(ours, theirs, strict=True)]
     low, high = _bounds(gaps)
     return Difference(_mean(gaps), low, high, _p_value(gaps), sum(map(len, gaps)))
+
+
+def corrected_values(gaps: Mapping[str, Difference]) -> dict[str, dict[str, Any]]:
+    """Differences as JSON values by name, with `p_holm`, corrected for their number."""
+    corrected = holm({name: gap.p for name, gap in gaps.items()})
+    return {name: gap.to_dict() | {"p_holm": corrected[name]} for name, gap in gaps.items()}
 
 
 def _mean(sets: "Sets") -> float:

@@ -16,12 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet, catalog_toml
-from benchmarks.papers.reading import Folder, LeftOut, text_of
-from pegboard.cli.tables import count_text, list_text
+from benchmarks.papers.reading import Folder, LeftOut, text_of, unknown_text
 from pegboard.evaluation.golden import GoldenQuery
-
-UNKNOWN_SHOWN = 5
-"""Unknown tools that a problem names; it counts them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +48,8 @@ def load(path: Path) -> Benchmark:
         for row in folder.converted(file, lambda row: _annotated(row, names, unknown))
     ]
     if unknown:
-        folder.note(
-            f"not counted: {count_text(len(unknown), 'tool')} of annotations that no server has: "
-            f"{list_text(dict.fromkeys(unknown), UNKNOWN_SHOWN)}"
-        )
+        what = "of annotations that no server has"
+        folder.note(f"not counted: {unknown_text(unknown, 'tool', what)}")
     questions = [row.question for row in rows]
     steps = [GoldenQuery(step, (tool,)) for row in rows for step, tool in row.aligned]
     all_steps = [GoldenQuery(step, one.tools) for one in questions for step in one.steps]

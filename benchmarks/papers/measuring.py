@@ -8,11 +8,10 @@ from typing import Any
 from benchmarks.machine import machine
 from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.published import DECIDED_BY, PUBLISHED, SETUPS, SHOWN
+from benchmarks.papers.reading import unknown_text
 from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
-from benchmarks.strata import mean_difference, mean_interval
-from pegboard.cli.tables import count_text, list_text
+from benchmarks.strata import corrected_values, mean_difference, mean_interval
 from pegboard.evaluation.comparison import Evaluation, difference_rows, evaluate
-from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import Searcher
@@ -20,8 +19,6 @@ from pegboard.evaluation.systems import System
 
 AGENT_BASELINE = "agents-hybrid"
 """The baseline of tasks for agents: their own descriptions, by one hybrid search."""
-UNKNOWN_SHOWN = 5
-"""Unknown tools that a problem names; it counts them all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,11 +124,8 @@ def result_of(
     evaluations = measured.evaluations
     unknown = dict.fromkeys(name for one in evaluations for name in one.evaluation.unknown)
     if unknown:
-        problems = [
-            *problems,
-            f"counted as not found: {count_text(len(unknown), 'tool')} that queries need and no "
-            f"catalog has: {list_text(unknown, UNKNOWN_SHOWN)}",
-        ]
+        what = "that queries need and no catalog has"
+        problems = [*problems, f"counted as not found: {unknown_text(unknown, 'tool', what)}"]
     decided_by = _decided_by(benchmark.name, measures)
     means = [one for name in benchmark.means for one in _means(name, benchmark, evaluations)]
     return {
@@ -203,13 +197,10 @@ def _mean_differences(means: Sequence[_Mean], measure: Measure) -> list[dict[str
             strategy: mean_difference(mean.values(measure), against)
             for strategy, mean in own.items()
         }
-        corrected = holm({strategy: gap.p for strategy, gap in gaps.items()})
         rows += [
             {"strategy": strategy, "index": own[strategy].parts[0].index, "task": name}
-            | {"against": BASELINE, "measure": str(measure)}
-            | gap.to_dict()
-            | {"p_holm": corrected[strategy]}
-            for strategy, gap in gaps.items()
+            | {"against": BASELINE, "measure": str(measure), **values}
+            for strategy, values in corrected_values(gaps).items()
         ]
     return rows
 

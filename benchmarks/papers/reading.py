@@ -3,7 +3,7 @@
 import ast
 import json
 import tomllib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,11 +12,13 @@ from benchmarks.papers import NAMES
 from catalogs.records.source import read_rows
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing, ListingBuilder
-from pegboard.cli.tables import list_text
+from pegboard.cli.tables import count_text, list_text
 from pegboard.errors import ConfigurationError
 
 PROBLEMS_SHOWN = 3
 """Rows that a problem names as examples; it counts them all."""
+UNKNOWN_SHOWN = 5
+"""Unknown tools that a problem names; it counts them all."""
 FILES_SHOWN = 12
 """Names of a folder that a message lists."""
 
@@ -155,6 +157,12 @@ def folders_of(path: Path) -> dict[str, Path]:
             f"{', '.join(NAMES)}. There is: {content}."
         )
     return by_name
+
+
+def unknown_text(names: Collection[str], noun: str, what: str) -> str:
+    """How many unknown tools there are, and some of them: `2 steps whose tool is unknown: a, b`."""
+    shown = list_text(dict.fromkeys(names), UNKNOWN_SHOWN)
+    return f"{count_text(len(names), noun)} {what}: {shown}"
 
 
 def texts_of(value: Any, what: str) -> list[str]:

@@ -14,14 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet, catalog_toml, tasks_of
-from benchmarks.papers.reading import Folder, LeftOut, text_of
-from pegboard.cli.tables import count_text, list_text
+from benchmarks.papers.reading import Folder, LeftOut, text_of, unknown_text
 from pegboard.evaluation.golden import GoldenQuery
 
 COLUMNS = {"parameters": "arguments", "output": "results"}
 NO_TOOL = ("", "null", "none", "no tool required", "no tool needed")
-UNKNOWN_SHOWN = 5
-"""Unknown tools that a problem names; it counts them all."""
 
 
 def load(path: Path) -> Benchmark:
@@ -43,10 +40,8 @@ def load(path: Path) -> Benchmark:
         for query in folder.converted(file, lambda row: _query(row, names, unknown))
     ]
     if unknown:
-        folder.note(
-            f"not counted: {count_text(len(unknown), 'step')} whose tool is not in {tools.name}: "
-            f"{list_text(dict.fromkeys(unknown), UNKNOWN_SHOWN)}"
-        )
+        what = f"whose tool is not in {tools.name}"
+        folder.note(f"not counted: {unknown_text(unknown, 'step', what)}")
     return Benchmark(
         "ultratool",
         (BenchmarkBoard("tools", catalog),),

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.papers.benchmark import QuerySet
 from benchmarks.peers.process import PeerFailed, Peers, tool_values
 from benchmarks.peers.sets import RequestSet
-from benchmarks.strata import mean_difference, mean_interval
+from benchmarks.strata import corrected_values, mean_difference, mean_interval
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.intervals import holm
 from pegboard.evaluation.measures import Measure, measures_of, per_query
 from pegboard.evaluation.systems import ReleaseSystem
 from tasks import progress
@@ -97,12 +96,12 @@ def _measure_rows(
         for one in systems
         if one is not ours
     }
-    corrected = holm({system: gap.p for system, gap in gaps.items()})
+    ahead = corrected_values(gaps)
     for one in systems:
         row: dict[str, Any] = {"set": one.label, "system": one.system, "version": one.version}
         row |= {"measure": str(measure), **mean_interval(one.values[measure]).to_dict()}
-        if gap := gaps.get(one.system):
-            row["ahead"] = gap.to_dict() | {"p_holm": corrected[one.system]}
+        if one.system in ahead:
+            row["ahead"] = ahead[one.system]
         yield row
 
 

@@ -4,7 +4,6 @@ The process has an interpreter of its own. It asks for vectors as often as it li
 answer that makes no sense or too long a silence is `PeerFailed` with its reason.
 """
 
-import base64
 import json
 import subprocess
 import tempfile
@@ -156,8 +155,7 @@ def _exchange(
             raise PeerFailed(value["error"])
         if "encode" not in value:
             return value
-        vectors = encode(value["encode"]).astype("<f4").tobytes()
-        _write(process.stdin, {"vectors": base64.b64encode(vectors).decode()})
+        _write(process.stdin, {"vectors": encode(value["encode"]).tolist()})
     raise ValueError("it ended without an answer")
 
 

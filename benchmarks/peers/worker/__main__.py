@@ -2,17 +2,15 @@
 
 in      {"tools": [{"id", "name", "description", "agent", "parameters"}, ...],
         "queries": [...], "k": 10}
-out     {"encode": [texts]}, answered by {"vectors": base64 of float32, row by row}; any number
+out     {"encode": [texts]}, answered by {"vectors": [[numbers], ...]}; any number of times
 out     {"rankings": [[ids], ...], "version": "1.2.3"}, or {"error": "..."}
 """
 
-import base64
 import importlib
 import json
 import os
 import sys
 import threading
-from array import array
 from collections.abc import Sequence
 from importlib.metadata import version
 from typing import Any
@@ -42,10 +40,7 @@ class Channel:
             missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
             if missing:
                 self.write({"encode": missing})
-                numbers = array("f", base64.b64decode(self.read()["vectors"]))
-                size = len(numbers) // len(missing)
-                for at, text in enumerate(missing):
-                    self._vectors[text] = list(numbers[at * size : (at + 1) * size])
+                self._vectors |= zip(missing, self.read()["vectors"], strict=True)
         return [self._vectors[text] for text in texts]
 
 
