@@ -128,8 +128,6 @@ def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
         page.locator("nav a", has_text="Ask").focus()
         page.keyboard.press("Enter")
         page.wait_for_selector("textarea:focus")
-        page.keyboard.press("Escape")
-        page.keyboard.press("/")
         page.keyboard.type("book a meeting room")
         page.keyboard.press("Enter")
         page.wait_for_selector(".hit")
@@ -146,7 +144,6 @@ def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
         assert page.locator(".features li").count() > 2
         page.keyboard.press("Escape")
         assert not page.locator(".hit .why").is_visible()
-        assert page.evaluate("document.activeElement.dataset.hit") == "1"
         page.keyboard.press("Escape")
         assert page.evaluate("document.activeElement.id") == "q"
 
