@@ -17,6 +17,8 @@ from pegboard.serve.settings import GatewaySettings, Rule, ServeSettings
 from pegboard.serve.views import Entry
 
 LOOK_SECONDS = 1.0
+Compared = tuple[str, AccessRules, GatewaySettings]
+"""A release, by its id, and the rules and settings that were compared with it."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -48,17 +50,20 @@ async def tell_all(gateway: Gateway) -> int:
     return told
 
 
-async def warn_of_idle_rules(gateway: Gateway) -> None:
-    """Log the rules and settings that match nothing of the current release."""
-    rules, serve = gateway.rules.current(), gateway.settings.serve
+async def warn_of_idle_rules(gateway: Gateway) -> Compared:
+    """Log the rules and settings that match nothing of the current release; return what was
+    compared.
+    """
+    state = _state(gateway)
+    rules, serve = state[1], gateway.settings.serve
     ruled = any(one.allow is not None or one.deny for one in rules.clients.values())
     if not (ruled or serve.pinned or serve.python or serve.apis or gateway.settings.catalogs):
-        return
+        return state
     try:
         release, entries = await gateway.views.entries()
     except PegboardError as error:
         log.warning("The rules could not be compared with the release: %s", error)
-        return
+        return state
     tools = list(entries.values())
     problems = await asyncio.to_thread(
         lambda: [
@@ -74,6 +79,7 @@ async def warn_of_idle_rules(gateway: Gateway) -> None:
             release,
             lines,
         )
+    return release, *state[1:]
 
 
 async def _has_changed(gateway: Gateway, rules: AccessRules, session: Session) -> bool:
@@ -85,19 +91,16 @@ async def _has_changed(gateway: Gateway, rules: AccessRules, session: Session) -
 
 
 async def _look(gateway: Gateway) -> None:
-    seen = _state(gateway)
-    await warn_of_idle_rules(gateway)
+    seen: Compared | None = None
     while True:
+        if _state(gateway) != seen:
+            seen = await warn_of_idle_rules(gateway)
+            await tell_all(gateway)
         await asyncio.sleep(LOOK_SECONDS)
         await gateway.reload_if_changed()
-        now = _state(gateway)
-        if now != seen:
-            seen = now
-            await tell_all(gateway)
-            await warn_of_idle_rules(gateway)
 
 
-def _state(gateway: Gateway) -> tuple[str, AccessRules, GatewaySettings]:
+def _state(gateway: Gateway) -> Compared:
     return gateway.board.status().release, gateway.rules.current(), gateway.settings
 
 
