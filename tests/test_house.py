@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2839,
-    "tasks": 15852,
-    "catalogs": 3644,
-    "index/pegboard": 31279,
-    "benchmarks": 6174,
-    "tests": 43948,
+    "flows": 2751,
+    "tasks": 15435,
+    "catalogs": 3560,
+    "index/pegboard": 29638,
+    "benchmarks": 6056,
+    "tests": 41676,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]

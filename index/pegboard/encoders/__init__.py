@@ -1,6 +1,7 @@
 """Encoders, which turn texts into vectors, and loading them by name.
 
     local/all-MiniLM-L6-v2            runs here, weights from the package index
+    local/minilm-tools-v1             runs here; the same, trained on requests for tools
     fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use
     hashing/256                       counts words, no meaning: for tests and trials of scale
     mine/model                        a plug-in: the entry point `mine` of `pegboard.encoders`
@@ -132,7 +133,7 @@ def knows_only_english(name: str) -> bool:
     """Return whether the encoder of that name is known to be trained on English alone: the embedded
     one, and models whose names end in `-en` or a version of it.
     """
-    return re.search(r"all-MiniLM-L6-v2|-en(-v[0-9.]+)?$", name) is not None
+    return re.search(r"all-MiniLM-L6-v2|minilm-tools|-en(-v[0-9.]+)?$", name) is not None
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":

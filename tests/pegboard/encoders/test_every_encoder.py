@@ -83,7 +83,7 @@ def test_an_invalid_name_or_option_is_a_configuration_error(name, options, messa
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("local/e5", r"no local model 'e5'. There is: all-MiniLM-L6-v2\."),
+        ("local/e5", r"no local model 'e5'. There is: all-MiniLM-L6-v2, minilm-tools-v1\."),
         ("all-MiniLM-L6-v2", r"no provider for 'all-MiniLM-L6-v2'. Write provider/model"),
     ],
 )

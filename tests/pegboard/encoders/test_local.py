@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pegboard.encoders import encode_queries, load_encoder
+from pegboard.encoders import encode_queries, knows_only_english, load_encoder
 from pegboard.encoders.local import MAX_BATCH_TOKENS
 from pegboard.errors import EncoderError
 
@@ -57,6 +57,17 @@ def test_a_known_text_keeps_its_vector(encoder):
     [vector] = encoder.encode(["Converts an amount from one currency to another"])
 
     np.testing.assert_allclose(vector[:6], KNOWN, atol=1e-3)
+
+
+def test_the_encoder_trained_for_tools_keeps_its_vectors_and_knows_english_alone():
+    encoder = load_encoder("local/minilm-tools-v1")
+    [vector] = encoder.encode(["Converts an amount from one currency to another"])
+
+    assert encoder.fingerprint == "minilm-tools-v1-int8@0b204a879e77/256t/mean/l2"
+    np.testing.assert_allclose(
+        vector[:6], [0.0597, 0.1158, -0.1053, 0.0358, -0.0315, -0.0835], atol=1e-3
+    )
+    assert knows_only_english(encoder.name)
 
 
 def test_a_request_is_nearest_to_the_tool_that_serves_it(encoder):
