@@ -49,7 +49,7 @@ def test_every_tool_is_enriched_and_none_is_paid_for_twice(
     workshop.servers({"office": tools})
     configuration = workshop.configure(
         f'[enrich]\nmodel = "openai/scripted"\napi_base = "{llm.url}"\nconcurrency = 32\n'
-        f'products = ["questions"]\ntimeout = {timeout}\nattempts = 6\n'
+        f'products = ["questions"]\ntimeout = {timeout}\nattempts = 10\n'
     )
     run = workshop.run(configuration, until="snapshot")
 
