@@ -107,6 +107,20 @@ def test_a_server_with_a_habit_of_its_own_is_listed(servers, behaviour, tools, d
     assert (listing.rejected, listing.failures) == ((), ())
 
 
+@pytest.mark.parametrize("value", [b'"\\ud83d"', b"[" * 2000 + b"]" * 2000, b"9" * 6000])
+def test_what_the_sdk_cannot_parse_costs_its_own_tool(servers, tmp_path, value):
+    good, bad = (
+        b'{"name": "%b", "description": %b}' % pair
+        for pair in ((b"good", b'"Does good."'), (b"bad", value))
+    )
+    (tmp_path / "tools.raw").write_bytes(b"[%b, %b]" % (good, bad))
+
+    listing = servers({"raw": raw("file", str(tmp_path / "tools.raw"))})
+
+    assert "good" in names(listing)
+    assert listing.failures == ()
+
+
 def test_a_server_that_hangs_fails_in_time_and_is_ended_with_its_children(servers, tmp_path):
     pids = tmp_path / "pids"
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from pydantic_core import from_json
-
 from tests.catalogs.mcp_servers import raw
 from tests.fuzz.hostile import damaged, encode, hostile, mutated, plain
 
@@ -178,23 +176,11 @@ def mcp_dump_servers(rng: Random, folder: Path, count: int) -> Hostile:
 
 
 def mcp_live(rng: Random, folder: Path, count: int) -> Hostile:
-    """A server that lists hostile tools between good ones, over stdio.
-
-    Without those that no message of the SDK can carry: they cost the whole answer.
-    """
+    """A server that lists hostile tools between good ones, over stdio."""
     records, good = _mixed(rng, count, good_mcp_tool)
-    parts = [part for part in map(encode, records) if _fits_a_message(part)]
-    (folder / "tools.raw").write_bytes(b"[" + b",".join(parts) + b"]")
+    (folder / "tools.raw").write_bytes(encode(records))
     server = raw("file", str(folder / "tools.raw"))
-    return Hostile({"type": "mcp", "servers": {"raw": server}, "timeout": 60}, good, len(parts))
-
-
-def _fits_a_message(part: bytes) -> bool:
-    try:
-        from_json(b"[[[[%b]]]]" % part.decode("utf-8", "replace").encode())
-    except ValueError:  # half a character, or nested too deeply
-        return False
-    return True
+    return Hostile({"type": "mcp", "servers": {"raw": server}, "timeout": 300}, good, count)
 
 
 def _operation(number: int) -> dict[str, Any]:

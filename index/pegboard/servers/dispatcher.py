@@ -1,18 +1,25 @@
 """The messages of one MCP server, as the SDK's sessions read them: without the secrets that it was
-given. One boundary for results, errors, progress, logs and what the server asks its client."""
+given, and with half characters mended. One boundary for results, errors, progress, logs and what
+the server asks its client."""
 
-from collections.abc import Mapping
-from typing import Any
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, Self
 
 import anyio
 from anyio.abc import TaskStatus
 from mcp.client.session import ClientSession
 from mcp.shared.exceptions import MCPError
 from mcp.shared.jsonrpc_dispatcher import JSONRPCDispatcher
+from mcp.shared.message import SessionMessage
 from mcp.shared.transport_context import TransportContext
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, jsonrpc_message_adapter
+from pydantic import ValidationError
 
+from pegboard.errors import SourceError
+from pegboard.foreign.files import parse_json
 from pegboard.secret_values import SecretValues
+from pegboard.servers.config import ServerProblem
 from pegboard.servers.failures import Progress
 
 NO_TOOLS = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
@@ -25,6 +32,45 @@ class RelaySession(ClientSession):
         """Accept any result."""
 
 
+class MendedStream:
+    """The messages of a transport. One that the SDK could not parse would never be answered: half
+    characters, and what is nested too deeply or has too many digits, become U+FFFD.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        self._stream = stream
+
+    async def __aenter__(self) -> Self:
+        await self._stream.__aenter__()
+        return self
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stream.__aexit__(*error)
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        async for item in self._stream:
+            yield mended(item) if isinstance(item, ValidationError) else item
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def mended(error: ValidationError) -> SessionMessage | ValidationError:
+    """Return the message that the SDK could not parse as it can read it, or the error if it is no
+    message. Raises ServerProblem if it is nested too deeply.
+    """
+    try:
+        value = parse_json(error.errors(include_url=False)[0]["input"], "")
+        text = json.dumps(value, ensure_ascii=False, default=lambda _: "\ufffd")
+        readable = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+        message = jsonrpc_message_adapter.validate_python(json.loads(readable), by_name=False)
+    except RecursionError:
+        raise ServerProblem("its answer is nested too deeply; correct the server") from None
+    except (SourceError, TypeError, ValidationError):
+        return error
+    return SessionMessage(message)
+
+
 class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
     """Hides secrets, and keeps answers to `tools/list` as they are: the session would refuse a
     whole page for one malformed tool.
@@ -35,7 +81,9 @@ class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
     """
 
     def __init__(self, streams: Any, progress: Progress, secrets: SecretValues) -> None:
-        super().__init__(*streams, on_stream_exception=progress.on_invalid_message)
+        read, write = streams
+        messages: Any = MendedStream(read)
+        super().__init__(messages, write, on_stream_exception=progress.on_invalid_message)
         self._secrets = secrets
         self.page: Mapping[str, Any] = {}
         self.ended = False
