@@ -18,7 +18,7 @@ LINE_BUDGETS = {
     "tasks": 15435,
     "catalogs": 3560,
     "index/pegboard": 29686,
-    "benchmarks": 6056,
+    "benchmarks": 6055,
     "tests": 41687,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""

@@ -71,10 +71,8 @@ def written_requests() -> Iterator[Example]:
     """The requests that were written by hand, five or six for each tool."""
     for line in REQUESTS.read_text("utf-8").splitlines():
         row = json.loads(line)
-        if EVALUATED.search(row["agent"]) is None:
-            name, description = row["name"], row["description"]
-            arguments, requests = tuple(row["arguments"]), tuple(row["requests"])
-            yield Example(row["agent"], name, description, arguments, requests)
+        arguments, requests = tuple(row["arguments"]), tuple(row["requests"])
+        yield Example(row["agent"], row["name"], row["description"], arguments, requests)
 
 
 def api_operations(folder: Path, seed: int) -> Iterator[Example]:
@@ -88,7 +86,7 @@ def api_operations(folder: Path, seed: int) -> Iterator[Example]:
         if EVALUATED.search(provider):
             continue
         for path in draw.sample(paths, min(MAX_OF_PROVIDER, len(paths))):
-            operations = [one for one in _operations(path, provider) if one.requests[0]]
+            operations = list(_operations(path, provider))
             yield from draw.sample(operations, min(MAX_OF_GROUP, len(operations)))
 
 

@@ -3,8 +3,8 @@
 A batch holds whole groups of tools that lie near each other, each tool with a few of its requests,
 so a request is told apart from the tools that it is most easily confused with; and a tool's longer
 text is encoded once for several requests. The loss is InfoNCE in both directions; tools with the
-same text, and requests with the same words, are no negatives of each other. Word embeddings stay
-as they are; the weights that are saved are a running average of the last steps.
+same text are no negatives of each other's requests. Word embeddings stay as they are; the weights
+that are saved are a running average of the last steps.
 """
 
 import argparse
@@ -103,7 +103,6 @@ def main() -> None:
     add("--collections", type=Path, required=True, help="see train.sh")
     add("--out", type=Path, required=True)
     add("--passes", type=int, default=5)
-    add("--minutes", type=float, default=1e9, help="stop after so many, with the decay it has then")
     add("--size", type=int, default=48)
     add("--each", type=int, default=3)
     add("--rate", type=float, default=5e-5)
@@ -112,24 +111,26 @@ def main() -> None:
     torch.manual_seed(options.seed)
     draw = random.Random(options.seed)  # noqa: S311  a sample
     encoder = Encoder(options.base)
-    groups = training_groups(options.collections, options.seed)
-    near = nearest(encoder, groups)
-    steps: list[Batch] = []
-    for number in range(options.passes):
-        groups = training_groups(options.collections, options.seed + number)
-        steps += batches(groups, near, options.size, options.each, draw)
-    print(len(groups), "groups,", len(steps), "steps", flush=True)
+    passes = [
+        training_groups(options.collections, options.seed + number)
+        for number in range(options.passes)
+    ]
+    near = nearest(encoder, passes[0])
+    steps = [
+        batch
+        for groups in passes
+        for batch in batches(groups, near, options.size, options.each, draw)
+    ]
+    print(len(steps), "steps", flush=True)
     trained = [each for each in encoder.parameters() if each.requires_grad]
     optimizer = torch.optim.AdamW(trained, lr=options.rate, weight_decay=0.01)
     average = [each.detach().clone() for each in trained]
     encoder.train()
     begun, losses, pairs = time.monotonic(), [], 0
     for number, batch in enumerate(steps):
-        progress = max(number / len(steps), (time.monotonic() - begun) / 60 / options.minutes)
-        if progress >= 1:
-            break
+        warm, left = min(1.0, (number + 1) / 60), max(0.02, 1 - number / len(steps))
         for group in optimizer.param_groups:
-            group["lr"] = options.rate * min(1.0, (number + 1) / 60) * max(0.02, 1 - progress)
+            group["lr"] = options.rate * warm * left
         loss = loss_of(
             encoder(batch.documents, DOCUMENT_TOKENS),
             encoder(batch.requests, REQUEST_TOKENS),
