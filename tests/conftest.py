@@ -51,7 +51,7 @@ settings.register_profile("pegboard", deadline=None, suppress_health_check=[Heal
 settings.load_profile("pegboard")
 
 STUB = "hashing/256"
-LOCAL = "local/all-MiniLM-L6-v2"
+LOCAL = "local/minilm-tools-v1"
 # A run that stops after a phase stops before the first of these steps.
 STOPS = {
     "snapshot": {"make_plan"},

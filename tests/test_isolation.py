@@ -14,7 +14,7 @@ from pegboard.store.releases import ReleaseStore
 
 ROOT = Path(__file__).parents[1]
 UV = Path(sys.executable).with_name("uv")
-LOCAL = "local/all-MiniLM-L6-v2"
+LOCAL = "local/minilm-tools-v1"
 READ = """
 import importlib.util, json, sys
 import pegboard

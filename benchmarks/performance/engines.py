@@ -88,7 +88,7 @@ def main() -> None:
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--encoder", default="local/all-MiniLM-L6-v2")
+    parser.add_argument("--encoder", default="local/minilm-tools-v1")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         measured, engines = Measurement(folder, options.texts, options.encoder), {}

@@ -152,7 +152,7 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=200)
     parser.add_argument("--rounds", type=int, default=10)
     parser.add_argument("--requests", type=int, default=20_000)
-    parser.add_argument("--encoder", default="local/all-MiniLM-L6-v2")
+    parser.add_argument("--encoder", default="local/minilm-tools-v1")
     options = parser.parse_args()
     with (
         tempfile.TemporaryDirectory() as folder,

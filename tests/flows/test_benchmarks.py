@@ -52,7 +52,7 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
         "task": "all",
         "strategy": "hybrid",
         "index": "full",
-        "encoder": "local/all-MiniLM-L6-v2",
+        "encoder": "local/minilm-tools-v1",
         "measure": "Recall@1",
         "value": 0.5,
         "low": 0.5,

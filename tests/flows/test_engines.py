@@ -190,9 +190,9 @@ def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_ho
     def options(encoder, limit, **given):
         return for_worker(IndexSettings(encoder=encoder, options=given), limit).options
 
-    assert options("local/all-MiniLM-L6-v2", 3) == {"threads": 3}
-    assert options("local/all-MiniLM-L6-v2", 3, threads=1) == {"threads": 1}
-    assert options("local/all-MiniLM-L6-v2", None) == {}
+    assert options("local/minilm-tools-v1", 3) == {"threads": 3}
+    assert options("local/minilm-tools-v1", 3, threads=1) == {"threads": 1}
+    assert options("local/minilm-tools-v1", None) == {}
     assert options("hashing/64", 3) == options("openai/text-embedding-3-small", 3) == {}
     assert "threads" not in load_encoder("hashing/64").fingerprint
 

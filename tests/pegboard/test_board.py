@@ -364,7 +364,7 @@ def test_what_a_manifest_says_beyond_vectors_never_reaches_the_encoder(own_board
 
 
 def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
-    release = forge(own_board_uri, index={"encoder": "local/all-MiniLM-L6-v2"})
+    release = forge(own_board_uri, index={"encoder": "local/minilm-tools-v1"})
 
     def search(**options):
         return pegboard.open(own_board_uri, release=release, encoder_options=options).search(

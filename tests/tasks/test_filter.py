@@ -62,7 +62,7 @@ PARAPHRASED = {
 }
 """Questions that a model of language connects with their tool."""
 SNOW = "is there snow in the weather forecast of Oslo?"
-LOCAL = "local/all-MiniLM-L6-v2"
+LOCAL = "local/minilm-tools-v1"
 CATALOG = '[catalogs.shop]\ntype = "records"\npath = "tools.json"\nagent = "desk"\n'
 
 

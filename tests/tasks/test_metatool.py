@@ -10,7 +10,7 @@ import pytest
 import pegboard
 
 METATOOL = Path(__file__).parents[3] / "shared" / "benchmarks" / "metatool"
-INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
+INDEXES = '[[indexes]]\nencoder = "local/minilm-tools-v1"\n'
 CATALOG = f"""
 [catalogs.metatool]
 type = "records"

@@ -286,7 +286,7 @@ def test_channels_are_published_to_separately(workshop, first):
 
 def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     # of the built-in encoders that run here, the one with options
-    settings = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
+    settings = '[[indexes]]\nencoder = "local/minilm-tools-v1"\n'
     workshop.servers(workshop.named("one"))
     release = workshop.run(workshop.configure(settings)).release
 

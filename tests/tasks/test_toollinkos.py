@@ -12,7 +12,7 @@ from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 
 TOOLLINKOS = Path(__file__).parents[3] / "shared" / "benchmarks" / "toollinkos"
-INDEXES = '[[indexes]]\nencoder = "local/all-MiniLM-L6-v2"\n'
+INDEXES = '[[indexes]]\nencoder = "local/minilm-tools-v1"\n'
 CATALOG = f"""
 [catalogs.toollinkos]
 type = "records"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pegboard.cli.output import Subparsers, add_command, add_json_option, default_board, print_json
 from pegboard.cli.tables import count_text
-from pegboard.encoders import UNDERSTOOD, install_command, load_encoder
+from pegboard.encoders import DEFAULT_ENCODER, UNDERSTOOD, install_command, load_encoder
 from pegboard.errors import PegboardError
 
 GROUP = "pegboard.checks"
@@ -71,7 +71,7 @@ def _installation() -> Iterable[Check]:
         except PackageNotFoundError:
             yield Check(package, "wrong", "not installed. Install it: pip install pegboard")
     try:
-        encoder = load_encoder("local/all-MiniLM-L6-v2")
+        encoder = load_encoder(DEFAULT_ENCODER)
         yield Check("embedded encoder", "good", encoder.fingerprint)
     except PegboardError as error:
         yield Check("embedded encoder", "missing", str(error))

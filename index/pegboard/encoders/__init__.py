@@ -1,7 +1,7 @@
 """Encoders, which turn texts into vectors, and loading them by name.
 
-    local/all-MiniLM-L6-v2            runs here, weights from the package index
-    local/minilm-tools-v1             runs here; the same, trained on requests for tools
+    local/minilm-tools-v1             runs here: the default, trained on requests for tools
+    local/all-MiniLM-L6-v2            runs here: what that was trained from
     fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use
     hashing/256                       counts words, no meaning: for tests and trials of scale
     mine/model                        a plug-in: the entry point `mine` of `pegboard.encoders`
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_ENCODER", "GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
 
-DEFAULT_ENCODER = "local/all-MiniLM-L6-v2"
-"""The embedded encoder: runs here, and needs no key."""
+DEFAULT_ENCODER = "local/minilm-tools-v1"
+"""The embedded encoder: runs here, and needs no key. Its card is beside its weights."""
 GROUP = "pegboard.encoders"
 """The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
 before `/`.
@@ -57,7 +57,7 @@ class Encoder(Protocol):
     """Turns texts into unit vectors.
 
     Attributes:
-        name: the specification it was loaded by, such as `local/all-MiniLM-L6-v2`.
+        name: the specification it was loaded by, such as `local/minilm-tools-v1`.
         dimensions: the length of a vector.
         fingerprint: everything that decides a vector: model, weights, truncation, pooling,
             normalisation. Vectors may be compared only where fingerprints are equal.
@@ -82,7 +82,7 @@ class Encoder(Protocol):
 def load_encoder(name: str, **options: Any) -> Encoder:
     """Return the encoder of that name, ready to encode.
 
-        encoder = load_encoder("local/all-MiniLM-L6-v2")
+        encoder = load_encoder("local/minilm-tools-v1")
         encoder.encode(["Converts an amount from one currency to another"]).shape    # (1, 384)
 
     Args:
@@ -99,7 +99,7 @@ def load_encoder(name: str, **options: Any) -> Encoder:
     kind, _, model = name.partition("/")
     point = None if kind in _IN_PROCESS or not kind.strip() else _plugin(kind)
     if not name.strip() or (not model and (kind in _IN_PROCESS or point)):
-        raise ConfigurationError(f"Encoder {name!r} names no model. Try 'local/all-MiniLM-L6-v2'.")
+        raise ConfigurationError(f"Encoder {name!r} names no model. Try '{DEFAULT_ENCODER}'.")
     if point:
         return _plugin_encoder(point, name, options)
     module, factory_name = _IN_PROCESS.get(kind, _HOSTED)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pegboard.encoders import (
+    DEFAULT_ENCODER,
     check_positive,
     checked_texts,
     import_extra,
@@ -112,7 +113,7 @@ def _load(text_embedding: Any, model: str, threads: int, folder: str | Path | No
             f"a hub when first used: connect this machine once "
             "(FASTEMBED_CACHE_PATH says where it keeps models), or bring the files and pass "
             "folder=..., "
-            "or use local/all-MiniLM-L6-v2, which fetches nothing."
+            f"or use {DEFAULT_ENCODER}, which fetches nothing."
         ) from error
 
 

@@ -30,6 +30,12 @@ OPENING_WORDS = 6
 """Leading words of a request in which its verb is sought."""
 _NOTHING: frozenset[str] = frozenset()
 _WORD = re.compile(r"[a-z]+")
+_PERMISSION = re.compile(
+    r"\b(?:am|are|is|who)\b.{0,30}?\b(?:allowed|permitted|authori[sz]ed|entitled) to\b"
+    r"|\b(?:has|have|had)\b.{0,30}?\b(?:permissions?|rights?) to\b"
+    r"|^\W*(?:may (?:i|we)|who (?:may|can))\b"
+)
+"""A question whether somebody may do something: the answer is read, and nothing is done."""
 _ENDINGS = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e")),
     *(("ed", "e"), ("ed", "")),
@@ -37,13 +43,17 @@ _ENDINGS = (
 
 
 def request_actions(text: str) -> frozenset[str]:
-    """Return the actions that a request may want, by its first verb; none if it has none there.
+    """Return the actions that a request may want, by its first verb; none if it has none there. A
+    question whether an action is permitted wants something read.
 
     Example:
         >>> sorted(request_actions("Please delete the branch"))
         ['delete']
     """
-    words = _WORD.findall(text[:200].lower())[:OPENING_WORDS]
+    opening = text[:200].lower()
+    if _PERMISSION.search(opening):
+        return METHODS["HEAD"]
+    words = _WORD.findall(opening)[:OPENING_WORDS]
     return next((found for word in words if (found := _actions(word))), _NOTHING)
 
 

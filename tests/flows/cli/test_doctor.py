@@ -20,7 +20,7 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
             {},
             {
                 "configuration": ("good", "1 catalog, 1 index"),
-                "encoder of full": ("good", "all-MiniLM-L6-v2"),
+                "encoder of full": ("good", "minilm-tools-v1"),
                 "board folder": ("good", "can be written"),
                 "prefect": ("good", "; no server is named, so builds run directly"),
             },
@@ -34,7 +34,7 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
         (
             GOOD + '[[indexes]]\nname = "other"\nencoder = "local/no-such-model"\n',
             {},
-            {"encoder of other": ("wrong", "all-MiniLM-L6-v2")},
+            {"encoder of other": ("wrong", "minilm-tools-v1")},
         ),
         (GOOD + LLM, {}, {"LLM": ("wrong", "set the environment variable OPENAI_API_KEY")}),
         (GOOD + LLM, KEY, {"LLM": ("good", "; 0.15 and 0.6 USD for a million tokens in and out")}),

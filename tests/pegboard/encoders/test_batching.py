@@ -158,7 +158,7 @@ def test_a_thread_that_is_interrupted_while_it_waits_stops_no_other(
 
 def test_the_embedded_encoder_encodes_queries_of_threads_together(monkeypatch):
     monkeypatch.setattr("pegboard.encoders.local.processors", lambda: 1)
-    encoder = load_encoder("local/all-MiniLM-L6-v2")
+    encoder = load_encoder("local/minilm-tools-v1")
     texts = [f"the request of thread {number}, {'and so on ' * number}" for number in range(12)]
     alone = encoder.encode(texts)
     calls, plain = [], encoder._queries._encode

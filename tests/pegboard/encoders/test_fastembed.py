@@ -89,7 +89,7 @@ def test_the_fingerprint_holds_the_loaded_weights_and_the_version(folder):
 def test_a_failed_download_says_the_ways_out():
     with pytest.raises(
         EncoderError,
-        match=r"Could not load model Acme/tiny.*pass folder=.*or use local/all-MiniLM-L6-v2",
+        match=r"Could not load model Acme/tiny.*pass folder=.*or use local/minilm-tools-v1",
     ):
         load_encoder("fastembed/Acme/tiny")
 

