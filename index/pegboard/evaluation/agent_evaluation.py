@@ -7,19 +7,18 @@ replies and multiplies them with retrieval. Tools are offered by the API's own t
 
 import asyncio
 import hashlib
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, cast
 
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, evaluate
-from pegboard.evaluation.expected import Chosen, ExpectedAccuracy, ExpectedRow
+from pegboard.evaluation.expected import ExpectedAccuracy
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.measures import Measure
@@ -34,10 +33,6 @@ from pegboard.llm.ledger import JsonlFile, Ledger
 from pegboard.redaction import redact_line
 from pegboard.tokens import token_bound
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
 MEASURES = {
     "CallScore": "weighted",
     "ToolName": "name",
@@ -45,8 +40,8 @@ MEASURES = {
     "ArgumentValues": "values",
 }
 """For each measure of tool calls the field of a query's score."""
-MARGIN = 0.02
-"""The default margin of the choice of k, as of a sweep."""
+SEED = 0
+"""Of the queries and distractors that are drawn: every run draws the same ones."""
 MISSING_SHOWN = 5
 """Missing tools that a message names."""
 INSTRUCTION = (
@@ -56,9 +51,6 @@ INSTRUCTION = (
     "depends on the result of another call, say so in a few words as the value."
 )
 
-Given = Literal["needed", "found"]
-"""Whether an agent gets what a query needs with distractors, or what retrieval found."""
-
 
 @dataclass(frozen=True, slots=True)
 class AgentSpec:
@@ -66,23 +58,18 @@ class AgentSpec:
 
     Attributes:
         sizes: how many tools the agent is given: those that a query needs, and distractors. A query
-            that needs more gets these.
-        ks: how many retrieved tools the model of the expected accuracy gives it.
-        retrieved: also give the agent the retrieved tools, at those of `ks` that are in `sizes`.
+            that needs more gets these. Retrieval is measured at the same numbers.
         strategy, index: how the release is searched; its own if None.
-        limit: ask this many of the queries, drawn by `seed`; all if None.
-        margin: by how much the chosen k may be worse than the best.
+        limit: ask this many of the queries, drawn at random; all if None.
+        margin: by how much the chosen k may be worse than the best; the default of a sweep.
         reply_tokens: the most tokens of a reply.
     """
 
     sizes: tuple[int, ...] = (1, 5, 10, 20)
-    ks: tuple[int, ...] = tuple(range(1, 21))
-    retrieved: bool = False
     strategy: Any = None
     index: str | None = None
     limit: int | None = None
-    seed: int = 0
-    margin: float = MARGIN
+    margin: float = 0.02
     reply_tokens: int = 1024
 
 
@@ -109,16 +96,14 @@ class Trial:
     Attributes:
         size: the number of tools that was tried; a query that needs more has more.
         names: the ids of the tools by the names that the agent sees.
-        key: of the request, a digest of the model and all that it is sent; None if there is no tool
-            to give.
+        key: of the request, a digest of the model and all that it is sent.
     """
 
     case: Case
-    given: Given
     size: int
     names: Mapping[str, str]
     request: ChatRequest
-    key: str | None
+    key: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,13 +122,13 @@ class ScoredTrial:
     """A trial with its score.
 
     Attributes:
-        reply: None if the agent was not asked, or did not answer.
-        failure: why it did not answer, as a key of `llm.failures.NEXT_STEPS`.
+        reply: None if the agent did not answer.
+        failure: why it did not, as a key of `llm.failures.NEXT_STEPS`.
     """
 
     trial: Trial
     score: CallScore
-    reply: ChatReply | None = None
+    reply: ChatReply | None
     failure: str = ""
 
 
@@ -166,35 +151,27 @@ class Prepared:
 
     def trials(self, model: str) -> list[Trial]:
         """One for each query and set of tools, for the model of that name."""
-        given = list(self._given())
-        hits = _hits(self.searcher, {tool for *_, tools in given for tool in tools})
-        return [self._trial(model, hits, *row) for row in given]
+        loaded = self.searcher.loaded
+        every = sorted(self.searcher.names.catalogs)
+        given = [
+            (case, size, tools)
+            for case in self.cases
+            for size, tools in given_tools(case, self.sizes, every).items()
+        ]
+        used = sorted({tool for _, _, tools in given for tool in tools})
+        hits = {
+            identity: Hit(tool, loaded.agents[tool.agent], 0.0, {})
+            for identity, tool in loaded.tools(used).items()
+        }
+        return [
+            self._trial(model, case, size, call_names([hits[tool] for tool in tools]))
+            for case, size, tools in given
+        ]
 
-    def _given(self) -> Iterator[tuple[Case, Given, int, tuple[str, ...]]]:
-        tools = sorted(self.searcher.names.catalogs)
-        ks = sorted(set(self.sizes) & set(self.spec.ks)) if self.spec.retrieved else []
-        for case in self.cases:
-            for size, ids in given_tools(case, self.sizes, tools, self.spec.seed).items():
-                yield case, "needed", size, ids
-        for case, result in zip(self.cases, self.retrieval.results, strict=True):
-            for k in ks:
-                yield case, "found", k, tuple(tool.id for tool in result.retrieved[:k])
-
-    def _trial(
-        self,
-        model: str,
-        hits: Mapping[str, Hit],
-        case: Case,
-        given: Given,
-        size: int,
-        tools: Sequence[str],
-    ) -> Trial:
-        named = call_names([hits[tool] for tool in tools])
-        definitions = as_openai_tools(named)
-        request = agent_request(case.query, definitions, self.spec.reply_tokens)
+    def _trial(self, model: str, case: Case, size: int, named: Mapping[str, Hit]) -> Trial:
+        request = agent_request(case.query, as_openai_tools(named), self.spec.reply_tokens)
         names = {name: hit.tool.id for name, hit in named.items()}
-        key = request_key(model, request) if tools else None
-        return Trial(case, given, size, names, request, key)
+        return Trial(case, size, names, request, request_key(model, request))
 
 
 def prepare(
@@ -215,7 +192,7 @@ def prepare(
     if not cases:
         raise ConfigurationError(_no_cases_message(skipped))
     if spec.limit is not None and spec.limit < len(cases):
-        dice = random.Random(spec.seed)  # noqa: S311  a sample, no secret
+        dice = random.Random(SEED)  # noqa: S311  a sample, no secret
         cases = [cases[place] for place in sorted(dice.sample(range(len(cases)), spec.limit))]
     tools = len(searcher.names.catalogs)
     sizes = tuple(size for size in sorted(set(spec.sizes)) if size <= tools)
@@ -226,7 +203,7 @@ def prepare(
             f"No number of tools can be tried: {skipped[-1]}. Name smaller ones."
         )
     system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
-    measures = [Measure("Recall", k) for k in spec.ks]
+    measures = [Measure("Recall", size) for size in sizes]
     retrieval = evaluate(system, [case.query for case in cases], measures, advance=advance)
     return Prepared(spec, searcher, tuple(cases), sizes, tuple(skipped), retrieval)
 
@@ -270,7 +247,7 @@ def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[C
 
 
 def given_tools(
-    case: Case, sizes: Sequence[int], tools: Sequence[str], seed: int
+    case: Case, sizes: Sequence[int], tools: Sequence[str]
 ) -> dict[int, tuple[str, ...]]:
     """For each number of tools the ids of those that the agent gets: needed ones and distractors.
 
@@ -280,12 +257,12 @@ def given_tools(
     Args:
         tools: the ids of all tools of the release, in an order that does not change.
     """
-    dice = random.Random(f"{seed}:{case.query.id}")  # noqa: S311  a sample, no secret
+    dice = random.Random(f"{SEED}:{case.query.id}")  # noqa: S311  a sample, no secret
     most = max(sizes, default=0) - len(case.needed)
     # A few more than needed, since tools that are right for the query are removed.
     drawn = dice.sample(tools, min(len(tools), max(most, 0) + len(case.right)))
     others = [tool for tool in drawn if tool not in case.right]
-    order = {tool: _place(seed, case.query.id, tool) for tool in (*case.needed, *others)}
+    order = {tool: _place(case.query.id, tool) for tool in (*case.needed, *others)}
     given: dict[int, tuple[str, ...]] = {}
     for size in sizes:
         tools_of_size = (*case.needed, *others[: max(size - len(case.needed), 0)])
@@ -404,7 +381,7 @@ class AgentRun:
 
     def _pending(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
         """The trials to ask, each request once, and how many requests were answered before."""
-        by_key = {trial.key: trial for trial in trials if trial.key is not None}
+        by_key = {trial.key: trial for trial in trials}
         pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
         return pending, len(by_key) - len(pending)
 
@@ -424,7 +401,6 @@ class AgentRun:
         return client.stopped
 
     async def _ask(self, client: Client, trial: Trial) -> None:
-        assert trial.key is not None
         try:
             reply = await client.ask(trial.request)
         except BudgetExhausted:
@@ -440,14 +416,14 @@ class AgentRun:
         )
 
     def _scored(self, trial: Trial) -> ScoredTrial:
-        entry = self._ledger.last(trial.key) if trial.key is not None else None
+        entry = self._ledger.last(trial.key)
         calls = entry.reply.calls if entry else ()
         made = [made_call(call.name, call.arguments, trial.names) for call in calls]
         score = score_calls(trial.case.calls, made)
-        if entry is not None or trial.key is None:
-            return ScoredTrial(trial, score, entry and entry.reply)
+        if entry is not None:
+            return ScoredTrial(trial, score, entry.reply)
         failed = self._failed.get(trial.key)
-        return ScoredTrial(trial, score, failure=failed.kind if failed else "not asked")
+        return ScoredTrial(trial, score, None, failed.kind if failed else "not asked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -456,7 +432,6 @@ class AgentEvaluation:
 
     Attributes:
         scored: the trials in the order of `Prepared.trials`.
-        expected: the model, for all tools of the release.
         spent_usd: by this run; None if the price is unknown.
         failures: for each kind of failure the message of the first.
     """
@@ -464,33 +439,34 @@ class AgentEvaluation:
     model: str
     prepared: Prepared
     scored: tuple[ScoredTrial, ...]
-    expected: tuple[ExpectedRow, ...]
-    chosen: Chosen | None
+    expected: ExpectedAccuracy
     spent_usd: float | None
     failures: Mapping[str, str]
 
-    def measure_rows(self) -> list[dict[str, Any]]:
-        """One row for each number of tools and measure.
+    def rows(self) -> list[dict[str, Any]]:
+        """One row for each number of tools.
 
-        Returns: rows {model, given (`needed` or `found`), tools, measure, value, low, high, n}.
+        Returns: rows {tools; for each of `MEASURES` its mean with low, high and n; what `counts`
+        has; retrieval: Recall at that number; expected: the product with low, high and n}.
         """
+        recalls = _by_k(self.prepared.retrieval)
         return [
-            {"model": self.model, "given": given, "tools": size, "measure": measure}
-            | interval([getattr(trial.score, field) for trial in trials]).to_dict()
-            for (given, size), trials in _groups(self.scored).items()
-            for measure, field in MEASURES.items()
-        ]
-
-    def count_rows(self) -> list[dict[str, Any]]:
-        """One row for each number of tools: requests, replies, stray calls, tokens and cost."""
-        return [
-            {"given": given, "tools": size} | counts(trials)
-            for (given, size), trials in _groups(self.scored).items()
+            {"tools": size}
+            | {
+                measure: interval([getattr(trial.score, field) for trial in trials]).to_dict()
+                for measure, field in MEASURES.items()
+            }
+            | counts(trials)
+            | {
+                "retrieval": float(recalls[size].mean()),
+                "expected": self.expected.by_k[size].to_dict(),
+            }
+            for size, trials in _by_size(self.scored).items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        spec, retrieval = self.prepared.spec, self.prepared.retrieval
+        """As JSON values; `scores` has the score of each query with each number of tools."""
+        retrieval = self.prepared.retrieval
         return {
             "model": self.model,
             "release": retrieval.release,
@@ -499,37 +475,20 @@ class AgentEvaluation:
             "index": retrieval.index,
             "encoder": retrieval.encoder,
             "overhead": retrieval.overhead.to_dict(),
-            "seed": spec.seed,
-            "margin": spec.margin,
-            "reply_tokens": spec.reply_tokens,
+            "reply_tokens": self.prepared.spec.reply_tokens,
             "queries": len(retrieval.results),
             "skipped": list(self.prepared.skipped),
-            "agent": self.measure_rows(),
-            "calls": self.count_rows(),
-            "expected": [asdict(row) for row in self.expected],
-            "chosen": self.chosen.to_dict() if self.chosen else None,
+            "rows": self.rows(),
+            "chosen": self.expected.to_dict(),
             "spent_usd": self.spent_usd,
             "failures": dict(self.failures),
+            "scores": [
+                {"query": scored.trial.case.query.id, "tools": scored.trial.size}
+                | asdict(scored.score)
+                | {"unanswered": scored.failure}
+                for scored in self.scored
+            ],
         }
-
-    def write(self, folder: str | Path) -> None:
-        """Write `results.json`, and `scores.jsonl` with a line for each query and set of tools.
-
-        Raises ConfigurationError if the folder cannot be written.
-        """
-        lines = [json.dumps(_line(one), ensure_ascii=False) + "\n" for one in self.scored]
-        texts = {
-            "results.json": json.dumps(self.to_dict(), ensure_ascii=False, indent=2) + "\n",
-            "scores.jsonl": "".join(lines),
-        }
-        try:
-            Path(folder).mkdir(parents=True, exist_ok=True)
-            for name, text in texts.items():
-                (Path(folder) / name).write_text(text, "utf-8", errors="backslashreplace")
-        except OSError as error:
-            raise ConfigurationError(
-                f"{folder} cannot be written: {error.strerror}. Choose another folder."
-            ) from error
 
 
 def evaluate_agent(
@@ -542,34 +501,22 @@ def evaluate_agent(
 
     Raises as `AgentRun.ask` does.
     """
+    import numpy as np
+
     trials = prepared.trials(run.model)
     run.ask(trials, advance)
     scored = run.score(trials)
-    tokens = {
-        size: mean
-        for (given, size), own in _groups(scored).items()
-        if given == "needed" and (mean := _prompt_tokens(own, size)) is not None
+    scores = {
+        size: np.array([trial.score.weighted for trial in own])
+        for size, own in _by_size(scored).items()
     }
-    recalls = {measure.k: values for measure, values in prepared.retrieval.values.items()}
-    expected = ExpectedAccuracy(
-        scores=_scores(scored, "needed"),
-        tokens=tokens,
-        retrieval={k: values for k, values in recalls.items() if k},
-        measured=_scores(scored, "found"),
-    )
-    return AgentEvaluation(
-        model=run.model,
-        prepared=prepared,
-        scored=tuple(scored),
-        expected=tuple(expected.rows),
-        chosen=expected.chosen(prepared.spec.margin),
-        spent_usd=run.spent_usd,
-        failures=dict(run.failures),
-    )
+    expected = ExpectedAccuracy.of(scores, _by_k(prepared.retrieval), prepared.spec.margin)
+    spent, failures = run.spent_usd, dict(run.failures)
+    return AgentEvaluation(run.model, prepared, tuple(scored), expected, spent, failures)
 
 
 def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
-    """What became of trials: totals; tokens, seconds and cost are means of an answered one.
+    """What became of trials: totals; tokens are means of an answered one.
 
     `precision` is the share of the calls made that match a right one. `tokens_by` says who counted
     the tokens of the prompts.
@@ -577,79 +524,34 @@ def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
     replies = [trial.reply for trial in trials if trial.reply is not None]
     scores = [trial.score for trial in trials]
     made, matched = sum(score.made for score in scores), sum(score.matched for score in scores)
-    costs = [reply.cost_usd for reply in replies if reply.cost_usd is not None]
     return {
-        "asked": sum(trial.trial.key is not None for trial in trials),
         "answered": len(replies),
         "unanswered": dict(Counter(trial.failure for trial in trials if trial.failure)),
         "without_a_call": sum(not reply.calls for reply in replies),
         "cut_off": sum(reply.finish_reason == "length" for reply in replies),
-        "calls": made,
         "precision": matched / made if made else None,
-        "surplus": made - matched,
-        "surplus_arguments": sum(score.surplus_arguments for score in scores),
         "unknown_tools": sum(score.unknown for score in scores),
         "malformed": sum(score.malformed for score in scores),
         "prompt_tokens": _mean([reply.prompt_tokens for reply in replies]),
         "completion_tokens": _mean([reply.completion_tokens for reply in replies]),
         "tokens_by": "server" if all(reply.counted for reply in replies) else "estimate",
-        "seconds": _mean([reply.seconds for reply in replies]),
-        "cost_usd": _mean(costs) if len(costs) == len(replies) else None,
     }
 
 
-def _groups(trials: Iterable[ScoredTrial]) -> dict[tuple[Given, int], list[ScoredTrial]]:
-    """The trials by what was given and by their number of tools, in the order of the queries."""
-    groups: dict[tuple[Given, int], list[ScoredTrial]] = {}
+def _by_size(trials: Iterable[ScoredTrial]) -> dict[int, list[ScoredTrial]]:
+    """The trials by their number of tools, in the order of the queries."""
+    groups: dict[int, list[ScoredTrial]] = {}
     for trial in trials:
-        groups.setdefault((trial.trial.given, trial.trial.size), []).append(trial)
+        groups.setdefault(trial.trial.size, []).append(trial)
     return groups
 
 
-def _scores(trials: Iterable[ScoredTrial], given: Given) -> "dict[int, NDArray[np.float64]]":
-    """For each number of tools the weighted score of each query, of shape (queries,)."""
-    import numpy as np
-
-    return {
-        size: np.array([trial.score.weighted for trial in own])
-        for (kind, size), own in _groups(trials).items()
-        if kind == given
-    }
-
-
-def _prompt_tokens(trials: Iterable[ScoredTrial], size: int) -> float | None:
-    """Mean prompt tokens of the queries with exactly that number of tools, not with more."""
-    return _mean(
-        [
-            trial.reply.prompt_tokens
-            for trial in trials
-            if trial.reply and len(trial.trial.names) == size
-        ]
-    )
+def _by_k(retrieval: Evaluation) -> dict[int, Any]:
+    return {measure.k: values for measure, values in retrieval.values.items() if measure.k}
 
 
 def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
-
-
-def _line(scored: ScoredTrial) -> dict[str, Any]:
-    trial = scored.trial
-    return {
-        "given": trial.given,
-        "query": trial.case.query.id,
-        "tools": trial.size,
-        "key": trial.key,
-        "unanswered": scored.failure,
-        **scored.score.to_dict(),
-    }
-
-
-def _hits(searcher: Searcher, tools: Iterable[str]) -> dict[str, Hit]:
-    loaded = searcher.loaded
-    return {
-        identity: Hit(tool, loaded.agents[tool.agent], 0.0, {})
-        for identity, tool in loaded.tools(sorted(tools)).items()
-    }
 
 
 def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
@@ -657,8 +559,8 @@ def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
     return RightCall(frozenset().union(*tools), call.get("arguments", {}))
 
 
-def _place(seed: int, query: str, tool: str) -> bytes:
-    return hashlib.sha256(f"{seed}\n{query}\n{tool}".encode()).digest()
+def _place(query: str, tool: str) -> bytes:
+    return hashlib.sha256(f"{SEED}\n{query}\n{tool}".encode()).digest()
 
 
 def _decode(row: dict[str, Any]) -> AgentReply:

@@ -3,7 +3,7 @@ appendix B).
 
 Each right call scores three ways, each a recall: its tool was called (weight .5), its argument
 names were given (.25), with their values (.25). A request's score is the mean over its right calls.
-What was called or given beside that lowers nothing; it is counted apart.
+Calls beside these lower nothing; they are counted apart.
 
 What the paper leaves open is decided here:
 
@@ -26,7 +26,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
@@ -45,9 +45,9 @@ PLACEHOLDER = re.compile(r"\bAPI_call_\d+\b")
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,39})(?:\.\d{1,40})?(?:[eE][+-]?\d{1,3})?")
 """Numbers as JSON writes them, so that `007` stays a text, and short enough to be compared at once.
 """
-_TIES = (1e-6, -1e-9)
-"""What values, and arguments too many, are worth beside the weights in the matching: of equal
-matchings the same one is always taken.
+_TIE = 1e-6
+"""What values are worth beside their weight in the matching: of equal scores the one with more
+right values is taken.
 """
 
 
@@ -80,10 +80,8 @@ class CallScore:
         name, arguments, values: recall of tools, of argument names and of argument values, from 0
             to 1.
         weighted: the three together, by `WEIGHTS`.
-        right: how many right calls there are.
         made: how many calls the agent made.
         matched: how many of them call the tool of a right call.
-        surplus_arguments: arguments of matched calls that the right call has not.
         unknown: calls of tools that the agent was not given.
         malformed: calls whose arguments cannot be read.
     """
@@ -92,21 +90,10 @@ class CallScore:
     arguments: float
     values: float
     weighted: float
-    right: int
-    made: int = 0
-    matched: int = 0
-    surplus_arguments: int = 0
-    unknown: int = 0
-    malformed: int = 0
-
-    @property
-    def surplus(self) -> int:
-        """The number of surplus calls."""
-        return self.made - self.matched
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self) | {"surplus": self.surplus}
+    made: int
+    matched: int
+    unknown: int
+    malformed: int
 
 
 def made_call(name: str, arguments: str, tools: Mapping[str, str]) -> MadeCall:
@@ -130,16 +117,14 @@ def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall]) -> CallSco
     if not right:
         raise ConfigurationError("There is no right call to compare with. Give the query `calls`.")
     pairs = np.array([[_pair(call, other) for other in made] for call in right], np.float64)
-    pairs = pairs.reshape(len(right), len(made), 4)
+    pairs = pairs.reshape(len(right), len(made), 3)
     matched = [(row, column) for row, column in _assigned(pairs) if pairs[row, column, 0]]
     parts = [float(sum(pairs[at][part] for at in matched)) / len(right) for part in range(3)]
     return CallScore(
         *parts,
         weighted=sum(weight * part for weight, part in zip(WEIGHTS, parts, strict=True)),
-        right=len(right),
         made=len(made),
         matched=len(matched),
-        surplus_arguments=int(sum(pairs[at][3] for at in matched)),
         unknown=sum(call.tool is None for call in made),
         malformed=sum(call.arguments is None for call in made),
     )
@@ -176,19 +161,18 @@ def _plain(value: Any) -> tuple[str, Any]:
     return "text", " ".join(unicodedata.normalize("NFKC", text).casefold().split())
 
 
-def _pair(right: RightCall, made: MadeCall) -> tuple[float, float, float, int]:
-    """Recall of tool name, argument names and values in a pair of calls, and surplus arguments."""
+def _pair(right: RightCall, made: MadeCall) -> tuple[float, float, float]:
+    """Recall of tool name, argument names and values in a pair of calls."""
     if made.tool not in right.tools:
-        return 0.0, 0.0, 0.0, 0
+        return 0.0, 0.0, 0.0
     if made.arguments is None:
-        return 1.0, 0.0, 0.0, 0
+        return 1.0, 0.0, 0.0
     expected = right.arguments
-    surplus = len(made.arguments.keys() - expected.keys())
     if not expected:
-        return 1.0, 1.0, 1.0, surplus
+        return 1.0, 1.0, 1.0
     given = expected.keys() & made.arguments.keys()
     equal = [name for name in given if _is_right(expected[name], made.arguments[name])]
-    return 1.0, len(given) / len(expected), len(equal) / len(expected), surplus
+    return 1.0, len(given) / len(expected), len(equal) / len(expected)
 
 
 def _is_right(expected: Any, given: Any) -> bool:
@@ -200,7 +184,7 @@ def _assigned(pairs: "NDArray[np.float64]") -> list[tuple[int, int]]:
     """Which made call answers which right one."""
     if pairs.shape[:2] == (1, 1):
         return [(0, 0)]
-    worth = pairs @ [WEIGHTS[0], WEIGHTS[1], WEIGHTS[2] + _TIES[0], _TIES[1]]
+    worth = pairs @ [*WEIGHTS[:2], WEIGHTS[2] + _TIE]
     rows, columns = _solver()(worth, maximize=True)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 

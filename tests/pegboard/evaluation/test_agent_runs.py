@@ -34,7 +34,7 @@ GOLDEN = [
     ),
 ]
 WITHOUT_CALLS = {"query": "rates?", "tools": ["list_rates"]}
-SIZES = ("--tools", "2,10", "-k", "1,2,5")
+SIZES = ("--tools", "2,10")
 TEXT = {"name": "words", "modes": ["text"]}
 """A strategy that needs no encoder, which would be loaded for every run."""
 REQUESTS = 8
@@ -128,19 +128,15 @@ def agent(server, tmp_path, board_uri, capsys):
     return Agent(server, tmp_path, board_uri, capsys)
 
 
-def scores(result, given="needed"):
+def scores(result):
     """The measures by the number of tools, in the order of `MEASURES`."""
-    values = {
-        (row["tools"], row["measure"]): row["value"]
-        for row in result["agent"]
-        if row["given"] == given
+    return {
+        row["tools"]: tuple(row[measure]["value"] for measure in MEASURES) for row in result["rows"]
     }
-    sizes = sorted({size for size, _ in values})
-    return {size: tuple(values[size, measure] for measure in MEASURES) for size in sizes}
 
 
 def counts(result, field):
-    return {row["tools"]: row[field] for row in result["calls"] if row["given"] == "needed"}
+    return {row["tools"]: row[field] for row in result["rows"]}
 
 
 @pytest.mark.parametrize(
@@ -150,7 +146,7 @@ def counts(result, field):
         ("drops", (1, 0.5, 0.5, 0.75), (1, 0.5, 0.5, 0.75), {}),
         ("unknown", (0, 0, 0, 0), (0, 0, 0, 0), {"unknown_tools": {2: 5, 10: 5}}),
         ("malformed", (1, 0, 0, 0.5), (1, 0, 0, 0.5), {"malformed": {2: 5, 10: 5}}),
-        ("wordy", (1, 1, 1, 1), (1, 1, 1, 1), {"surplus": {2: 4, 10: 4}}),
+        ("wordy", (1, 1, 1, 1), (1, 1, 1, 1), {"precision": {2: 5 / 9, 10: 5 / 9}}),
         ("crowded", (1, 1, 1, 1), (0.125, 0.125, 0.125, 0.125), {}),
         ("small", (1, 1, 1, 1), (0, 0, 0, 0), {"unanswered": {2: {}, 10: {"request": 4}}}),
     ],
@@ -166,42 +162,34 @@ def test_an_agent_has_the_scores_of_its_habits(agent, habit, two, ten, counted):
 
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_chosen(agent):
-    options = "--retrieved --tools 1,2,5,10 -k 1,2,5,8,10,12"
-    result = agent.result("crowded", *options.split())
+    result = agent.result("crowded", "--tools", "1,2,5,10")
 
-    rows = {row["k"]: row for row in result["expected"]}
-    for k, row in rows.items():
-        if k != 12:  # no more than ten tools were tried
-            expected = row["expected"]
-            assert expected["value"] == pytest.approx(row["agent"] * row["retrieval"])
-            assert expected["low"] <= expected["value"] <= expected["high"]
-    assert (rows[12]["agent"], rows[12]["expected"]) == (None, None)
-    assert [k for k, row in rows.items() if row["interpolated"]] == [8]
-    assert rows[5]["measured"]["value"] == scores(result, "found")[5][3]
-    assert rows[10]["expected"]["value"] <= 0.125
+    for row in result["rows"]:
+        expected = row["expected"]
+        assert expected["value"] == pytest.approx(row["CallScore"]["value"] * row["retrieval"])
+        assert expected["low"] <= expected["value"] <= expected["high"]
+    assert result["rows"][-1]["expected"]["value"] <= 0.125
     assert result["chosen"]["k"] <= 5
     tokens = counts(result, "prompt_tokens")
     assert tokens[1] < tokens[5] < tokens[10]
     assert set(counts(result, "tokens_by").values()) == {"server"}
 
 
-def test_tables_have_the_measured_and_the_expected_accuracy_and_the_chosen_k(agent):
+def test_the_table_has_the_measured_and_the_expected_accuracy_and_the_chosen_k(agent):
     write_lines(agent.golden, [*GOLDEN, WITHOUT_CALLS])
 
-    code, out, err = agent.run("crowded", "--price", "1,2", "--retrieved")
+    code, out, err = agent.run("crowded", "--price", "1,2")
 
     assert code == 0
     for part in (
         "hosted_vllm/agent-crowded\n",
-        "With M tools, all needed ones among them:",
-        "With the first k tools found by strategy words:",
-        "Expected with the first k of 14 tools found by strategy words",
-        "the agent was tried with 2 to 10 tools only",
+        "AGENT with K tools, all needed ones among them; RECALL of the first K of 14",
+        "found by strategy words in index",
         "\nTake k = 2: ",
         "This run spent 0.00",
     ):
         assert part in out
-    assert "Replies, scores and results are in" in err
+    assert "Replies are in" in err
     assert "Not tried: 1 of 5 golden queries: no right calls" in err
 
 
@@ -218,8 +206,8 @@ def test_no_request_is_paid_for_twice(agent):
 
     assert agent.result("right") == first | {"spent_usd": first["spent_usd"]}
     assert paid == len(agent.paid()) == REQUESTS
-    assert read_lines(agent.out / "scores.jsonl")[0]["weighted"] == 1
-    assert json.loads((agent.out / "results.json").read_text("utf-8")) == first
+    assert len(first["scores"]) == REQUESTS
+    assert first["scores"][0]["weighted"] == 1
     assert sorted(scores(agent.result("right", "--tools", "2,5,10"))) == [2, 5, 10]
     assert len(agent.paid()) == paid + 4
 
@@ -281,7 +269,7 @@ def test_a_run_stays_within_its_budget_and_a_larger_one_resumes_it(agent):
 
 
 def test_an_agent_that_does_not_answer_ends_with_7(agent):
-    code, out, err = agent.run("fails", "--attempts", "1")
+    code, out, err = agent.run("fails")
 
     assert (code, out) == (7, "")
     assert "scripted 500" in err
@@ -304,8 +292,7 @@ def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ("--tools 0", "whole numbers of at least 1, such as 1,5,10 or 1..20"),
-        ("-k 9..3", "whole numbers of at least 1"),
+        ("--tools 0,5", "whole numbers of at least 1, such as 1,5,10"),
         ("--price cheap", "expected two numbers, such as 0.15,0.60"),
         ("--limit -1", "a whole number of at least 1"),
     ],

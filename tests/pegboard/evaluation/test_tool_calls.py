@@ -60,7 +60,7 @@ def test_calls_score_by_their_tools_argument_names_and_values(rights, calls, exp
     assert parts(score_calls(rights, calls)) == expected
 
 
-def test_surplus_calls_and_arguments_are_counted_and_do_not_lower_the_score():
+def test_surplus_calls_are_counted_and_do_not_lower_the_score():
     calls = [
         made("convert", amount=30, to="JPY", note="?"),
         made("convert"),
@@ -71,8 +71,7 @@ def test_surplus_calls_and_arguments_are_counted_and_do_not_lower_the_score():
     score = score_calls([CONVERT], calls)
 
     assert score.weighted == 1
-    assert (score.right, score.made, score.matched, score.surplus) == (1, 4, 1, 3)
-    assert (score.surplus_arguments, score.unknown, score.malformed) == (1, 1, 1)
+    assert (score.made, score.matched, score.unknown, score.malformed) == (4, 1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -152,7 +151,7 @@ def test_the_right_calls_themselves_score_fully(rights):
     score = score_calls(rights, [MadeCall(min(call.tools), call.arguments) for call in rights])
 
     assert parts(score) == pytest.approx((1, 1, 1, 1))
-    assert score.surplus == 0
+    assert score.matched == score.made
 
 
 @given(rights=rights, calls=calls, dice=st.randoms(use_true_random=False))
@@ -164,7 +163,7 @@ def test_the_order_of_calls_changes_nothing(rights, calls, dice):
     after = score_calls(rights, calls)
 
     assert parts(after) == pytest.approx(parts(before))
-    assert (after.matched, after.surplus_arguments) == (before.matched, before.surplus_arguments)
+    assert after.matched == before.matched
 
 
 @given(rights=rights, calls=calls.filter(bool), data=st.data())
