@@ -19,7 +19,7 @@ from flows.options import BuildOptions, failure_of, source_problems
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
     BOARD_SOURCES,
-    STORAGE_SOURCES,
+    CONFIGURATIONS,
     Subparsers,
     add_command,
     add_json_option,
@@ -47,7 +47,7 @@ examples:
 def register(subparsers: Subparsers) -> None:
     """Add the commands, and the board of this folder's pegboard.toml for those of the reader."""
     BOARD_SOURCES["pegboard.toml"] = configured_board
-    STORAGE_SOURCES["pegboard.toml"] = _remember_storage
+    CONFIGURATIONS["pegboard.toml"] = _take_configuration
     _register_init(subparsers)
     plan = add_command(
         subparsers,
@@ -81,11 +81,11 @@ def configured_board() -> str | None:
     return load_configuration("pegboard.toml").uri
 
 
-def _remember_storage(config: str | None) -> None:
+def _take_configuration(config: str | None) -> None:
     if Path(config or "pegboard.toml").is_file():
-        from tasks.settings.configuration import remember_storage
+        from tasks.settings.configuration import take_board_settings
 
-        remember_storage(config or "pegboard.toml")
+        take_board_settings(config or "pegboard.toml")
 
 
 def _register_init(subparsers: Subparsers) -> None:

@@ -1,7 +1,7 @@
 """Opens a published board: `pegboard.open` and `pegboard.open_async`."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial, wraps
 from typing import TYPE_CHECKING, Any, ParamSpec
 
@@ -28,6 +28,7 @@ def open_board(
     *,
     encoder: Encoder | None = None,
     encoder_options: Mapping[str, Any] | None = None,
+    hosted_encoders: Collection[str] = (),
     storage_options: Mapping[str, str] | None = None,
     llm: "str | Completer | None" = None,
     llm_options: Mapping[str, Any] | None = None,
@@ -45,6 +46,8 @@ def open_board(
             must be the same.
         encoder_options: how this reader reaches the encoder, such as `api_base`; what decides a
             vector is in the release.
+        hosted_encoders: names of hosted encoders, such as `openai/text-embedding-3-small`, that a
+            release may have its requests sent to. Encoders that run here and plug-ins need none.
         storage_options: credentials and endpoints for the store, as LanceDB takes them.
         llm: what strategies may ask that can use an LLM: a LiteLLM model's name such as
             `openai/gpt-4o-mini`, or a completer. Without one their rules do the work.
@@ -64,7 +67,7 @@ def open_board(
         >>> [hit.tool.name for hit in board.find("what time is it in Oslo?")]
     """
     store = ReleaseStore(uri, storage_options)
-    vectors = QueryVectors(encoder, encoder_options)
+    vectors = QueryVectors(encoder, encoder_options, hosted=hosted_encoders)
     caller = None
     if llm is not None:  # a board without an LLM does not pay for the import
         from pegboard.retrieval.llm.caller import open_caller

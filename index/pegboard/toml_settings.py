@@ -3,7 +3,7 @@ their problems are worded.
 """
 
 import tomllib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
@@ -47,6 +47,16 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
         raise ConfigurationError(
             f"{file} cannot be read as TOML: {error}. Correct that place."
         ) from error
+
+
+def configured_encoders(tables: Mapping[str, Any]) -> list[str]:
+    """Return the encoders of `[[indexes]]`, unchecked, whatever is wrong with the tables."""
+    indexes: Any = tables.get("indexes")
+    return [
+        index["encoder"]
+        for index in (indexes if isinstance(indexes, list) else ())
+        if isinstance(index, Mapping) and isinstance(index.get("encoder"), str)
+    ]
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationError, field_validator
 from catalogs.shared.kinds import source_kind, source_kinds
 from catalogs.shared.listing import SourceOptions
 from pegboard.documents import DEFAULT_PARTS, Part, Shape
-from pegboard.encoders import DEFAULT_ENCODER
+from pegboard.encoders import DEFAULT_ENCODER, allow_hosted
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
@@ -20,7 +20,13 @@ from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.serve.settings import ServeSettings
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
-from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
+from pegboard.toml_settings import (
+    Settings,
+    configured_encoders,
+    duplicates,
+    problems_of,
+    read_toml,
+)
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, UntrustedSettings
 from tasks.settings.release import (
     LACKS_PROBABILITY,
@@ -199,7 +205,8 @@ class Configuration(Settings):
 def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -> Configuration:
     """Read and check a pegboard.toml.
 
-    From then on, this process opens the board with the options in `[board.storage]`.
+    From then on, this process opens the board with the options in `[board.storage]`, and its
+    releases may use the encoders in `[[indexes]]`.
 
     Args:
         run: a table `[run]` in place of the file's.
@@ -211,12 +218,14 @@ def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -
     return check_configuration(file, tables if run is None else {**tables, "run": run})
 
 
-def remember_storage(file: str | Path) -> None:
-    """Open the board of a pegboard.toml with its `[board.storage]` from now on, whatever is wrong
-    with the rest of the file.
+def take_board_settings(file: str | Path) -> None:
+    """Open the board of a pegboard.toml with its `[board.storage]` and hosted encoders from now on,
+    whatever is wrong with the rest of the file.
     """
     try:
-        board = BoardSettings(**read_toml(file, "")["board"])
+        tables = read_toml(file, "")
+        allow_hosted(configured_encoders(tables))
+        board = BoardSettings(**tables["board"])
     except (ConfigurationError, ValidationError, KeyError, TypeError):
         return
     remember_options(board.uri, board.storage)
@@ -240,6 +249,7 @@ def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configur
         problems += _prompt_problems(configuration)
         if not problems:
             remember_options(configuration.uri, configuration.board.storage)
+            allow_hosted(index.encoder for index in configuration.indexes)
             return configuration
     raise ConfigurationError.from_problems(
         str(file), problems, "`pegboard init example.toml` writes a commented example."

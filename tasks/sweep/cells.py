@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.encoders import Encoder
+from pegboard.encoders import Encoder, check_allowed
 from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.overhead import check_fallbacks, latency
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
@@ -267,7 +267,9 @@ def _encoder_settings(cell: Cell, loaded: LoadedRelease) -> IndexSettings:
     manifest = loaded.index_manifest(cell.index)
     published = manifest.get("options", {})
     options = {name: published[name] for name in VECTOR_OPTIONS if name in published}
-    for index in cell.sweep.configuration.indexes if cell.sweep.configuration else ():
+    configured = cell.sweep.configuration.indexes if cell.sweep.configuration else ()
+    check_allowed(manifest["encoder"], [index.encoder for index in configured])
+    for index in configured:
         if (index.name, index.encoder) == (cell.index, manifest["encoder"]):
             options |= index.options
     return IndexSettings(encoder=manifest["encoder"], options=options)

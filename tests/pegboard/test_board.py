@@ -25,6 +25,7 @@ from pegboard.errors import (
     QueryError,
 )
 from pegboard.ranker.model import default_ranker
+from pegboard.serve.settings import load_gateway_settings
 from tests.conftest import tool
 
 MODES = ["hybrid", "vector", "text"]
@@ -361,6 +362,47 @@ def test_what_a_manifest_says_beyond_vectors_never_reaches_the_encoder(own_board
 
     # Any of the four would end in an error: the hashing encoder has no options.
     assert reader.search("high tide") == board.search("high tide")
+
+
+def test_no_request_goes_to_a_hosted_encoder_that_only_the_release_names(
+    own_board_uri, server, openai_key, tmp_path
+):
+    model = "openai/of-the-release"
+    named = {
+        "encoder": model,
+        "fingerprint": f"{model}@weights-unknown/default-dimensions/8191t/l2",
+    }
+    release = forge(own_board_uri, index=named)
+    options = {"release": release, "encoder_options": {"api_base": server.url, "attempts": 1}}
+
+    def search(**more):
+        return pegboard.open(own_board_uri, **options, **more).search("high tide")
+
+    for others in ((), ("openai/another",)):
+        with pytest.raises(EncoderError, match=r"hosted encoder 'openai/of-the-.*hosted_encoders"):
+            search(hosted_encoders=others)
+    assert server.bodies == []
+    with pytest.raises(QueryError, match="256 dimensions"):  # asked, it answers with 2
+        search(hosted_encoders=[model])
+    assert [body["input"] for body in server.bodies] == [["high tide"]]
+    file = tmp_path / "pegboard.toml"
+    file.write_text(f'[[indexes]]\nencoder = "{model}"\n', "utf-8")
+    load_gateway_settings(file)
+    with pytest.raises(QueryError, match="256 dimensions"):  # the configuration names it
+        search()
+
+
+def test_a_name_that_is_an_address_is_refused_even_where_it_is_allowed(own_board_uri, server):
+    name = f"huggingface/{server.url}"
+    reader = pegboard.open(
+        own_board_uri,
+        release=forge(own_board_uri, index={"encoder": name}),
+        hosted_encoders=[name],
+    )
+
+    with pytest.raises(ConfigurationError, match="is an address"):
+        reader.search("high tide")
+    assert server.bodies == []
 
 
 def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):

@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Literal
 
-from pegboard.cli.output import Subparsers, add_command, add_json_option, default_board, print_json
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    default_board,
+    print_json,
+)
 from pegboard.cli.tables import count_text
 from pegboard.encoders import DEFAULT_ENCODER, UNDERSTOOD, install_command, load_encoder
 from pegboard.errors import PegboardError
@@ -44,6 +51,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--board", metavar="URI", help="a board to look at (default: as for other commands, if any)"
     )
+    add_options(parser, "--hosted-encoder")
     parser.add_argument("-c", "--config", metavar="FILE", help="a pegboard.toml to look at")
     add_json_option(parser, "wrong, checks")
 

@@ -105,7 +105,8 @@ def _add_query_options(group: Any) -> None:
         metavar="X",
         help="by how much the chosen k may be worse than the best (default: 0.02)",
     )
-    add_options(group, "--strategy", "--index", "--llm", "--llm-api-base", "--max-fallbacks")
+    add_options(group, "--strategy", "--index", "--hosted-encoder")
+    add_options(group, "--llm", "--llm-api-base", "--max-fallbacks")
     add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn at random")
 
 

@@ -63,7 +63,7 @@ def register(subparsers: Subparsers) -> None:
         help="instead: a file with one request in each line; - is stdin",
     )
     parser.add_argument("-k", type=int, default=5, help="tools to return (default: 5)")
-    add_options(parser, "--board", "--channel", "--release", "--index")
+    add_options(parser, "--board", "--channel", "--release", "--index", "--hosted-encoder")
     add_options(parser, *FILTERS, action="append")
     add_options(parser, "--strategy", "--llm", "--llm-api-base")
     parser.add_argument(

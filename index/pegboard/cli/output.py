@@ -15,6 +15,7 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
+from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -25,9 +26,9 @@ Subparsers = Any
 BOARD_SOURCES: dict[str, Callable[[], str | None]] = {}
 """Where commands without --board look after $PEGBOARD_BOARD, by a name. The pipeline adds the
 pegboard.toml of the current folder when it registers its commands."""
-STORAGE_SOURCES: dict[str, Callable[[str | None], None]] = {}
-"""Remember the storage options of the configuration at a path (None: the one in this folder) for
-its board. The pipeline adds one, so that a board has the same options however it was named."""
+CONFIGURATIONS: dict[str, Callable[[str | None], None]] = {}
+"""Take the storage options and the encoders of the configuration at a path (None: the one in this
+folder). The pipeline adds one, so that a board has the same options however it was named."""
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
@@ -112,14 +113,14 @@ def default_board() -> str | None:
 
 
 def resolve_board(options: argparse.Namespace) -> None:
-    """Set `options.board` if the command needs one, and remember the storage options of an address.
+    """Set `options.board` if the command needs one, and take what the configuration says of it.
 
     Raises ConfigurationError if the command needs a board and there is none.
     """
-    named = getattr(options, "board", None) or os.environ.get("PEGBOARD_BOARD", "")
-    if "://" in named:
-        for remember in STORAGE_SOURCES.values():
-            remember(getattr(options, "config", None))
+    allow_hosted(getattr(options, "hosted_encoder", None) or ())
+    if getattr(options, "board", None) or os.environ.get("PEGBOARD_BOARD"):
+        for take in CONFIGURATIONS.values():
+            take(getattr(options, "config", None))
     if not getattr(options, "needs_board", False) or options.board:
         return
     options.board = default_board()
@@ -197,6 +198,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--index": {
         "metavar": "NAME",
         "help": "the index to search (default: the strategy's, or the release's default)",
+    },
+    "--hosted-encoder": {
+        "action": "append",
+        "metavar": "NAME",
+        "help": "a hosted encoder that the release may send requests to, beside those of the "
+        "pegboard.toml in this folder",
     },
     "--strategy": {"help": "a strategy's name, or a JSON file with one (default: the release's)"},
     "--agent": {"metavar": "AGENT", "help": "only the agent with this id or name"},

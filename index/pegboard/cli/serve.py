@@ -5,7 +5,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from pegboard.cli.output import Subparsers, add_command, default_board
+from pegboard.cli.output import Subparsers, add_command, add_options, default_board
 from pegboard.errors import ConfigurationError
 
 MODULES = (
@@ -50,6 +50,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("-c", "--config", metavar="FILE", help=f"default: {FILE}, if it is there")
     parser.add_argument("--board", metavar="URI", help="the board's root, instead of the file's")
     parser.add_argument("--channel", help="the channel to follow, instead of the file's")
+    add_options(parser, "--hosted-encoder")
     parser.add_argument("--stdio", action="store_true", help="speak MCP on stdin and stdout")
     parser.add_argument("--client", metavar="NAME", help="with --stdio: the client that is served")
     parser.add_argument("--host", help=f"default: {HOST}")

@@ -29,6 +29,7 @@ def add_system_options(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "golden", "--board", "--channel", "--release")
     add_options(parser, "--strategy", "--index", "--measure", action="append")
     add_options(parser, "--limit", "--llm", "--llm-api-base", "--max-fallbacks", "--quiet")
+    add_options(parser, "--hosted-encoder")
 
 
 def open_searcher(options: argparse.Namespace) -> "Searcher":

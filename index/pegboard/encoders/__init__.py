@@ -18,7 +18,7 @@ Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteL
 import importlib
 import inspect
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, cast
 from weakref import WeakValueDictionary
@@ -50,6 +50,7 @@ _IN_PROCESS = {
 _HOSTED = ("pegboard.encoders.hosted", "HostedEncoder")
 _shared: "WeakValueDictionary[str, Encoder]" = WeakValueDictionary()
 _sharing = Lock()
+_allowed: set[str] = set()
 _MEMBERS = ("name", "dimensions", "fingerprint", "encode")
 
 
@@ -127,6 +128,27 @@ def runs_here(name: str) -> bool:
     and may be called by several threads.
     """
     return name.partition("/")[0] in _IN_PROCESS
+
+
+def allow_hosted(names: Iterable[str]) -> None:
+    """Let this process use hosted encoders of these names where a release names one."""
+    _allowed.update(names)
+
+
+def check_allowed(name: str, allowed: Collection[str] = ()) -> None:
+    """Raise EncoderError for a hosted encoder that a release names and its reader does not: each
+    request, and a key of this process, would be sent where the release's writer decides.
+
+    Args:
+        allowed: hosted encoders that the reader names beside those of `allow_hosted`.
+    """
+    if runs_here(name) or name in _allowed or name in allowed or _plugin(name.partition("/")[0]):
+        return
+    raise EncoderError(
+        f"The release names the hosted encoder {name!r:.120}, to which all requests would be sent. "
+        f"It is used only if you name it too: hosted_encoders=[...] of pegboard.open, "
+        f"--hosted-encoder, or [[indexes]] of the pegboard.toml at hand. Or search mode='text'."
+    )
 
 
 def knows_only_english(name: str) -> bool:

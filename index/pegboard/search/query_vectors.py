@@ -1,11 +1,11 @@
 """The vector of a request: from the index's encoder, or given by the caller."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from pegboard.encoders import Encoder, encode_queries, shared_encoder
+from pegboard.encoders import Encoder, check_allowed, encode_queries, shared_encoder
 from pegboard.errors import FingerprintMismatch, QueryError
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.contract import VECTOR_OPTIONS
@@ -26,12 +26,17 @@ class QueryVectors:
         encoder: encodes all requests, instead of the encoders that releases name.
         options: how this reader reaches the encoders that releases name.
         cached: how many vectors are remembered; 0 for none.
+        hosted: the hosted encoders that releases may name, beside those that the process allows.
     """
 
     def __init__(
-        self, encoder: Encoder | None, options: Mapping[str, Any] | None, cached: int = CACHED
+        self,
+        encoder: Encoder | None,
+        options: Mapping[str, Any] | None,
+        cached: int = CACHED,
+        hosted: Collection[str] = (),
     ) -> None:
-        self._given, self._cached = encoder, cached
+        self._given, self._cached, self._hosted = encoder, cached, frozenset(hosted)
         self._remembered: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._options = dict(options or {})
         self._encoders: dict[str, Encoder] = {}
@@ -39,7 +44,7 @@ class QueryVectors:
 
     def uncached(self) -> "QueryVectors":
         """Return the same encoders without a cache."""
-        other = QueryVectors(self._given, self._options, 0)
+        other = QueryVectors(self._given, self._options, 0, self._hosted)
         other._encoders = self._encoders
         return other
 
@@ -88,7 +93,8 @@ class QueryVectors:
 
         Raises:
             FingerprintMismatch: the encoder at hand did not make this index's vectors.
-            EncoderError: the index's encoder is not installed or cannot load.
+            EncoderError: the index's encoder is not installed, cannot load, or is hosted and not
+                among those that this reader names.
         """
         import numpy as np
 
@@ -127,6 +133,7 @@ class QueryVectors:
             key = f"{manifest['encoder']} {options}"
             with self._lock:
                 if key not in self._encoders:
+                    check_allowed(manifest["encoder"], self._hosted)
                     self._encoders[key] = shared_encoder(manifest["encoder"], **options)
                 encoder = self._encoders[key]
         if encoder.fingerprint != manifest["fingerprint"]:

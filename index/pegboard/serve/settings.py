@@ -7,9 +7,10 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
 
+from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import remember_options
-from pegboard.toml_settings import Settings, problems_of, read_toml
+from pegboard.toml_settings import Settings, configured_encoders, problems_of, read_toml
 
 Destructive = Literal["confirm", "allow", "refuse"]
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -324,6 +325,7 @@ def load_gateway_settings(file: str | Path) -> GatewaySettings:
     if isinstance(uri, str) and isinstance(storage := board.get("storage"), Mapping):
         options = {str(name): str(value) for name, value in cast("Any", storage).items()}
         remember_options(uri, options)
+    allow_hosted(configured_encoders(tables))
     catalogs: Any = tables.get("catalogs", {})
     if not isinstance(catalogs, Mapping):
         catalogs = {}
