@@ -1,4 +1,6 @@
-"""`pegboard golden`: golden queries, checked, held out of the catalogs' examples or generated."""
+"""`pegboard golden`: golden queries, checked, held out of the catalogs' examples, taken from a log
+or generated.
+"""
 
 import argparse
 import os
@@ -17,7 +19,7 @@ from pegboard.cli.output import (
     print_error,
     print_json,
 )
-from pegboard.cli.tables import limited_lines, list_text, progress_lines
+from pegboard.cli.tables import count_text, limited_lines, list_text, progress_lines
 from pegboard.errors import BoardNotFound, ConfigurationError
 
 if TYPE_CHECKING:
@@ -54,6 +56,14 @@ examples that several tools have, or a tool nearly twice, are never picked.
 examples:
   pegboard golden hold-out -c pegboard.toml --out golden.jsonl
   pegboard golden hold-out --share 0.1 --out golden.jsonl --add"""
+SUGGEST = """\
+LOG is the file that [serve] log names. A request counts as in `pegboard examples`: enough clients
+and sessions made a similar one and then called the tool. Builds never learn a golden query, so with
+a --share below 1 the rest stays for [examples]. Read the suggestions before a gate trusts them: a
+tool that was called is not always the right one.
+
+example:
+  pegboard golden suggest requests.jsonl --out golden.jsonl --add"""
 GENERATED = (
     "Generated queries are easier than what people ask: they are made from the descriptions that "
     "they have to find. Use them to compare strategies and indexes, not to judge how good a board "
@@ -81,13 +91,14 @@ def register(subparsers: Subparsers) -> None:
         subparsers,
         "golden",
         epilog=EPILOG,
-        help="check, hold out or generate golden queries",
-        description="Check golden queries, hold out examples of the catalogs, or have an LLM write "
-        "some.",
+        help="check, hold out, suggest or generate golden queries",
+        description="Check golden queries, hold out examples of the catalogs, take requests from a "
+        "gateway's log, or have an LLM write some.",
     )
     commands = parser.add_subparsers(dest="golden_command", metavar="COMMAND", required=True)
     _register_check(commands)
     _register_hold_out(commands)
+    _register_suggest(commands)
     _register_generate(commands)
 
 
@@ -137,6 +148,24 @@ def _register_hold_out(commands: Subparsers) -> None:
         "--share", type=float, default=0.2, help="share of each tool's examples (default: 0.2)"
     )
     add_json_option(hold_out, "the figures")
+
+
+def _register_suggest(commands: Subparsers) -> None:
+    parser = add_command(
+        commands,
+        "suggest",
+        _suggest,
+        SUGGEST,
+        help="take requests from a gateway's log as golden queries",
+        description="Take requests after which clients called a tool from a gateway's log, and say "
+        "how many golden queries are missing.",
+    )
+    add = parser.add_argument
+    add("log", metavar="LOG", help="the request log of `pegboard serve`")
+    add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
+    add("--add", action="store_true", help="keep the queries of the file, and add to them")
+    add("--share", type=float, default=0.5, help="share of the requests (default: 0.5)")
+    add_json_option(parser, "the figures")
 
 
 def _register_generate(commands: Subparsers) -> None:
@@ -282,6 +311,43 @@ def _hold_out(options: argparse.Namespace) -> int:
     else:
         file = plain(os.path.relpath(out.resolve(), configuration.base))
         print(f'To hold them out, add to {options.config}:\n\n[golden]\nqueries = "{file}"')
+    return 0
+
+
+def _suggest(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.golden import write_queries
+    from pegboard.evaluation.usage import learn, read_usage
+    from tasks.golden.hold_out import suggest_queries
+    from tasks.golden.reading import queries_to_extend
+    from tasks.settings.release import MIN_QUERIES
+
+    out = Path(options.out)
+    existing = queries_to_extend(out, add=options.add)
+    learned = learn(read_usage(Path(options.log)))
+    queries = suggest_queries(learned.examples, options.share, existing=existing)
+    write_queries(out, [*existing, *queries])
+    missing = max(0, MIN_QUERIES - len(existing) - len(queries))
+    if options.json:
+        print_json(
+            {
+                "written": str(out),
+                "queries": len(queries),
+                "existing": len(existing),
+                "requests": len(learned.examples),
+                "missing": missing,
+            }
+        )
+        return 0
+    print(
+        f"{out}: {len(queries)} of {count_text(len(learned.examples), 'request')} that enough "
+        "clients made, beside "
+        f"{count_text(len(existing), 'existing query', 'existing queries')}"
+    )
+    if missing:
+        print(
+            f"{missing} more are missing until a build accepts the file ({MIN_QUERIES} by default):"
+            " label requests yourself, wait for more use, or try `pegboard golden generate`."
+        )
     return 0
 
 

@@ -1,5 +1,5 @@
-"""Golden queries from the catalogs' own example requests: some are picked, and held out of the
-index from then on (`reading.py`).
+"""Golden queries from the catalogs' own example requests, or from logged requests: some are picked,
+and held out of the index from then on (`reading.py`).
 
 Which are picked follows from the words of each alone, so that a tool that comes or
 goes changes nothing for the others."""
@@ -91,8 +91,7 @@ def pick_examples(
     Raises:
         ConfigurationError: the share is out of range.
     """
-    if not 0 < share <= 1:
-        raise ConfigurationError(f"The share is {share:g}; expected one above 0, at most 1.")
+    _check_share(share)
     texts = {
         tool.id: {as_words(text): text for text in reversed(tool.examples) if text.strip()}
         for tool in tools
@@ -111,6 +110,33 @@ def pick_examples(
     count = sum(map(len, texts.values()))
     duplicates = count - sum(map(len, free.values()))
     return PickedExamples(tuple(queries), len(texts), count, duplicates)
+
+
+def suggest_queries(
+    requests: Iterable[GoldenQuery], share: float, *, existing: Iterable[GoldenQuery] = ()
+) -> list[GoldenQuery]:
+    """Pick a share of logged requests as golden queries, the same ones every time.
+
+    Args:
+        share: above 0, at most 1.
+        existing: golden queries whose words are not picked again.
+
+    Raises:
+        ConfigurationError: the share is out of range.
+    """
+    _check_share(share)
+    taken = {as_words(query.query) for query in existing}
+    return [
+        query
+        for query in requests
+        if (words := as_words(query.query)) not in taken
+        and int(digest(SEED, words)[:8], 16) / 16**8 < share
+    ]
+
+
+def _check_share(share: float) -> None:
+    if not 0 < share <= 1:
+        raise ConfigurationError(f"The share is {share:g}; expected one above 0, at most 1.")
 
 
 def _free_examples(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]]:

@@ -105,3 +105,23 @@ def test_examples_of_a_catalog_come_first_and_are_not_repeated(workshop, tmp_pat
 
     examples = pegboard.open(workshop.uri).tool("desk/desk/book_room").examples
     assert examples == ("where can ten people meet?", "room", "a place for a talk")
+
+
+def test_logged_requests_become_golden_queries_and_the_next_build_no_longer_learns_them(
+    workshop, tmp_path, capsys
+):
+    workshop.servers(TOOLS)
+    workshop.run(workshop.configure())
+    log, out = tmp_path / "requests.jsonl", tmp_path / "golden.jsonl"
+    use(workshop.uri, log, ["support", "sales", "sales"], REQUEST, TOOL)
+    assert main(["examples", str(log), "-o", str(tmp_path / "learned.jsonl")]) == 0
+
+    assert main(["golden", "suggest", str(log), "--share", "1", "--out", str(out)]) == 0
+
+    assert "1 of 1 request that enough clients made" in (text := capsys.readouterr().out)
+    assert "29 more are missing" in text
+    rows = [{"query": f"{number} cups", "tools": [TOOL]} for number in range(29)]
+    with out.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(row) + "\n" for row in rows)
+    workshop.run(configured(workshop, '[golden]\nqueries = "golden.jsonl"\n'))
+    assert pegboard.open(workshop.uri).tool(TOOL).examples == ()
