@@ -218,7 +218,8 @@ def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
         if override.skip:
             return None
         tool = replace(tool, **changes)
-    tool = replace(tool, examples=with_learned(tool, rules.learned.get(tool.id, ())))
+    learned = () if tool.is_destructive else rules.learned.get(tool.id, ())
+    tool = replace(tool, examples=with_learned(tool, learned))
     examples = remaining_examples(tool, rules.held.get(tool.id, NOTHING))
     log.held_out += len(tool.examples) - len(examples)
     return replace(tool, examples=examples)

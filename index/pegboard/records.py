@@ -187,6 +187,16 @@ class Tool:
             sorted(set(self.tags)),
         )
 
+    @property
+    def is_destructive(self) -> bool:
+        """Whether a call may destroy something, as far as the catalog says."""
+        if str(self.annotations.get("method")).upper() == "DELETE":
+            return True
+        return (
+            self.annotations.get("destructiveHint") is True
+            and self.annotations.get("readOnlyHint") is not True
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Rejected:

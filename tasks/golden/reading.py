@@ -7,7 +7,7 @@ same words.
 
 Example requests from use (`[examples]`) are golden queries by their format, so nothing keeps one
 from being both: a request that is nearly a configured golden query is not learned, whatever its
-tool."""
+tool. No destructive tool learns any (`revise.py`)."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path

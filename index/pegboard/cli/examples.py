@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, add_command
+from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 
 EXAMPLES = """\
@@ -28,8 +29,8 @@ def register(subparsers: Subparsers) -> None:
         EXAMPLES,
         help="turn a gateway's log into example requests for the next build",
         description="Print requests after which a tool that they had found was called, as JSON "
-        "lines with the request and the tool. A request counts if enough clients and sessions made "
-        "a similar one, and if enough clients used each of its words.",
+        "lines with the request and the tool. A request counts if enough clients with credentials "
+        "made it in the same words and then called the same tool.",
     )
     parser.add_argument("log", metavar="LOG", help="the request log of `pegboard serve`")
     parser.add_argument("-o", "--out", metavar="FILE", help="write to a file instead of stdout")
@@ -39,8 +40,8 @@ def register(subparsers: Subparsers) -> None:
         type=int,
         default=MIN_CLIENTS,
         metavar="N",
-        help=f"different clients behind each example and each of its words (default: "
-        f"{MIN_CLIENTS})",
+        help=f"different clients behind each example (default: {MIN_CLIENTS}); with 1, clients "
+        "without credentials count, too",
     )
 
 
@@ -66,16 +67,17 @@ def _examples(options: argparse.Namespace) -> int:
     print(
         f"{len(learned.examples)} examples of {len(usage.uses)} calls after {usage.finds} "
         f"requests. "
-        f"Left out: {learned.few} requests that too few clients or sessions made, "
-        f"{learned.private} with words that too few clients used, {learned.other} after which "
-        f"another tool was called more often, {usage.invalid} invalid lines.",
+        f"Left out: {learned.few} requests that too few clients with credentials made in the same "
+        f"words before the same tool, {learned.secret} with a secret, {usage.invalid} invalid "
+        f"lines.",
         file=sys.stderr,
     )
-    clients = {use.client for use in usage.uses}
+    clients = {use.client for use in usage.uses if use.credentials}
     if learned.few and not learned.examples and len(clients) < options.min_clients:
         print(
-            f"All calls are of {len(clients)} client: one client alone teaches nothing. If you "
-            "trust everybody behind it, add --min-clients 1.",
+            f"All calls are of {count_text(len(clients), 'client')} with credentials: one client "
+            "alone teaches nothing. If you trust everybody behind the gateway, add "
+            "--min-clients 1.",
             file=sys.stderr,
         )
     return 0

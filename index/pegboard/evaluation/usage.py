@@ -1,15 +1,15 @@
 """Example requests from use: what clients of a gateway asked for and then called.
 
 A gateway's log is written by its clients, so none of them is believed alone. A request becomes an
-example of a tool only if similar requests of enough clients and sessions led to calls of that tool
-that succeeded, and if each of its words was used by as many clients: what only one person wrote, a
-name or a number, goes into no index.
+example of a tool only if enough clients with credentials made it in the same words and then called
+that tool: what only one person wrote, a name or a number, goes into no index. Each client has one
+vote on a request, so it can take back its own vote alone.
 """
 
 import json
 import re
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,14 +23,8 @@ from pegboard.secret_values import HIDDEN
 
 MIN_CLIENTS = 2
 """Different clients behind each example."""
-MIN_SESSIONS = 3
-"""Different sessions behind each example."""
 PER_TOOL = 5
 """The most examples of one tool."""
-SIMILAR = 0.5
-"""Jaccard similarity of the words of two requests from which on they mean the same."""
-REPEATED = 0.8
-"""Similarity from which on a request adds nothing to another of the same tool."""
 MAX_CHARACTERS = 500
 """Maximum characters of a request; a longer one is not an example."""
 MAX_SESSIONS = 100_000
@@ -39,8 +33,6 @@ LAST_REQUESTS = 50
 """Requests of one session that a call may belong to."""
 MINUTES = 5
 """Between a request and a call that belong together although neither has a session."""
-MAX_COMPARED = 2_000
-"""Different requests of one tool that are compared: the most frequent."""
 
 Words = frozenset[str]
 Requests = list[tuple[datetime, str, frozenset[str]]]
@@ -54,13 +46,15 @@ class Use:
     """A request after which a tool that it had found was called.
 
     Attributes:
-        session: where there is none, the hour: one client's calls of an hour count once.
+        credentials: whether the client had any.
+        time: of the call.
     """
 
     query: str
     tool: str
     client: str
-    session: str
+    credentials: bool
+    time: datetime
 
 
 @dataclass(slots=True)
@@ -69,13 +63,11 @@ class Usage:
 
     Attributes:
         uses: in the order of the calls.
-        word_clients: the clients that used each word in any request.
         finds: requests for tools.
         invalid: lines that are none of a log.
     """
 
     uses: list[Use] = field(default_factory=list[Use])
-    word_clients: dict[str, set[str]] = field(default_factory=dict[str, set[str]])
     finds: int = 0
     invalid: int = 0
 
@@ -85,15 +77,13 @@ class Learned:
     """The examples, as golden queries of origin `logs` with one tool each, and what was left out.
 
     Attributes:
-        few: requests that too few clients or sessions made.
-        private: requests with a word that too few clients used, or with a secret.
-        other: requests after which more sessions called another tool.
+        few: requests that too few clients made before calling the same tool.
+        secret: requests with a secret.
     """
 
     examples: tuple[GoldenQuery, ...]
     few: int
-    private: int
-    other: int
+    secret: int
 
 
 def read_usage(log: Path) -> Usage:
@@ -115,81 +105,54 @@ def read_usage(log: Path) -> Usage:
 
 
 def learn(usage: Usage, min_clients: int = MIN_CLIENTS) -> Learned:
-    """Return the requests that are examples of their tools, the best supported first.
+    """Return the requests that are examples of their tools, those first that were taught first: no
+    later client takes the place of what others taught.
 
     Args:
-        min_clients: different clients with a similar request for the tool, and with each word.
+        min_clients: different clients with the same words and the same tool; with 1, clients
+            without credentials count, too.
     """
-    requests = _requests(usage.uses)
-    of_request: Counter[Words] = Counter()
-    for request in requests:
-        of_request[request.words] += len(request.sessions)
-    by_tool: dict[str, list[_Request]] = {}
-    other = 0
-    for request in requests:
-        if 2 * len(request.sessions) > of_request[request.words]:
-            by_tool.setdefault(request.tool, []).append(request)
-        else:
-            other += 1
-    common = {word for word, own in usage.word_clients.items() if len(own) >= min_clients}
-    examples: list[GoldenQuery] = []
-    few = private = 0
-    for tool in sorted(by_tool):
-        supported = _supported(by_tool[tool], min_clients)
-        public = [one for one in supported if one.words <= common and _is_public(one.query)]
-        few += min(len(by_tool[tool]), MAX_COMPARED) - len(supported)
-        private += len(supported) - len(public)
-        taken: list[Words] = []
-        for request in public:
-            new = all(_similarity(request.words, words) < REPEATED for words in taken)
-            if new and len(taken) < PER_TOOL:
-                taken.append(request.words)
-                examples.append(GoldenQuery(request.query, (tool,), origin="logs"))
-    return Learned(tuple(examples), few, private, other)
-
-
-@dataclass(slots=True)
-class _Request:
-    """The uses of one tool after requests with the same words."""
-
-    query: str
-    tool: str
-    words: Words
-    clients: set[str] = field(default_factory=set[str])
-    sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
-
-
-def _requests(uses: Iterable[Use]) -> list[_Request]:
-    requests: dict[tuple[Words, str], _Request] = {}
-    for use in uses:
+    requests: dict[Words, list[Use]] = {}
+    for use in usage.uses:
         words = frozenset(query_words(use.query))
-        if not words or len(use.query) > MAX_CHARACTERS:
-            continue
-        request = requests.setdefault((words, use.tool), _Request(use.query, use.tool, words))
-        request.clients.add(use.client)
-        request.sessions.add((use.client, use.session))
-    return list(requests.values())
+        if words and len(use.query) <= MAX_CHARACTERS and (use.credentials or min_clients == 1):
+            requests.setdefault(words, []).append(use)
+    taught: list[tuple[datetime, str, str]] = []
+    few = secret = 0
+    for uses in requests.values():
+        by_tool = _votes(uses)
+        supported = {tool: own for tool, own in by_tool.items() if len(own) >= min_clients}
+        few += not supported
+        for tool, own in supported.items():
+            # The shortest text: whatever a client adds to the common words does not matter.
+            query = min((use.query for use in own.values()), key=lambda text: (len(text), text))
+            if _is_public(query):
+                times = sorted(use.time for use in own.values())
+                taught.append((times[min_clients - 1], query, tool))
+            else:
+                secret += 1
+    examples: list[GoldenQuery] = []
+    places: Counter[str] = Counter()
+    for _, query, tool in sorted(taught):
+        places[tool] += 1
+        if places[tool] <= PER_TOOL:
+            examples.append(GoldenQuery(query, (tool,), origin="logs"))
+    return Learned(tuple(examples), few, secret)
 
 
-def _supported(requests: Sequence[_Request], min_clients: int) -> list[_Request]:
-    """The requests that similar ones of enough clients and sessions support, the best first."""
-    frequent = sorted(requests, key=lambda request: (-len(request.sessions), request.query))
-    supported: list[tuple[int, int, _Request]] = []
-    for request in frequent[:MAX_COMPARED]:
-        clients, sessions = set[str](), set[tuple[str, str]]()
-        for other in frequent[:MAX_COMPARED]:
-            if _similarity(request.words, other.words) >= SIMILAR:
-                clients |= other.clients
-                sessions |= other.sessions
-        if len(clients) >= min_clients and len(sessions) >= MIN_SESSIONS:
-            supported.append((len(clients), len(sessions), request))
-    supported.sort(key=lambda row: (-row[0], -row[1], row[2].query))
-    return [request for _, _, request in supported]
-
-
-def _similarity(one: Words, other: Words) -> float:
-    common = len(one & other)
-    return common / (len(one) + len(other) - common)
+def _votes(uses: list[Use]) -> dict[str, dict[str, Use]]:
+    """Return of each tool the clients that called it more often than any other after a request,
+    each with its first such use; of tools that one called equally often, the last.
+    """
+    calls: dict[str, Counter[str]] = {}
+    for use in reversed(uses):
+        calls.setdefault(use.client, Counter())[use.tool] += 1
+    votes = {client: own.most_common(1)[0][0] for client, own in calls.items()}
+    by_tool: dict[str, dict[str, Use]] = {}
+    for use in uses:
+        if votes[use.client] == use.tool:
+            by_tool.setdefault(use.tool, {}).setdefault(use.client, use)
+    return by_tool
 
 
 def _is_public(query: str) -> bool:
@@ -230,12 +193,10 @@ def _event(line: str) -> dict[str, Any] | None:
 
 def _add_find(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
     usage.finds += 1
-    client, query = event["client"], event["query"]
-    for word in query_words(query):
-        usage.word_clients.setdefault(word, set()).add(client)
-    key = (client, event["session"])
+    key = (event["client"], event["session"])
     requests = sessions.setdefault(key, [])
-    requests.append((event["time"], query, frozenset(hit["tool"] for hit in event["hits"])))
+    found = frozenset(hit["tool"] for hit in event["hits"])
+    requests.append((event["time"], event["query"], found))
     del requests[:-LAST_REQUESTS]
     sessions.move_to_end(key)
     if len(sessions) > MAX_SESSIONS:
@@ -256,9 +217,8 @@ def _add_call(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
         for time, query, found in sessions.get((client, session), ())
         if tool in found and (session or event["time"] - time <= timedelta(minutes=MINUTES))
     ]
-    if not session:
-        session = f"{event['time']:%Y-%m-%d %H}"
-        if len({frozenset(query_words(query)) for query in queries}) > 1:
-            return
+    if not session and len({frozenset(query_words(query)) for query in queries}) > 1:
+        return
     if queries:
-        usage.uses.append(Use(queries[-1], tool, client, session))
+        credentials = event.get("credentials") is True  # not in the logs of earlier versions
+        usage.uses.append(Use(queries[-1], tool, client, credentials, event["time"]))

@@ -53,12 +53,14 @@ class Client:
         deny: wins over `allow`.
         operator: whether it may do what concerns all clients: read the metrics, add golden
             queries, and see releases that are not served.
+        credentials: whether its requests have any; those of one that has none may be anybody's.
     """
 
     name: str
     allow: tuple[Rule, ...] | None = None
     deny: tuple[Rule, ...] = ()
     operator: bool = False
+    credentials: bool = True
 
     def permits(self, tool: Ruled) -> bool:
         """Whether the client may see and call a tool."""
@@ -66,7 +68,7 @@ class Client:
         return allowed and not any(matches(rule, tool) for rule in self.deny)
 
 
-ANYONE = Client("anyone", operator=True)
+ANYONE = Client("anyone", operator=True, credentials=False)
 """Every request, where no clients are configured."""
 
 
@@ -83,7 +85,8 @@ class AccessRules:
     def __init__(self, clients: Mapping[str, ClientSettings]) -> None:
         self._settings = clients
         self.clients = {
-            name: Client(name, own.allow, own.deny, own.operator) for name, own in clients.items()
+            name: Client(name, own.allow, own.deny, own.operator, own.has_credentials)
+            for name, own in clients.items()
         }
         self._by_token: dict[bytes, Client] = {}
         self._without: Client | None = None if clients else ANYONE
@@ -158,7 +161,7 @@ class AccessRules:
         ]
         if not settings.token and same[0] != client.name:
             problems.append(f"{place}: has the same credentials as '{same[0]}', or none either")
-        if not (settings.token or settings.header or settings.claims):
+        if not settings.has_credentials:
             self._without = client
 
     def _has_header(self, client: Client, headers: Mapping[str, str]) -> bool:

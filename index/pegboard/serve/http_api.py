@@ -30,7 +30,7 @@ from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
 from pegboard.serve.access import Client
-from pegboard.serve.calls.confirm import AskFirst, is_destructive
+from pegboard.serve.calls.confirm import AskFirst
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
@@ -234,7 +234,7 @@ class HttpApi:
                 "annotations": annotations,
                 "examples": tool.examples,
                 "enrichment": tool.enrichment.to_dict() if tool.enrichment else {},
-                "destructive": is_destructive(tool),
+                "destructive": tool.is_destructive,
                 "cannot_be_called": self._gateway.caller.can_call(tool),
             },
             "agent": _agent(agents[tool.agent]),

@@ -142,6 +142,7 @@ class Observer:
         trace.get_current_span().set_attributes(
             {f"pegboard.{name}": value for name, value in {**values, "client": client.name}.items()}
         )
+        values["credentials"] = client.credentials
         self._write("call", client.name, session, **values, ms=round(ms, 1))
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:

@@ -4,7 +4,8 @@
      "query": "what are 30 dollars in yen?", "release": "83b384d1c0aa", "probability": 0.97,
      "nothing_fits": false, "hits": [{"tool": "finance/money/convert", "score": 4.1}], "ms": 12.5}
     {"time": ..., "event": "call", "client": "support", "session": "9f2c...",
-     "tool": "finance/money/convert", "outcome": "ok", "ms": 230.1, "bytes": 512}
+     "tool": "finance/money/convert", "outcome": "ok", "bytes": 512, "credentials": true,
+     "ms": 230.1}
     {"time": ..., "event": "refused", "client": "", "session": "",
      "reason": "credentials", "detail": "203.0.113.9 POST /mcp"}
 

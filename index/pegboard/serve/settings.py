@@ -86,6 +86,11 @@ class ClientSettings(Settings):
 
     _listed = field_validator("token", mode="before")(_as_list)
 
+    @property
+    def has_credentials(self) -> bool:
+        """Whether the client shows any."""
+        return bool(self.token or self.header or self.claims)
+
     @field_validator("token")
     @classmethod
     def _are_variables(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:

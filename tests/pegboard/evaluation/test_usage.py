@@ -15,14 +15,25 @@ ROOM = "desk/desk/book_room"
 SESSIONS = count()
 
 
-def used(client, query, tool=TAXI, *, found=(TAXI, ROOM), outcome="ok", session=None, time="15:00"):
+def used(
+    client,
+    query,
+    tool=TAXI,
+    *,
+    found=(TAXI, ROOM),
+    outcome="ok",
+    session=None,
+    time="15:00",
+    credentials=True,
+):
     """The lines of a request and a call in a session of their own."""
     session = f"{next(SESSIONS):016x}" if session is None else session
     common = {"time": f"2026-11-23T{time}:00.000Z", "client": client, "session": session}
     hits = [{"tool": one, "score": 1.0} for one in found]
+    call = {"tool": tool, "outcome": outcome, "bytes": 2, "credentials": credentials, "ms": 1.0}
     return [
         {**common, "event": "find", "query": query, "hits": hits},
-        {**common, "event": "call", "tool": tool, "outcome": outcome, "ms": 1.0, "bytes": 2},
+        {**common, "event": "call", **call},
     ]
 
 
@@ -36,17 +47,14 @@ def examples_of(log, **limits):
     return [(query.query, query.tools) for query in learn(read_usage(log), **limits).examples]
 
 
-SUPPORTED = [
-    ("support", "a ride to the station"),
-    ("sales", "order a ride to the station"),
-    ("sales", "the ride to a station"),
-]
+REQUEST = "a ride to the station"
+TAUGHT = [used("support", REQUEST), used("sales", "To the station, a ride!")]
 
 
-def test_a_request_of_several_clients_becomes_an_example_of_the_tool_they_called(tmp_path):
-    log = log_of(tmp_path, *[used(client, query) for client, query in SUPPORTED])
+def test_the_same_words_of_two_clients_become_an_example_of_the_tool_they_called(tmp_path):
+    log = log_of(tmp_path, *TAUGHT, used("evil", "a ride to the station for me"))
 
-    assert examples_of(log) == [("a ride to the station", (TAXI,))]
+    assert examples_of(log) == [(REQUEST, (TAXI,))]
 
 
 def test_one_client_teaches_nothing_however_many_sessions_it_opens(tmp_path):
@@ -56,33 +64,55 @@ def test_one_client_teaches_nothing_however_many_sessions_it_opens(tmp_path):
     assert examples_of(log, min_clients=1) == [("delete all the backups", (TAXI,))]
 
 
-def test_one_client_cannot_attach_its_request_to_a_tool_that_others_use(tmp_path):
-    honest = [used(client, query) for client, query in SUPPORTED]
-    poison = [used("evil", "delete the production database") for _ in range(50)]
-
-    assert examples_of(log_of(tmp_path, *honest, *poison)) == examples_of(log_of(tmp_path, *honest))
-
-
-def test_the_tool_that_most_sessions_called_gets_the_request(tmp_path):
-    taxi = [used(client, query) for client, query in SUPPORTED]
-    room = [used(client, query, ROOM) for client, query in SUPPORTED[:2]]
-    extra = [used("sales", SUPPORTED[0][1])]
-
-    examples = examples_of(log_of(tmp_path, *taxi, *room, *extra))
-
-    assert {tools for _, tools in examples} == {(TAXI,)}
-
-
-def test_words_that_only_one_client_used_are_in_no_example(tmp_path):
-    private = [
-        used("support", "a ride to the station for Zebulon"),
-        used("sales", "a ride to the station for Annabel"),
-        used("sales", "a ride to the station for the board"),
-    ]
-    log = log_of(tmp_path, *private)
+def test_clients_without_credentials_count_only_where_one_client_is_enough(tmp_path):
+    log = log_of(tmp_path, TAUGHT[0], used("everyone", REQUEST, credentials=False))
 
     assert examples_of(log) == []
-    assert learn(read_usage(log)).private == 3
+    alone = log_of(tmp_path, used("everyone", REQUEST, credentials=False))
+    assert examples_of(alone, min_clients=1) == [(REQUEST, (TAXI,))]
+
+
+def test_only_a_client_that_taught_can_take_back_its_vote(tmp_path):
+    others = [used("evil", REQUEST, ROOM) for _ in range(50)]
+    changed = [used("sales", REQUEST, ROOM) for _ in range(2)]
+
+    assert examples_of(log_of(tmp_path, *TAUGHT, *others)) == [(REQUEST, (TAXI,))]
+    assert examples_of(log_of(tmp_path, *TAUGHT, *changed)) == []
+
+
+def test_no_later_request_takes_the_place_of_one_that_was_taught_before(tmp_path):
+    first = [used(client, f"ride {number}") for number in range(5) for client in ("a", "b")]
+    later = [
+        used(client, f"all {number}", time="16:00") for number in range(9) for client in "abcd"
+    ]
+
+    examples = examples_of(log_of(tmp_path, *later, *first))
+
+    assert [query for query, _ in examples] == [f"ride {number}" for number in range(5)]
+
+
+def test_hostile_clients_teach_only_what_they_agree_on_and_unteach_nothing(tmp_path):
+    honest = {f"please do the errand{number} of group{number % 6}": number for number in range(30)}
+    tools = {query: f"desk/desk/tool_{number % 15}" for query, number in honest.items()}
+    found = sorted({*tools.values(), ROOM})
+    clients = [f"client{number}" for number in range(6)]
+    lines = [
+        used(clients[(number + turn) % 6], query, tools[query], found=found)
+        for query, number in honest.items()
+        for turn in range(2)
+    ]
+    evil = ["evil0", "evil1", "evil2"]
+    hostile = [
+        used(client, f"{query} {client}", ROOM, found=found) for client in evil for query in honest
+    ]
+    unteaching = [used("evil0", query, ROOM, found=found) for query in honest for _ in range(6)]
+    agreed = [used(client, "the agreed request", ROOM, found=found) for client in evil[:2]]
+
+    taught = dict(examples_of(log_of(tmp_path, *lines, *hostile, *unteaching)))
+    with_agreed = dict(examples_of(log_of(tmp_path, *lines, *hostile, *unteaching, *agreed)))
+
+    assert taught == {query: (tool,) for query, tool in tools.items()}
+    assert with_agreed == {**taught, "the agreed request": (ROOM,)}
 
 
 @pytest.mark.parametrize("secret", ["with *** as password", "key sk-abcdef1234567890abcdef12"])
@@ -101,30 +131,19 @@ def test_requests_with_secrets_are_in_no_example(tmp_path, secret):
     ],
 )
 def test_only_found_tools_that_answered_in_the_same_session_count(tmp_path, different):
-    log = log_of(tmp_path, *[used(client, query, **different) for client, query in SUPPORTED])
+    log = log_of(tmp_path, *[used(client, REQUEST, **different) for client in "ab"])
 
     assert examples_of(log) == []
 
 
 def test_a_call_counts_for_the_last_request_that_had_found_the_tool(tmp_path):
     uses = []
-    for client, query in SUPPORTED:
-        [find, call] = used(client, query)
+    for client in ("support", "sales"):
+        [find, call] = used(client, REQUEST)
         [later, _] = used(client, "ten people meet", found=(ROOM,), session=find["session"])
         uses.append([find, later, call])
 
-    assert [query for query, _ in examples_of(log_of(tmp_path, *uses))] == ["a ride to the station"]
-
-
-def test_without_sessions_the_calls_of_an_hour_count_once(tmp_path):
-    def uses(*times):
-        pairs = zip(("support", "sales", "sales"), times, strict=True)
-        return [used(client, "a ride to the station", session="", time=at) for client, at in pairs]
-
-    assert examples_of(log_of(tmp_path, *uses("09:00", "10:00", "10:30"))) == []
-    assert examples_of(log_of(tmp_path, *uses("09:00", "10:00", "11:00"))) == [
-        ("a ride to the station", (TAXI,))
-    ]
+    assert [query for query, _ in examples_of(log_of(tmp_path, *uses))] == [REQUEST]
 
 
 @pytest.mark.parametrize(("minute", "calls"), [("00:04", 1), ("00:06", 0)])
@@ -145,15 +164,15 @@ def test_without_sessions_a_call_after_different_requests_belongs_to_none(tmp_pa
 
 
 def test_rotated_files_are_read_first_and_broken_lines_are_counted(tmp_path):
-    log_of(tmp_path, *[used(*SUPPORTED[0])], name="requests.jsonl.10")
-    log_of(tmp_path, *[used(*SUPPORTED[1])], name="requests.jsonl.2")
-    log = log_of(tmp_path, used(*SUPPORTED[2]))
+    log_of(tmp_path, TAUGHT[0], name="requests.jsonl.10")
+    log_of(tmp_path, TAUGHT[1], name="requests.jsonl.2")
+    log = log_of(tmp_path, used("board", REQUEST))
     with log.open("a", encoding="utf-8") as file:
         file.write('{"event": "find"}\nnonsense\n[1]\n{"event": "fi')
 
     usage = read_usage(log)
 
-    assert [use.client for use in usage.uses] == ["support", "sales", "sales"]
+    assert [use.client for use in usage.uses] == ["support", "sales", "board"]
     assert usage.invalid == 4
 
 
@@ -163,16 +182,16 @@ def test_a_missing_log_says_which_file_is_expected(tmp_path):
 
 
 def test_the_command_writes_and_extends_a_file_of_golden_queries(tmp_path, capsys):
-    log, out = log_of(tmp_path, *[used(*one) for one in SUPPORTED]), tmp_path / "examples.jsonl"
+    log, out = log_of(tmp_path, *TAUGHT), tmp_path / "examples.jsonl"
     out.write_text('{"query": "a taxi", "tools": ["desk/desk/call_taxi"]}\n', "utf-8")
 
     assert main(["examples", str(log), "-o", str(out), "--add"]) == 0
 
     assert [query.query for query in read_queries(out)] == [
         "a taxi",
-        "a ride to the station",
+        REQUEST,
     ]
-    assert "1 examples of 3 calls after 3 requests" in capsys.readouterr().err
+    assert "1 examples of 2 calls after 2 requests" in capsys.readouterr().err
 
 
 def test_the_command_says_why_one_client_gives_no_examples(tmp_path, capsys):

@@ -55,7 +55,7 @@ def test_a_tool_that_clients_called_ranks_higher_for_their_request_after_the_nex
     workshop.run(workshop.configure())
     before = rank(workshop.uri, TOOL)
     log = tmp_path / "requests.jsonl"
-    use(workshop.uri, log, ["support", "sales", "sales"], REQUEST, TOOL)
+    use(workshop.uri, log, ["support", "sales"], REQUEST, TOOL)
 
     assert main(["examples", str(log), "-o", str(tmp_path / "learned.jsonl")]) == 0
     workshop.run(configured(workshop))
@@ -88,6 +88,16 @@ def test_golden_queries_and_near_copies_of_them_are_never_learned(workshop, tmp_
     workshop.run(configured(workshop, '[golden]\nqueries = "golden.jsonl"\n'))
 
     assert pegboard.open(workshop.uri).tool(TOOL).examples == ("more water",)
+
+
+def test_a_destructive_tool_learns_nothing(workshop, tmp_path):
+    [refill, *rest] = TOOLS["kitchen"]
+    workshop.servers({"kitchen": [{**refill, "annotations": {"destructiveHint": True}}, *rest]})
+    (tmp_path / "learned.jsonl").write_text(json.dumps({"query": REQUEST, "tools": [TOOL]}))
+
+    workshop.run(configured(workshop))
+
+    assert pegboard.open(workshop.uri).tool(TOOL).examples == ()
 
 
 def test_examples_of_a_catalog_come_first_and_are_not_repeated(workshop, tmp_path):

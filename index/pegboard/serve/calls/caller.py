@@ -11,7 +11,7 @@ from mcp_types import CallToolResult
 from pegboard.records import Tool, agent_id, tool_id
 from pegboard.serve.access import Client
 from pegboard.serve.calls.arguments import check_arguments
-from pegboard.serve.calls.confirm import SEPARATOR, AskFirst, is_destructive
+from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
 from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.python import PythonCalls
@@ -118,7 +118,7 @@ class Caller:
         limit = self.limits.timeout
         check_arguments(tool, arguments)
         agreed: str | None = None
-        if is_destructive(tool) and self.limits.destructive != "allow":
+        if tool.is_destructive and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
             agreed = await confirm(tool, arguments)

@@ -41,16 +41,6 @@ class AskFirst(Exception):
         self.result = result
 
 
-def is_destructive(tool: Tool) -> bool:
-    """Whether a call may destroy something, as far as the catalog says."""
-    if str(tool.annotations.get("method")).upper() == "DELETE":
-        return True
-    return (
-        tool.annotations.get("destructiveHint") is True
-        and tool.annotations.get("readOnlyHint") is not True
-    )
-
-
 def agreed_part(state: str) -> tuple[str, str]:
     """Return what a state says of the user's agreement, and the part for the tool's server."""
     agreed, separator, rest = state.partition(SEPARATOR)
