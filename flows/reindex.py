@@ -1,7 +1,7 @@
 """The run: list the sources, and publish what they list as one release that the channel moves to.
 
-snapshot -> revise -> plan -> (enrich -> filter) -> compose -> (unchanged? stop) -> embed -> stage
--> (gate) -> publish -> (prune) -> (report)
+snapshot -> revise -> plan -> (enrich) -> compose -> (unchanged? stop) -> embed -> stage -> (gate)
+-> publish -> (prune) -> (report)
 
 A release that fails its gate is recorded, but no channel moves, and the outcome is `held`. Every
 step finds in the lake what an earlier run finished, so a killed run resumes where it stopped.
@@ -27,7 +27,6 @@ from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
-from tasks.filter import Filtered, filter_enrichments
 from tasks.gate.decision import GateDecision, gate_release
 from tasks.gate.spec import gate_advice, has_gate
 from tasks.lake.files import DamagedFile, Lake
@@ -101,7 +100,6 @@ class _Run:
         self._revised: Revision | None = None
         self._estimate: dict[str, Any] | None = None
         self._enriched: Enriched | None = None
-        self._filtered: Filtered | None = None
         self._edges: Edges | None = None
         self._advice: tuple[str, ...] = ()
         self._encoded = EmbedResult()
@@ -191,18 +189,13 @@ class _Run:
         return plan
 
     def _enrich(self, snapshots: Mapping[str, str]) -> str | None:
-        """Buy and filter enrichments; returns their folder of the lake, None without an LLM."""
+        """Buy enrichments; returns their folder of the lake, None without an LLM."""
         configuration = self._configuration
         if configuration.enrich is None:
             return None
         with self._phase("enrich"):
-            enriched = self._call(enrich_tools, configuration, snapshots)
-            self._enriched = enriched
-        with self._phase("filter"):
-            self._filtered = self._call(
-                filter_enrichments, configuration, snapshots, enriched.enrichments
-            )
-        return self._filtered.enrichments.path
+            self._enriched = self._call(enrich_tools, configuration, snapshots)
+        return self._enriched.path
 
     def _compose(
         self, snapshots: Mapping[str, str], enrichments: str | None
@@ -304,7 +297,6 @@ class _Run:
             "overridden": list(self._revised.applied),
             "held_out": self._revised.held_out,
             "enrichment": self._enrichment(),
-            "filter": self._filtered.to_dict() if self._filtered else None,
             "pruned": self._pruned.to_dict() if self._pruned else None,
             "report": self._written.to_dict() if self._written else None,
             "unfinished": self._unfinished,
@@ -327,5 +319,4 @@ class _Run:
     def _enrichment_problems(self) -> list[str]:
         if self._enriched is None:
             return []
-        last = [self._enriched.stopped, self._filtered.problem if self._filtered else ""]
-        return [*self._enriched.problems, *filter(None, last)]
+        return [*self._enriched.problems, *filter(None, [self._enriched.stopped])]

@@ -15,7 +15,7 @@ from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.embed import encoder_for
-from tasks.enrichment.enrichment_sets import EnrichmentSet, write_enrichments
+from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.enrichment.figures import (
     actual_figures,
     estimate,
@@ -43,11 +43,12 @@ class Enriched:
     """The current enrichments, the estimate, and the actual figures.
 
     Attributes:
+        path: the folder of the lake with the enrichments.
         problems: warnings, and what could not be generated.
         stopped: why the run ended early; empty if it did not.
     """
 
-    enrichments: EnrichmentSet
+    path: str
     estimate: dict[str, Any]
     actual: dict[str, Any]
     problems: tuple[str, ...] = ()
@@ -92,11 +93,11 @@ def enrich_tools(
         raise run.stopped
     seconds = time.monotonic() - started
     values = AcceptedValues(ledger)
-    enrichments = _collect(configuration, requests, values)
+    path = _collect(configuration, requests, values)
     actual = actual_figures(requests, ledger, run, client, seconds)
     mostly_rejected = rejection_messages(actual)
     enriched = Enriched(
-        enrichments=enrichments,
+        path=path,
         estimate=expected,
         actual=actual | {"kept": dict(values.kept)},
         problems=(*failure_messages(run), *mostly_rejected),
@@ -182,9 +183,7 @@ def _neighbours(
     return nearest([tool.id for tool in tools], vectors, settings.neighbours)
 
 
-def _collect(
-    configuration: Configuration, requests: RequestSet, accepted: AcceptedValues
-) -> EnrichmentSet:
+def _collect(configuration: Configuration, requests: RequestSet, accepted: AcceptedValues) -> str:
     tools: dict[str, Enrichment] = {}
     agents: dict[str, str] = {}
     for chain in requests.chains:
@@ -194,7 +193,7 @@ def _collect(
             agents[subject] = values["agents"]
         elif values:
             tools[subject] = _enrichment(values, configuration.overrides.get(subject))
-    return write_enrichments(Lake(configuration.uri), "generated", tools, agents)
+    return write_enrichments(Lake(configuration.uri), tools, agents)
 
 
 def _enrichment(values: Mapping[Product, Any], override: OverrideSettings | None) -> Enrichment:

@@ -33,8 +33,6 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
     lines += _listed([f"rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
     if outcome["enrichment"]:
         lines += _enrichment_lines(outcome["enrichment"])
-    if outcome["filter"]:
-        lines += _filter_lines(outcome["filter"])
     if origins := edges["origins"] if edges else plan["edges"]:
         total = count_text(sum(origins.values()), "dependency", "dependencies")
         lines.append(f"{total} between tools: {_counts(origins)}")
@@ -141,21 +139,6 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
 
 def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{count} {what}" for what, count in counts.items())
-
-
-def _filter_lines(result: dict[str, Any]) -> list[str]:
-    lines: list[str] = []
-    if result["questions"]:
-        lines.append(
-            f"  filter: {result['kept']} of {result['questions']} questions find their tool among "
-            f"the first {result['k']}"
-        )
-    if result["reverted"]:
-        lines.append(
-            f"  filter: {len(result['reverted'])} of {result['descriptions']} new descriptions are "
-            f"reverted"
-        )
-    return [*lines, *_listed(result["reports"])]
 
 
 def _listed(texts: list[str], indent: str = "    ") -> list[str]:

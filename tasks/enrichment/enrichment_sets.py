@@ -1,17 +1,15 @@
-"""Generated texts about tools and agents, as row sets of the lake: before the filter (`generated`)
-and after it (`enriched`).
+"""Generated texts about tools and agents, as row sets of the lake.
 
-    <kind>/<digest>/tools    id, description, avoid, arguments (a JSON object), questions, topics;
-                             one row per tool that has any
-    <kind>/<digest>/agents   id, description
+    generated/<digest>/tools    id, description, avoid, arguments (a JSON object), questions,
+                                topics; one row per tool that has any
+    generated/<digest>/agents   id, description
 
 Every row has a `digest` over the others. The name is the digest of the content, so the same texts
 are stored once, whoever made them and when; each set is stored as the difference to the last."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Enrichment
@@ -25,22 +23,14 @@ if TYPE_CHECKING:
 TOOL_COLUMNS = ("id", "description", "avoid", "arguments", "questions", "topics", "digest")
 
 
-@dataclass(frozen=True, slots=True)
-class EnrichmentSet:
-    """A folder of the lake with generated texts, and the number of tools and agents in it."""
-
-    path: str
-    tools: int
-    agents: int
-
-
 def write_enrichments(
     lake: Lake,
-    kind: Literal["generated", "enriched"],
     tools: Mapping[str, Enrichment],
     agents: Mapping[str, str],
-) -> EnrichmentSet:
-    """Store enrichments of tools and descriptions of agents, by id, without empty ones."""
+) -> str:
+    """Store enrichments of tools and descriptions of agents, by id, without empty ones; returns
+    their folder of the lake.
+    """
     rows = [_row(key, tools[key]) for key in sorted(tools) if tools[key] != Enrichment()]
     described = [
         {"id": key, "description": agents[key], "digest": digest(agents[key])}
@@ -49,15 +39,10 @@ def write_enrichments(
     ]
     separator = {"id": "", "digest": ""}
     contents = [[row["id"], row["digest"]] for row in (*rows, separator, *described)]
-    path = f"{kind}/{digest(contents)}"
-    _store(lake, kind, path, "agents", described, ("id", "description", "digest"))
-    _store(lake, kind, path, "tools", rows, TOOL_COLUMNS)
-    return EnrichmentSet(path, len(rows), len(described))
-
-
-def read_enrichments(lake: Lake, path: str) -> tuple[dict[str, Enrichment], dict[str, str]]:
-    """Return the enrichments by tool id and the descriptions by agent id, ordered by id."""
-    return read_tool_enrichments(lake, path), read_agent_descriptions(lake, path)
+    path = f"generated/{digest(contents)}"
+    _store(lake, path, "agents", described, ("id", "description", "digest"))
+    _store(lake, path, "tools", rows, TOOL_COLUMNS)
+    return path
 
 
 def read_tool_enrichments(
@@ -92,7 +77,6 @@ def enrichment_digests(lake: Lake, path: str | None) -> "pl.DataFrame":
 
 def _store(
     lake: Lake,
-    kind: str,
     path: str,
     name: str,
     rows: list[dict[str, Any]],
@@ -104,7 +88,7 @@ def _store(
     if name == "tools":
         kinds |= dict.fromkeys(("questions", "topics"), pl.List(pl.String))
     frame = pl.DataFrame(rows, schema=kinds)
-    store_latest(lake, f"{path}/{name}", f"{kind}/latest-{name}-3", "id", frame, ["digest"])
+    store_latest(lake, f"{path}/{name}", f"generated/latest-{name}-3", "id", frame, ["digest"])
 
 
 def _row(key: str, written: Enrichment) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A query that stands in the index finds itself, and says nothing about those to come. So queries of
 origin `examples` in the configured files are held out: they are removed from the examples of their
-tools before anything is composed, filtered or shown to an LLM. Queries are equal if they have the
+tools before anything is composed or shown to an LLM. Queries are equal if they have the
 same words.
 
 Example requests from use (`[examples]`) are golden queries by their format, so nothing keeps one

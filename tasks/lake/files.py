@@ -8,9 +8,7 @@
     lake/edges/<digest>.json                                   dependencies between tools
     lake/vectors/<encoder>/<digest>.parquet                    vectors by text
     lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM
-    lake/generated/<digest>/, enriched/<digest>/               texts about tools and agents, before
-                                                               and after the filter
-    lake/filtered/<digest>.parquet                             generated questions with their rank
+    lake/generated/<digest>/                                   texts about tools and agents
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.parquet                        the answers to golden queries
 

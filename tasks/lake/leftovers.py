@@ -23,8 +23,6 @@ LAKE_FOLDERS = (
     "records",
     "edges",
     "generated",
-    "enriched",
-    "filtered",
     "gates",
 )
 """Folders of the lake that can be made again. The ledger and the vectors are not among them."""

@@ -39,7 +39,7 @@ MAX_NAMED = 50
 NAME = 100
 DESCRIPTION = 160
 INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "language", "understood")
-RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "filter", "seconds")
+RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "seconds")
 
 
 class Reports(Lake):

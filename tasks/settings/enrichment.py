@@ -50,8 +50,6 @@ class EnrichSettings(Settings):
     max_tokens: Annotated[int | None, Field(ge=0)] = None
     incomplete: Literal["stop", "publish"] = "stop"
 
-    keep_within: Annotated[float, Field(gt=0, le=1)] = 0.1
-
     @field_validator("products")
     @classmethod
     def _once_each(cls, products: tuple[Product, ...]) -> tuple[Product, ...]:

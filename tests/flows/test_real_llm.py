@@ -1,10 +1,9 @@
-"""`pegboard build` with a real LLM of 135M parameters; its nonsense is filtered out."""
+"""`pegboard build` with a real LLM of 135M parameters: what it writes is published."""
 
 import json
 import subprocess
 import sys
 
-import polars as pl
 import pytest
 
 import pegboard
@@ -20,7 +19,7 @@ ENRICH = """
 model = "hosted_vllm/smollm2"
 api_base = "{}"
 products = ["questions"]
-incomplete = "publish"  # most questions of so small a model are dropped
+incomplete = "publish"  # most replies of so small a model are rejected
 questions = 3
 concurrency = 1
 max_reply_tokens = 100
@@ -31,9 +30,7 @@ price = {{ input = 0.1, output = 0.4 }}
 
 @pytest.mark.slow
 @pytest.mark.timeout(1_200)
-def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsense(
-    workshop, local_llm, alone
-):
+def test_a_real_model_writes_about_twenty_tools(workshop, local_llm, alone):
     workshop.servers({"office": [workshop.tool(name, text) for name, text in TOOLS.items()]})
     workshop.configure(ENRICH.format(local_llm))
 
@@ -48,7 +45,7 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
 
     assert done.returncode == 0, done.stderr
     run = json.loads(done.stdout)
-    used, judged = run["enrichment"]["actual"], run["filter"]
+    used = run["enrichment"]["actual"]
     rejected = used["rejected"].get("questions", {})
     assert used["calls"] == {"answered": used["replies"]}
     assert 20 <= used["replies"] <= 40  # one for each tool, and repairs
@@ -57,14 +54,9 @@ def test_a_real_model_writes_about_twenty_tools_and_the_filter_drops_its_nonsens
     assert used["cost_usd"] == pytest.approx(cost, rel=1e-3)
     assert sum(used["accepted"].values()) + sum(rejected.values()) == 20
 
-    assert 0 < judged["kept"] < judged["questions"]
-    dropped = workshop.lake.read(judged["path"]).filter(~pl.col("kept"))
-    winners = set(dropped.get_column("winner").to_list()) - {""}
-    assert dropped.height == judged["questions"] - judged["kept"]
-    assert winners <= {f"kit/office/{name}" for name in TOOLS}
     entries = list(LakeLedger(workshop.lake).load().all())
     assert len(entries) == used["replies"]
     assert all(entry.seconds > 0 and entry.completion_tokens > 0 for entry in entries)
     hits = pegboard.open(workshop.uri).search("lunch", k=20)
     published = [hit.tool.enrichment.questions for hit in hits if hit.tool.enrichment]
-    assert sum(map(len, published)) == judged["kept"]
+    assert len(published) == used["accepted"]["questions"]

@@ -117,6 +117,6 @@ def written(workshop):
     """A function that stores what an LLM wrote about tools and agents, and returns the folder."""
 
     def write(tools=None, agents=None):
-        return write_enrichments(workshop.lake, "enriched", tools or {}, agents or {}).path
+        return write_enrichments(workshop.lake, tools or {}, agents or {})
 
     return write

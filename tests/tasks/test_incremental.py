@@ -96,9 +96,7 @@ class Office:
         snapshots = [take_snapshot(configuration, name) for name in configuration.catalogs]
         identities = {one.catalog: one.digest for one in snapshots}
         lake = Lake(uri)
-        enrichments = write_enrichments(
-            lake, "enriched", self.written, {"kit/git 0": "It hosts."}
-        ).path
+        enrichments = write_enrichments(lake, self.written, {"kit/git 0": "It hosts."})
         documents = [
             make(uri, index, identities, enrichments)
             for index in INDEXES

@@ -6,7 +6,6 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pegboard.search.cosine import paired_cosines, rank_owners
 from pegboard.search.filters import Filter
 from pegboard.search.memory import MemoryIndex
 
@@ -116,19 +115,3 @@ def test_without_words_or_rows_there_is_nothing_to_match(
 
     assert index.text(["w1"], 5) == index.text([], 5) == []
     assert len(index.vector(queries(1, 0)[0], 5)) == count
-
-
-def test_texts_are_placed_by_the_cosine_with_their_owner_that_is_given():
-    tools = np.eye(3, dtype=np.float32)
-    text, rows, owners = np.array([[0.6, 0.8, 0.0]], np.float32), np.array([0]), np.array([0])
-
-    for own, rank in ((0.9, 1), (0.8, 1), (0.5, 2), (-0.5, 3)):
-        ranked = rank_owners(text, rows, owners, np.array([own]), tools)
-        assert ranked.ranks.tolist() == [rank]
-
-
-def test_cosines_of_pairs_are_0_without_a_direction():
-    left = np.array([[3, 0], [0, 2], [1, 1]], np.float32)
-    right = np.array([[1, 1], [0, 5], [0, 0]], np.float32)
-
-    np.testing.assert_allclose(paired_cosines(left, right), [np.sqrt(0.5), 1, 0])

@@ -32,7 +32,7 @@ def servers(workshop, **changed):
 
 def enrichments(workshop, *questions):
     enrichment = {"kit/git/list_commits": Enrichment(questions=questions, topics=("history",))}
-    return write_enrichments(workshop.lake, "enriched", enrichment, {}).path
+    return write_enrichments(workshop.lake, enrichment, {})
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ import pytest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.llm import ChatReply
 from tasks.enrich import enrich_tools, estimate_tools
-from tasks.enrichment.enrichment_sets import read_enrichments
+from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.enrichment.prompts import BUILTIN_PROMPTS
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
@@ -113,7 +113,8 @@ def test_every_product_is_bought_once_and_a_second_run_buys_nothing(workshop, ga
     products = dict.fromkeys(("description", "arguments", "questions", "topics"), 20)
     assert Counter(product for product, _ in writer.calls) == products | {"agents": 1}
     assert set(Counter(writer.calls).values()) == {1}
-    tools, agents = read_enrichments(workshop.lake, first.enrichments.path)
+    tools = read_tool_enrichments(workshop.lake, first.path)
+    agents = read_agent_descriptions(workshop.lake, first.path)
     oak = tools["kit/garden/oak_planter"]
     description = "Plants the oak planter in a garden bed. Use it to plant a oak planter."
     assert oak.description == description
@@ -121,7 +122,7 @@ def test_every_product_is_bought_once_and_a_second_run_buys_nothing(workshop, ga
     assert oak.topics == ("Planting oak planter", "Garden beds")
     assert agents["kit/garden"].startswith("Keeps the garden")
     assert again.calls == []
-    assert second.enrichments == first.enrichments
+    assert second.path == first.path
     assert before["pending"] == 81
     assert before["prompt_tokens"] > 81 * 200
     cost = before["prompt_tokens"] * 1e-6 + before["completion_tokens"] * 2e-6
@@ -213,7 +214,7 @@ def test_tools_with_the_same_content_share_one_reply(workshop, enrich):
     writer = Writer()
     result = enrich(workshop.configure(ENRICH + QUESTIONS), writer)
     assert writer.calls == [("questions", "oak_planter")]
-    tools, _ = read_enrichments(workshop.lake, result.enrichments.path)
+    tools = read_tool_enrichments(workshop.lake, result.path)
     assert sorted(tools) == ["kit/north/oak_planter", "kit/south/oak_planter"]
 
 
@@ -267,7 +268,7 @@ def test_a_failed_request_is_reported_and_the_others_are_there(garden, enrich):
     assert result.actual["accepted"] == {"questions": 1}
 
 
-def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich):
+def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich, workshop):
     first, rest = Writer(), Writer()
     message = (
         r"does not fit into max_tokens = 3000: .* of 20 requests are completed\. Nothing was "
@@ -278,12 +279,12 @@ def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich):
     assert 0 < len(first.calls) < 20
     result = enrich(garden(extra=SMALL_BUDGET.replace("3000", "300000")), rest)
     assert len(first.calls) + len(rest.calls) == 20
-    assert result.enrichments.tools == 20
+    assert len(read_tool_enrichments(workshop.lake, result.path)) == 20
 
 
-def test_with_incomplete_publish_a_budget_leaves_what_there_is(garden, enrich):
+def test_with_incomplete_publish_a_budget_leaves_what_there_is(garden, enrich, workshop):
     result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), Writer())
-    assert 0 < result.enrichments.tools < 20
+    assert 0 < len(read_tool_enrichments(workshop.lake, result.path)) < 20
     assert "max_tokens = 3000" in result.stopped
 
 
@@ -291,13 +292,13 @@ def test_with_incomplete_publish_earlier_questions_stay_until_new_ones_replace_t
     workshop, garden, enrich
 ):
     first = enrich(garden(extra=QUESTIONS), Writer())
-    before, _ = read_enrichments(workshop.lake, first.enrichments.path)
+    before = read_tool_enrichments(workshop.lake, first.path)
     edit_prompt(workshop, "questions", new_version)
     writer = Writer(**{f"{name}_planter": [NEW_QUESTIONS] for name in WORDS})
 
     result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), writer)
 
-    after, _ = read_enrichments(workshop.lake, result.enrichments.path)
+    after = read_tool_enrichments(workshop.lake, result.path)
     replaced = {tool for tool in after if after[tool] != before[tool]}
     assert after.keys() == before.keys()
     assert 0 < len(replaced) == len(writer.calls) < 20

@@ -6,7 +6,7 @@ from pegboard.errors import StoreError
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import (
     enrichment_digests,
-    read_enrichments,
+    read_agent_descriptions,
     read_tool_enrichments,
     write_enrichments,
 )
@@ -20,30 +20,25 @@ AGENTS = {"kit/b": "Does two.", "kit/a": ""}
 
 
 def test_enrichments_come_back_ordered_and_without_empty_ones(workshop):
-    enrichments = write_enrichments(workshop.lake, "generated", TOOLS, AGENTS)
-    nothing = write_enrichments(workshop.lake, "enriched", {}, {})
+    path = write_enrichments(workshop.lake, TOOLS, AGENTS)
+    nothing = write_enrichments(workshop.lake, {}, {})
 
-    tools, agents = read_enrichments(workshop.lake, enrichments.path)
+    tools = read_tool_enrichments(workshop.lake, path)
 
-    assert (enrichments.tools, enrichments.agents) == (2, 1)
     assert list(tools.items()) == [("kit/a/one", ONE), ("kit/b/two", TWO)]
-    assert agents == {"kit/b": "Does two."}
-    assert [*read_tool_enrichments(workshop.lake, enrichments.path, ["kit/b/two"])] == ["kit/b/two"]
-    assert enrichment_digests(workshop.lake, enrichments.path).get_column("id").to_list() == [
-        *tools
-    ]
-    assert read_enrichments(workshop.lake, nothing.path) == ({}, {})
-    assert (nothing.tools, nothing.agents) == (0, 0)
+    assert read_agent_descriptions(workshop.lake, path) == {"kit/b": "Does two."}
+    assert [*read_tool_enrichments(workshop.lake, path, ["kit/b/two"])] == ["kit/b/two"]
+    assert enrichment_digests(workshop.lake, path).get_column("id").to_list() == [*tools]
+    assert read_tool_enrichments(workshop.lake, nothing) == {}
+    assert read_agent_descriptions(workshop.lake, nothing) == {}
     with pytest.raises(StoreError, match="generated/none"):
-        read_enrichments(workshop.lake, "generated/none")
+        read_tool_enrichments(workshop.lake, "generated/none")
 
 
 def test_the_name_of_a_set_is_its_content(workshop):
-    generated = write_enrichments(workshop.lake, "generated", TOOLS, AGENTS)
+    path = write_enrichments(workshop.lake, TOOLS, AGENTS)
     backwards = {"kit/a/one": ONE, "kit/b/two": TWO}
-    other = write_enrichments(workshop.lake, "generated", TOOLS, AGENTS | {"kit/b": "Does two!"})
-    enriched = write_enrichments(workshop.lake, "enriched", TOOLS, AGENTS)
+    other = write_enrichments(workshop.lake, TOOLS, AGENTS | {"kit/b": "Does two!"})
 
-    assert write_enrichments(workshop.lake, "generated", backwards, AGENTS) == generated
-    assert other.path != generated.path
-    assert enriched.path == generated.path.replace("generated/", "enriched/")
+    assert write_enrichments(workshop.lake, backwards, AGENTS) == path
+    assert other != path

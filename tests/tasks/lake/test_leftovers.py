@@ -48,7 +48,7 @@ def root(tmp_path):
         f"documents/latest-{hexed('9')}.json": json.dumps({"path": f"documents/{hexed('e')}"}),
         f"documents/{hexed('e')}.json": json.dumps({"layers": []}),
         f"documents/{hexed('f')}.json": json.dumps({"layers": []}),
-        f"enriched/{hexed('7')}/tools.parquet": "x",
+        f"generated/{hexed('7')}/tools.parquet": "x",
         f"vectors/0123/{hexed('f')}.parquet": "x",
         f"ledger/{hexed('f')}.parquet": "x",
         f"vectors/0123/{hexed('f')}.parquet.77.tmp": "x",
@@ -80,7 +80,7 @@ def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, 
         f"snapshots/kit/{hexed('c')}/tools.json",
         f"snapshots/kit/layers/{hexed('3')}.parquet",
         f"documents/{hexed('f')}.json",
-        f"enriched/{hexed('7')}/tools.parquet",
+        f"generated/{hexed('7')}/tools.parquet",
         f"vectors/0123/{hexed('f')}.parquet.77.tmp",
     }
     assert run(tmp_path, [release]).count == 0

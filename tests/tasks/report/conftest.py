@@ -62,7 +62,6 @@ OUTCOME = {
     "problems": ["questions of kit/roof/open_roof was not written: refused"],
     "golden": {"queries": 20, "seen": 0, "unknown": [], "indexes": {}},
     "enrichment": ENRICHMENT,
-    "filter": None,
     "seconds": {"snapshot": 0.4, "embed": 1.25, "gate": 2.5, "total": 1234.56},
 }
 """The outcome of a run, without the release."""
