@@ -221,7 +221,9 @@ class _Run:
             for table in documents:
                 index = self._configuration.index(table.index)
                 tables.append((index, shards_of(self._uri, table, index)))
-            progress.start("embed", sum(shard.texts for _, shards in tables for shard in shards))
+            progress.start(
+                "embed", sum(len(shard.texts) for _, shards in tables for shard in shards)
+            )
             for index, shards in tables:
                 for part in self._embed_shards(shards, index):
                     self._encoded += part

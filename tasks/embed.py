@@ -1,20 +1,14 @@
 """Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the
-lake when it is done.
-
-A shard's texts wait in a file of the lake, named by its content, until their vectors are stored. So
-any process that sees the lake can encode a shard, holds no others' texts, and a shard that is
-delivered twice, or again after its worker was killed, leaves what one delivery leaves.
+lake when it is done. A shard that is encoded twice, or again after its worker was killed, leaves what
+one time leaves.
 """
 
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
-from pegboard.canonical import digest
 from pegboard.encoders import Encoder, load_encoder, runs_here
 from pegboard.encoders.batching import processors
-from pegboard.errors import StoreError
-from pegboard.store.database import public_uri
 from tasks import progress
 from tasks.compose import Documents
 from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
@@ -33,26 +27,19 @@ costs one shard.
 """
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shard:
     """A part of a table's texts.
 
     Attributes:
         table: the table of the documents, `emb_<index>` or `agents_<index>`.
         number: counts from 1.
-        path: the file of the lake with the texts, until their vectors are stored.
-        first: the lowest of their digests; no other shard of the table has digests between it and
-            `last`.
-        texts: how many there are.
+        texts: (text_digest, text), each once, in the order of their digests.
     """
 
-    index: str
     table: str
     number: int
-    path: str
-    first: str
-    last: str
-    texts: int
+    texts: "pl.DataFrame"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,71 +72,50 @@ def at_once(settings: IndexSettings) -> int:
 
 
 def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[Shard]:
-    """Return the shards of the texts that are not in the lake, and store each one's texts."""
+    """Return the shards of the texts that are not in the lake."""
     lake, fingerprint = Lake(uri), encoder_for(settings).fingerprint
     merge_small_files(lake, fingerprint)
     texts = _missing(lake, documents.path, fingerprint)
     size = max(SHARD_TEXTS, -(-texts.height // MAX_SHARDS))
     return [
-        store_shard(lake, fingerprint, documents, number, part)
+        Shard(documents.table, number, part)
         for number, part in enumerate(texts.iter_slices(size), start=1)
         if part.height
     ]
 
 
-def store_shard(
-    lake: Lake, fingerprint: str, documents: Documents, number: int, texts: "pl.DataFrame"
-) -> Shard:
-    """Store texts, as (text_digest, text) in the order of their digests, until they are encoded."""
-    digests = texts.get_column("text_digest")
-    path = f"shards/{digest(fingerprint, digests.to_list())}.parquet"
-    lake.write(path, texts.select("text_digest", "text"))
-    first, last = digests[0], digests[-1]
-    return Shard(documents.index, documents.table, number, path, first, last, len(digests))
-
-
 def embed_shard(
     uri: str, shard: Shard, settings: IndexSettings, workers: Workers | None = None
 ) -> EmbedResult:
-    """Encode a shard (see `encode_shard`) in this process, or on workers if they are given."""
+    """Encode the texts of a shard in this process, or on workers if they are given."""
     if workers is None:
-        return encode_shard(uri, shard, settings)
+        return encode_missing(uri, shard.texts, settings)
     settings = for_worker(settings, workers.threads)
-    result = workers.run(partial(encode_shard, uri, shard, settings))
-    progress.advance("embed", shard.texts)  # a worker's own progress is not seen here
+    result = workers.run(partial(encode_missing, uri, shard.texts, settings))
+    progress.advance("embed", shard.texts.height)  # a worker's own progress is not seen here
     return result
 
 
-def encode_shard(uri: str, shard: Shard, settings: IndexSettings) -> EmbedResult:
-    """Encode the texts of a shard that are still missing, and store their vectors.
-
-    Raises:
-        StoreError: neither the texts nor all their vectors are in the lake.
+def encode_missing(uri: str, texts: "pl.DataFrame", settings: IndexSettings) -> EmbedResult:
+    """Encode those of the texts (text_digest, text) that are not in the lake, and store their
+    vectors. Another table, or another run, may have encoded some since they were looked for.
     """
     lake, encoder = Lake(uri), encoder_for(settings)
     known = known_texts(lake, encoder.fingerprint)
-    texts = _waiting_texts(lake, shard)
-    if texts is None:
-        _check_finished(lake, shard, known)
-        return EmbedResult()
-    # Another run may have encoded some since the shards were made.
     missing = texts.join(known, on="text_digest", how="anti").sort("text_digest")
-    result = EmbedResult()
-    if missing.height:
-        digests: list[str] = missing.get_column("text_digest").to_list()
-        before: int = getattr(encoder, "truncated", 0)
-        vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
-        store_vectors(lake, encoder, digests, vectors)
-        result = EmbedResult(len(digests), getattr(encoder, "truncated", 0) - before)
-    lake.delete(shard.path)
-    return result
+    if not missing.height:
+        return EmbedResult()
+    before: int = getattr(encoder, "truncated", 0)
+    vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
+    store_vectors(lake, encoder, missing.get_column("text_digest").to_list(), vectors)
+    return EmbedResult(missing.height, getattr(encoder, "truncated", 0) - before)
 
 
-def for_worker(settings: IndexSettings, threads: int | None) -> IndexSettings:
+def for_worker(settings: IndexSettings, threads: int) -> IndexSettings:
     """Return the settings for an encoder that shares its machine with others: it uses so many
     threads, unless its options say how many. No vector depends on it.
     """
-    if threads is None or not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
+    if not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
         return settings
     return settings.model_copy(update={"options": {"threads": threads, **settings.options}})
 
@@ -175,26 +141,3 @@ def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
     )
     texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")
-
-
-def _waiting_texts(lake: Lake, shard: Shard) -> "pl.DataFrame | None":
-    """The texts of a shard; None if another delivery of it has stored their vectors."""
-    try:
-        return lake.read(shard.path)
-    except StoreError:
-        if lake.exists(shard.path):
-            raise
-        return None
-
-
-def _check_finished(lake: Lake, shard: Shard, known: "pl.DataFrame") -> None:
-    """Raise StoreError unless the lake has a vector for each text of the shard."""
-    import polars as pl
-
-    within = pl.col("text_digest").is_between(pl.lit(shard.first), pl.lit(shard.last))
-    if known.filter(within).get_column("text_digest").n_unique() < shard.texts:
-        raise StoreError(
-            f"{public_uri(lake.uri)}/{shard.path} is not there, nor are the vectors of its "
-            f"{shard.texts} texts. Make the board visible under this address on every machine that "
-            f"runs steps, and run again."
-        )

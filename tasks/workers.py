@@ -23,8 +23,8 @@ class Workers(Protocol):
         ...
 
     @property
-    def threads(self) -> int | None:
-        """How many threads one call may use; None: as many as it likes."""
+    def threads(self) -> int:
+        """How many threads one call may use."""
         ...
 
     def run(self, call: partial[T]) -> T:

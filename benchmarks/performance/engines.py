@@ -1,6 +1,6 @@
 """How fast `[run]` engines encode with the embedded encoder, and what a call of each costs.
 
-    python -m benchmarks engines [--workers 1 2] [--address tcp://scheduler:8786]
+    python -m benchmarks engines [--workers 1 2]
 
 `encoder` is bare: the texts sorted by length, in one thread of this process. All take turns; texts
 a second are medians over the rounds. `call_ms` is the best mean of a hundred calls that do nothing,
@@ -23,12 +23,14 @@ from benchmarks.performance.shared import parser_of, print_rows, seconds_of
 from flows.engines import Engine, open_engine
 from flows.runner import DirectRunner
 from pegboard.canonical import digest
-from tasks.compose import Documents
-from tasks.embed import Shard, at_once, embed_shard, encoder_for, store_shard
+from tasks.embed import Shard, at_once, embed_shard, encoder_for
 from tasks.enrichment.vectors import encode_texts
-from tasks.lake.files import Lake
-from tasks.settings.configuration import BoardSettings, Configuration, IndexSettings
-from tasks.settings.run import RunSettings
+from tasks.settings.configuration import (
+    BoardSettings,
+    Configuration,
+    IndexSettings,
+    RunSettings,
+)
 
 SHARDS = 8
 WORDS = (
@@ -37,7 +39,7 @@ WORDS = (
 
 
 class Measurement:
-    """The texts, the lake in which they wait, and the seconds of each way to encode them."""
+    """The texts, and the seconds of each way to encode them."""
 
     def __init__(self, folder: str, texts: int, encoder: str) -> None:
         chance, words = random.Random(1), WORDS.split()
@@ -55,14 +57,12 @@ class Measurement:
         return Configuration(file=Path("pegboard.toml"), board=board, catalogs={}, run=settings)
 
     def shards(self) -> list[Shard]:
-        """Store the shards in an empty lake."""
+        """Return the shards of an empty lake."""
         shutil.rmtree(self.uri, ignore_errors=True)
         digests = [digest(text) for text in self.texts]
         frame = pl.DataFrame({"text_digest": digests, "text": self.texts}).sort("text_digest")
-        documents = Documents("full", "", len(digests), "emb_full")
         pieces = enumerate(frame.iter_slices(-(-len(digests) // SHARDS)), start=1)
-        lake, fingerprint = Lake(self.uri), self.encoder.fingerprint
-        return [store_shard(lake, fingerprint, documents, at, part) for at, part in pieces]
+        return [Shard("emb_full", number, part) for number, part in pieces]
 
     def encode(self, name: str, engine: Engine | None = None) -> None:
         calls = [
@@ -84,7 +84,6 @@ def call_seconds(engine: Engine) -> float:
 
 def main() -> None:
     parser = parser_of(__doc__)
-    parser.add_argument("--address", help="also measure the Dask cluster of this scheduler")
     parser.add_argument("--workers", nargs="+", type=int, default=[1, 2])
     parser.add_argument("--texts", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=5)
@@ -93,18 +92,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as opened:
         measured, engines = Measurement(folder, options.texts, options.encoder), {}
         costs: dict[str, dict[str, float]] = {}
-        addresses = {"processes": None, **({"dask": options.address} if options.address else {})}
-        for name, address in addresses.items():
-            for workers in options.workers:
-                run = {"engine": name, "workers": workers, "address": address}
-                engine = opened.enter_context(open_engine(measured.configuration(run)))
-                assert engine is not None
-                label = f"{name} {workers}"
-                start = seconds_of(partial(call_seconds, engine))
-                call = call_seconds(engine)
-                costs[label] = {"start_s": start - 300 * call, "call_ms": 1_000 * call}
-                engines[label] = engine
-                measured.encode("warm", engine)
+        for workers in options.workers:
+            run = {"engine": "processes", "workers": workers}
+            engine = opened.enter_context(open_engine(measured.configuration(run)))
+            assert engine is not None
+            label = f"processes {workers}"
+            start = seconds_of(partial(call_seconds, engine))
+            call = call_seconds(engine)
+            costs[label] = {"start_s": start - 300 * call, "call_ms": 1_000 * call}
+            engines[label] = engine
+            measured.encode("warm", engine)
         for _ in range(options.rounds):
             encode = partial(encode_texts, measured.encoder, measured.texts, "bare")
             measured.note("encoder", encode)

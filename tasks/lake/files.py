@@ -4,7 +4,6 @@
     lake/snapshots/<catalog>/rejected-<digest>.parquet         rejected records, with reasons
     lake/snapshots/<catalog>/latest.json                       the last good snapshot; written last
     lake/documents/<digest>.json                               the documents of an index
-    lake/shards/<digest>.parquet                               texts that are being encoded
     lake/edges/<digest>.json                                   dependencies between tools
     lake/vectors/<encoder>/<digest>.parquet                    vectors by text
     lake/ledger/<digest>.parquet, ledger/open/*.jsonl          every reply of an LLM

@@ -19,7 +19,6 @@ from tasks.lake.places import HALF_WRITTEN
 LAKE_FOLDERS = (
     "snapshots",
     "documents",
-    "shards",
     "records",
     "edges",
     "generated",

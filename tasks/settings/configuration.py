@@ -5,9 +5,9 @@ and all problems in one message.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal, cast
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from catalogs.shared.kinds import source_kind, source_kinds
 from catalogs.shared.listing import SourceOptions
@@ -39,7 +39,6 @@ from tasks.settings.release import (
     published_prompts,
     unknown_indexes,
 )
-from tasks.settings.run import RunSettings
 
 
 class KeepSettings(Settings):
@@ -141,6 +140,25 @@ class IndexSettings(Settings):
     def table(self) -> str:
         """The table of the index."""
         return embedding_table(self.name)
+
+
+class RunSettings(Settings):
+    """`[run]`: where the heavy steps of a build run, and how many pieces of them at once. No release
+    depends on it.
+
+    Attributes:
+        engine: `local` for threads of the build's process, `processes` for others on its machine.
+        workers: one for each core that the build may use, if None.
+    """
+
+    engine: Literal["local", "processes"] = "local"
+    workers: Annotated[int, Field(ge=1)] | None = None
+
+    @model_validator(mode="after")
+    def _has_workers(self) -> "RunSettings":
+        if self.engine == "local" and self.workers is not None:
+            raise ValueError('workers: engine = "local" has none; set engine to "processes"')
+        return self
 
 
 class Configuration(Settings):

@@ -152,7 +152,7 @@ def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_f
 ):
     deployments = {row["name"]: row for row in prefect.post("/deployments/filter")}
     nightly = deployments["nightly"]
-    assert deployments.keys() >= {"nightly", "by-hand", "dask"}
+    assert deployments.keys() >= {"nightly", "by-hand", "processes"}
     assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
     assert nightly["global_concurrency_limit"]["limit"] == 1
     assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
@@ -254,7 +254,7 @@ def test_two_deployments_of_one_board_build_one_after_the_other(prefect, tmp_pat
         config = write_board(tmp_path, more=silent)
         first = prefect.start("reindex/nightly", config)
         assert listed.wait(GUARD)
-        second = prefect.start("reindex/dask", config, run={"engine": "local"})
+        second = prefect.start("reindex/processes", config, run={"engine": "local"})
         eventually(lambda: prefect.log(second), lambda log: "Another run builds" in " ".join(log))
         assert (prefect.slots(config), prefect.task_runs(second)) == (1, [])
         over.set()

@@ -2,12 +2,9 @@
 is the same.
 """
 
-import json
 import os
-import pickle
 import subprocess
 import sys
-import threading
 import time
 import traceback
 from contextlib import contextmanager
@@ -16,16 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from flows.engines import Setup, open_engine, thread_limits, work
+from flows.engines import open_engine, thread_limits
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import load_encoder
-from pegboard.errors import ConfigurationError, PegboardError, SourceError, StoreError
+from pegboard.errors import PegboardError, SourceError
 from tasks.embed import EmbedResult, embed_shard, for_worker, shards_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import IndexSettings
 from tests import engine_steps
-from tests.children import end_child, start_child
 
 ROOT = Path(__file__).parents[2]
 GUARD = 120.0
@@ -39,8 +35,6 @@ def board(workshop, monkeypatch):
     """
     monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
     monkeypatch.setattr("tasks.lake.incremental.SPREAD", 8)
-    # Workers of clusters have no other way to find the tests.
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
     tools = [workshop.tool(f"tool_{number}", f"Does {number} things.") for number in range(40)]
     workshop.servers({"git": tools})
 
@@ -86,7 +80,7 @@ CALLS = {
     "_tool_documents",
     "_infer_edges_of_rows",
     "_tool_rows",
-    "encode_shard",
+    "encode_missing",
     "_tool_shingles",
 }
 """What workers are asked for in a build."""
@@ -133,19 +127,14 @@ def test_a_worker_that_ends_once_in_every_step_loses_and_doubles_nothing(
     assert reindex(spread)["release"] == expected
     assert {marker.name for marker in left.iterdir()} == CALLS
     assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
-    assert lake_of(spread).walk("shards") == {}
 
 
-def test_a_shard_that_is_delivered_twice_counts_once_and_one_that_is_not_visible_is_an_error(
-    board, workshop, encoder
-):
+def test_a_shard_that_is_encoded_twice_counts_once(board, workshop, encoder):
     configuration = board("local")
     index = configuration.index("full")
     (documents, _) = workshop.run(configuration, "compose").documents
     shard = shards_of(workshop.uri, documents, index)[0]
 
-    with pytest.raises(StoreError, match="Make the board visible under this address on every"):
-        embed_shard(str(workshop.folder / "elsewhere"), shard, index)
     results = [embed_shard(workshop.uri, shard, index) for _ in range(2)]
 
     assert results == [EmbedResult(8), EmbedResult()]
@@ -192,7 +181,6 @@ def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_ho
 
     assert options("local/minilm-tools-v1", 3) == {"threads": 3}
     assert options("local/minilm-tools-v1", 3, threads=1) == {"threads": 1}
-    assert options("local/minilm-tools-v1", None) == {}
     assert options("hashing/64", 3) == options("openai/text-embedding-3-small", 3) == {}
     assert "threads" not in load_encoder("hashing/64").fingerprint
 
@@ -210,21 +198,7 @@ def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(
     change_calls(note)
 
     assert reindex(configuration)["encoded"] == 41
-    assert names == CALLS - {"encode_shard"}
-
-
-def test_no_secret_is_sent_to_a_worker(monkeypatch):
-    monkeypatch.setenv("MINIO_SECRET", "quiet-harbour-4711")
-    setup = Setup("s3://bucket/board", {"aws_secret_access_key": "${MINIO_SECRET}"})
-
-    assert b"quiet-harbour-4711" not in pickle.dumps(setup)
-
-
-def test_a_worker_with_another_pegboard_or_without_the_step_says_so():
-    with pytest.raises(PegboardError, match=r"has Pegboard .*, the build 0\.0\.1\. Install"):
-        work(Setup("board", version="0.0.1"), pickle.dumps(partial(engine_steps.add, 1, 2)))
-    with pytest.raises(PegboardError, match=r"cannot load the step: .*no_such_module"):
-        work(Setup("board"), b"cno_such_module\nstep\n.")
+    assert names == CALLS - {"encode_missing"}
 
 
 @pytest.mark.skipif(not Path("/proc").exists(), reason="there is no /proc to see processes in")
@@ -232,8 +206,8 @@ def test_workers_end_with_a_build_that_is_killed(workshop):
     script = """
 import os, signal, sys
 from functools import partial
-from flows.engines import Engine, Setup
-engine = Engine(Setup("board"), 1)
+from flows.engines import Engine
+engine = Engine("board", {}, 1)
 print(engine.run(partial(os.getpid)), flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
@@ -245,85 +219,3 @@ os.kill(os.getpid(), signal.SIGKILL)
     while worker.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not worker.exists()
-
-
-def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board, monkeypatch):
-    monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
-
-    with pytest.raises(ConfigurationError, match=r"pip install -e '\.\[dask\]'"):
-        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
-
-
-@pytest.fixture
-def dask_cluster(workshop):
-    """A function that starts a scheduler and workers as processes; returns the scheduler's, and its
-    address.
-    """
-    pytest.importorskip("distributed", reason="the extra [dask] is not installed")
-    file, children = workshop.folder / "scheduler.json", []
-
-    def start(part, *options):
-        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", "--no-dashboard"]
-        command += ["--scheduler-file", str(file), *options]
-        quiet = subprocess.DEVNULL
-        child = start_child(command, cwd=workshop.folder, stdout=quiet, stderr=quiet)
-        children.append(child)
-
-    def start_all(workers):
-        start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        for _ in range(workers):
-            start("worker", "--nthreads", "1")
-        deadline = time.monotonic() + GUARD
-        while not file.exists() or not file.read_text("utf-8"):
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
-        return children[0], json.loads(file.read_text("utf-8"))["address"]
-
-    start_all.start = start
-    yield start_all
-    for child in reversed(children):
-        end_child(child)
-
-
-@pytest.mark.slow
-def test_a_dask_cluster_publishes_the_same_release_although_workers_end(
-    board, dask_cluster, tmp_path
-):
-    expected = reindex(board("local", uri="local"))["release"]
-    _, address = dask_cluster(workers=2)
-    configuration = board("dask", f'address = "{address}"', uri="spread")
-
-    outcome = reindex(configuration)
-
-    assert (outcome["outcome"], outcome["release"]) == ("published", expected)
-    call = partial(engine_steps.add, 1, 2)
-    leave_once = partial(engine_steps.call_and_leave_once, str(tmp_path / "left"), "after", call)
-    with open_engine(configuration) as engine:
-        assert (engine.workers, engine.threads) == (2, None)
-        assert engine.run(leave_once) == 3
-        with pytest.raises(SourceError, match=r"^The source is gone\.$"):
-            engine.run(partial(engine_steps.fail, "own"))
-        with pytest.raises(PegboardError, match=r"lost leave: .*Finished work is kept"):
-            engine.run(partial(engine_steps.leave))
-
-
-@pytest.mark.slow
-def test_a_cluster_that_does_not_answer_has_no_worker_or_is_lost_is_an_error_that_says_what_to_do(
-    board, dask_cluster, monkeypatch
-):
-    scheduler, address = dask_cluster(workers=0)
-    monkeypatch.setattr("flows.engines.WORKER_SECONDS", 0.5)
-    for place, problem in (
-        ("tcp://127.0.0.1:9", "tcp://127.0.0.1:9 does not answer: .*Start a scheduler"),
-        (address, f"{address} has no worker. Start"),
-    ):
-        with pytest.raises(PegboardError, match=problem):
-            reindex(board("dask", f'address = "{place}"'))
-
-    monkeypatch.setattr("flows.engines.WORKER_SECONDS", GUARD)
-    dask_cluster.start("worker", "--nthreads", "1")
-    with open_engine(board("dask", f'address = "{address}"')) as engine:
-        assert engine.run(partial(engine_steps.add, 1, 2)) == 3
-        threading.Timer(0.5, scheduler.kill).start()
-        with pytest.raises(PegboardError, match=f"{address} lost sleep: .*Finished work is kept"):
-            engine.run(partial(time.sleep, GUARD))

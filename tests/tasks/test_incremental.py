@@ -204,7 +204,7 @@ class Large:
         return [
             lake.read(path.relative_to(lake.uri).as_posix()).height
             for path in self.files().keys() - before.keys()
-            if path.suffix == ".parquet" and path.parent.name != "shards"  # to be encoded
+            if path.suffix == ".parquet"
         ]
 
 

@@ -15,7 +15,7 @@ from pegboard.errors import BoardNotFound, StoreError
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.places import _StoredFile
-from tasks.settings.run import RunSettings
+from tasks.settings.configuration import RunSettings
 from tests.rival import Rival
 
 pytestmark = pytest.mark.slow  # needs the emulator
@@ -78,33 +78,8 @@ def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, cap
         assert not [p for p, content in objects.items() if secret.encode() in p.encode() + content]
 
 
-@pytest.fixture
-def on_processes():
-    """A function: settings by which processes of this machine encode."""
-    return lambda: RunSettings(engine="processes", workers=2)
-
-
-@pytest.fixture
-def on_dask():
-    """A function: starts a cluster, with the environment of then; settings by which it encodes."""
-    distributed = pytest.importorskip("distributed", reason="the extra [dask] is not installed")
-    clusters = []
-
-    def started():
-        cluster = distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None
-        )
-        clusters.append(cluster)
-        return RunSettings(engine="dask", address=cluster.scheduler_address)
-
-    yield started
-    for cluster in clusters:
-        cluster.close()
-
-
-@pytest.mark.parametrize("engine", ["processes", "dask"])
 def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
-    workshop, configured, s3, keys, monkeypatch, request, engine
+    workshop, configured, s3, keys, monkeypatch
 ):
     for name, key in zip(("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"), keys, strict=True):
         monkeypatch.setenv(f"OWN_{name}", key)
@@ -118,11 +93,10 @@ def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
         "aws_secret_access_key": "${OWN_SECRET_ACCESS_KEY}",
     }
     outcomes = []
-    for run in (RunSettings(), request.getfixturevalue(f"on_{engine}")()):
+    for run in (RunSettings(), RunSettings(engine="processes", workers=2)):
         bucket = s3.bucket()
         configuration = configured(f"s3://{bucket}/board", **references)
         outcomes.append(reindex(configuration.model_copy(update={"run": run})))
-        assert not any("lake/shards" in path for path in s3.contents(bucket))
 
     assert [outcome["outcome"] for outcome in outcomes] == ["published", "published"]
     assert [outcome["encoded"] for outcome in outcomes] == [21, 21]  # one is the agent's

@@ -4,23 +4,17 @@ import pytest
 from pydantic import ValidationError
 
 from pegboard.toml_settings import problems_of
-from tasks.settings.run import RunSettings
+from tasks.settings.configuration import RunSettings
 
 
 @pytest.mark.parametrize(
     ("table", "problem"),
     [
         ({"engine": "proceses"}, "did you mean 'processes'?"),
-        ({"engin": "dask"}, "did you mean 'engine'?"),
+        ({"engin": "processes"}, "did you mean 'engine'?"),
         ({"engine": "processes", "workers": 0}, "greater than or equal to 1"),
         ({"workers": 2}, 'engine = "local" has none; set engine to "processes"'),
-        ({"engine": "processes", "address": "tcp://a:1"}, 'set engine to "dask", or'),
-        (
-            {"engine": "dask", "address": "scheduler"},
-            "form tcp://scheduler:8786, got scheduler",
-        ),
-        ({"engine": "dask"}, "form tcp://scheduler:8786, got none"),
-        ({"engine": "ray"}, "'local', 'processes' or 'dask'"),
+        ({"engine": "ray"}, "'local' or 'processes'"),
     ],
 )
 def test_problems_say_what_is_expected(table, problem):
