@@ -1,6 +1,6 @@
 """Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the
-lake when it is done. A shard that is encoded twice, or again after its worker was killed, leaves what
-one time leaves.
+lake when it is done. A shard that is encoded again after its worker was killed leaves nothing
+twice.
 """
 
 from dataclasses import dataclass

@@ -143,8 +143,8 @@ class IndexSettings(Settings):
 
 
 class RunSettings(Settings):
-    """`[run]`: where the heavy steps of a build run, and how many pieces of them at once. No release
-    depends on it.
+    """`[run]`: where the heavy steps of a build run, and how many pieces of them at once. No
+    release depends on it.
 
     Attributes:
         engine: `local` for threads of the build's process, `processes` for others on its machine.
