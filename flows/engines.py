@@ -1,8 +1,9 @@
-"""Where a build makes its heavy calls (`[run]` in pegboard.toml): in its own process, or in other
-processes of its machine (loky's executor).
+"""Where a build makes its heavy calls (`[run]` in pegboard.toml): in its own process, or on an
+executor of processes of its machine (loky) or of a Dask cluster.
 
 A call is given names, digests, settings and some rows, and returns rows or counts: what is
-published does not depend on where it is made.
+published does not depend on where it is made. Workers of a cluster need the same Pegboard, the
+board under the same address, and their own secrets in their environment: none is sent.
 """
 
 import logging
@@ -11,20 +12,24 @@ import pickle
 import signal
 import time
 from collections.abc import Generator, Mapping
-from concurrent.futures import BrokenExecutor, Executor
-from contextlib import closing, contextmanager
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import closing, contextmanager, suppress
 from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
 from threading import Lock, Thread
 from typing import Any, TypeVar
 
 from pegboard.encoders.batching import processors
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.store.storage import remember_options
 from tasks.settings.configuration import Configuration
 
 T = TypeVar("T")
 ATTEMPTS = 3
 """A worker that is lost breaks the executor, and with it the calls of the other workers."""
+CONNECT_SECONDS = 10
+"""For a cluster's scheduler to answer, and then for its first worker to come."""
 PARENT_SECONDS = 1.0
 """How often a worker checks that its build still runs."""
 THREAD_VARIABLES = (
@@ -39,15 +44,24 @@ THREAD_VARIABLES = (
 
 
 @contextmanager
-def open_engine(configuration: Configuration) -> Generator["Engine | None"]:
-    """Open the engine of a configuration, and close it at the end; None for `local`."""
+def open_engine(configuration: Configuration) -> Generator["Engine | DaskEngine | None"]:
+    """Open the engine of a configuration, and close it at the end; None for `local`.
+
+    Raises:
+        ConfigurationError: Dask is not installed.
+        PegboardError: the Dask cluster does not answer, or has no worker.
+    """
     settings = configuration.run
     if settings.engine == "local":
         yield None
         return
-    with closing(
-        Engine(configuration.uri, configuration.board.storage, settings.workers)
-    ) as engine:
+    board = configuration.uri, configuration.board.storage
+    engine = (
+        DaskEngine(*board, settings.workers, settings.address)
+        if settings.address
+        else Engine(*board, settings.workers)
+    )
+    with closing(engine):
         yield engine
 
 
@@ -122,6 +136,71 @@ class Engine:
         _end(executor)
 
 
+class DaskEngine:
+    """Makes calls on a Dask cluster, which gives that of a lost worker to another.
+
+    Args:
+        uri, storage: as for `Engine`.
+        workers: how many calls at once; None: one for each thread of the cluster's workers.
+        address: the scheduler's.
+
+    Attributes:
+        threads: how many threads one call may use.
+    """
+
+    def __init__(
+        self, uri: str, storage: Mapping[str, str], workers: int | None, address: str
+    ) -> None:
+        if find_spec("distributed") is None:
+            raise ConfigurationError(
+                '[run] engine = "dask" needs the package distributed, which is not installed. '
+                "Install the extra in Pegboard's folder: pip install -e '.[dask]'; or set engine "
+                'to "processes".'
+            )
+        self._distributed: Any = import_module("distributed")
+        self._board, self._address, self.threads = (uri, dict(storage)), address, 1
+        client = None
+        try:
+            client = self._distributed.Client(
+                address, timeout=CONNECT_SECONDS, set_as_default=False
+            )
+            client.wait_for_workers(1, CONNECT_SECONDS)
+        except (OSError, TimeoutError, ValueError) as error:
+            what = "has no worker" if client else f"does not answer: {error}"
+            raise PegboardError(
+                f"The Dask cluster at {address} {what}. Start a scheduler and workers with this "
+                "Pegboard (`dask scheduler`, `dask worker ADDRESS`), correct [run] address, or set "
+                'engine to "processes". Finished work is kept.'
+            ) from None
+        self._client = client
+        self._executor: Executor = client.get_executor(pure=False)
+        self.workers: int = workers or sum(client.nthreads().values())
+
+    def run(self, call: partial[T]) -> T:
+        """Make a call and wait for it; several threads may do so at once. An exception of the step
+        is raised as it is.
+
+        Raises:
+            PegboardError: the cluster lost the call, after other attempts.
+        """
+        future: Future[T] = self._executor.submit(_work_for, *self._board, call)
+        try:
+            return future.result()
+        except (self._distributed.KilledWorker, CancelledError) as error:
+            raise PegboardError(
+                f"The Dask cluster at {self._address} lost {call.func.__name__}: "
+                f"{error or 'its scheduler ended'}. Finished work is kept. If the memory of its "
+                "workers was short, give them more, or run fewer on a machine; then run again."
+            ) from None
+
+    def close(self) -> None:
+        """Leave the cluster; calls that are waiting raise."""
+        # It logs the traceback of an attempt to reconnect that this cancels.
+        logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
+        with suppress(Exception):  # what it was given is done or will not be
+            self._client.close()
+
+
 def thread_limits(threads: int) -> dict[str, str]:
     """Return the environment that limits the threads of each library in a worker; settings in the
     environment of this process take precedence.
@@ -149,6 +228,14 @@ def _end_with(build: int) -> None:
     while os.getppid() == build:
         time.sleep(PARENT_SECONDS)
     os._exit(1)
+
+
+def _work_for(uri: str, storage: Mapping[str, str], call: partial[T]) -> T:
+    """Make a call in a worker of a cluster, which resolves `${NAME}` in the options of the board's
+    store from its own environment.
+    """
+    remember_options(uri, storage)
+    return _work(call)
 
 
 def _work(call: partial[T]) -> T:

@@ -147,17 +147,27 @@ class RunSettings(Settings):
     release depends on it.
 
     Attributes:
-        engine: `local` for threads of the build's process, `processes` for others on its machine.
-        workers: one for each core that the build may use, if None.
+        engine: `local` for threads of the build's process, `processes` for others on its machine,
+            or a Dask cluster.
+        address: of the Dask cluster's scheduler.
+        workers: one for each core that the build may use, or each thread of the cluster, if None.
     """
 
-    engine: Literal["local", "processes"] = "local"
+    engine: Literal["local", "processes", "dask"] = "local"
+    address: Annotated[str, Field(pattern=r"^(tcp|tls|ucx|wss?)://[^\s/:]+:\d+$")] | None = None
     workers: Annotated[int, Field(ge=1)] | None = None
 
     @model_validator(mode="after")
-    def _has_workers(self) -> "RunSettings":
+    def _fits_the_engine(self) -> "RunSettings":
         if self.engine == "local" and self.workers is not None:
-            raise ValueError('workers: engine = "local" has none; set engine to "processes"')
+            raise ValueError(
+                'workers: engine = "local" has none; set engine to "processes" or "dask"'
+            )
+        if (self.engine == "dask") != (self.address is not None):
+            raise ValueError(
+                'address: the scheduler of engine = "dask", as in tcp://scheduler:8786, and of no '
+                "other engine"
+            )
         return self
 
 

@@ -56,7 +56,7 @@ def test_the_run_of_a_deployment_replaces_that_of_the_configuration(tmp_path):
         '[run]\nengine = "processes"\nworkers = 7\n'
     )
 
-    assert [row["parameters"]["run"]["engine"] for row in ENGINES] == ["processes"]
+    assert [row["parameters"]["run"]["engine"] for row in ENGINES] == ["processes", "dask"]
     assert load_configuration(file).run.workers == 7
     for deployment in ENGINES:
         run = deployment["parameters"]["run"]

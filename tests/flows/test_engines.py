@@ -2,6 +2,7 @@
 is the same.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -17,11 +18,12 @@ from flows.engines import open_engine, thread_limits
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import load_encoder
-from pegboard.errors import PegboardError, SourceError
+from pegboard.errors import ConfigurationError, PegboardError, SourceError
 from tasks.embed import EmbedResult, embed_shard, for_worker, shards_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import IndexSettings
 from tests import engine_steps
+from tests.children import end_child, start_child
 
 ROOT = Path(__file__).parents[2]
 GUARD = 120.0
@@ -219,3 +221,67 @@ os.kill(os.getpid(), signal.SIGKILL)
     while worker.exists() and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not worker.exists()
+
+
+def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board, monkeypatch):
+    monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
+
+    with pytest.raises(ConfigurationError, match=r"pip install -e '\.\[dask\]'"):
+        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
+
+
+@pytest.fixture
+def dask(workshop, monkeypatch):
+    """A function that starts a part of a Dask cluster as a process."""
+    pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+    # Its workers have no other way to find the tests.
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), *sys.path]))
+    children = []
+
+    def start(part, *options):
+        command = [sys.executable, "-m", f"distributed.cli.dask_{part}", "--no-dashboard"]
+        command += ["--scheduler-file", str(workshop.folder / "scheduler.json"), *options]
+        quiet = subprocess.DEVNULL
+        children.append(start_child(command, cwd=workshop.folder, stdout=quiet, stderr=quiet))
+
+    yield start
+    for child in reversed(children):
+        end_child(child)
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_publishes_the_same_release_although_a_worker_ends(
+    board, dask, workshop, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("flows.engines.CONNECT_SECONDS", GUARD)
+    expected = reindex(board("local", uri="local"))["release"]
+    dask("scheduler", "--host", "127.0.0.1", "--port", "0")
+    for _ in range(2):
+        dask("worker", "--nthreads", "1")
+    file, deadline = workshop.folder / "scheduler.json", time.monotonic() + GUARD
+    while not file.exists() or not file.read_text("utf-8"):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    address = json.loads(file.read_text("utf-8"))["address"]
+    configuration = board("dask", f'address = "{address}"', uri="spread")
+
+    outcome = reindex(configuration)
+
+    assert (outcome["outcome"], outcome["release"]) == ("published", expected)
+    call = partial(engine_steps.add, 1, 2)
+    leave_once = partial(engine_steps.call_and_leave_once, str(tmp_path / "left"), "after", call)
+    with open_engine(configuration) as engine:
+        assert engine.workers >= 1
+        assert engine.run(leave_once) == 3
+        with pytest.raises(SourceError, match=r"^The source is gone\.$"):
+            engine.run(partial(engine_steps.fail, "own"))
+        with pytest.raises(PegboardError, match=r"lost leave: .*Finished work is kept"):
+            engine.run(partial(engine_steps.leave))
+
+
+@pytest.mark.slow
+def test_a_dask_cluster_that_does_not_answer_is_an_error_that_says_what_to_do(board):
+    pytest.importorskip("distributed", reason="the extra [dask] is not installed")
+
+    with pytest.raises(PegboardError, match=r"tcp://127.0.0.1:9 does not answer: .*Start a sched"):
+        reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))

@@ -14,7 +14,10 @@ from tasks.settings.configuration import RunSettings
         ({"engin": "processes"}, "did you mean 'engine'?"),
         ({"engine": "processes", "workers": 0}, "greater than or equal to 1"),
         ({"workers": 2}, 'engine = "local" has none; set engine to "processes"'),
-        ({"engine": "ray"}, "'local' or 'processes'"),
+        ({"engine": "processes", "address": "tcp://a:1"}, 'the scheduler of engine = "dask"'),
+        ({"engine": "dask"}, 'the scheduler of engine = "dask", as in tcp://scheduler:8786'),
+        ({"engine": "dask", "address": "scheduler"}, "address"),
+        ({"engine": "ray"}, "'local', 'processes' or 'dask'"),
     ],
 )
 def test_problems_say_what_is_expected(table, problem):
