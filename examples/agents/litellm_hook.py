@@ -22,7 +22,6 @@ async def main() -> None:
     request = {"messages": [{"role": "user", "content": REQUEST}], "tools": tools}
     await board_tools.async_pre_call_hook(None, None, request, "acompletion")
     print("sent:", *(tool["function"]["name"] for tool in request["tools"]))
-    print(await board_tools.async_post_call_response_headers_hook(request, None, None))
 
 
 if __name__ == "__main__":

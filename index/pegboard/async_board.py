@@ -69,7 +69,6 @@ class AsyncBoard:
     tool = _threaded(Board.tool)
     thresholds = _threaded(Board.thresholds)
     search = _threaded(Board.search)
-    search_many = _threaded(Board.search_many)
     search_agents = _threaded(Board.search_agents)
     close = _threaded(Board.close)
 

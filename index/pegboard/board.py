@@ -1,9 +1,9 @@
 """The reader: `pegboard.open(uri)` returns a Board, and a Board finds tools."""
 
 import asyncio
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
@@ -228,6 +228,9 @@ class Board:
         Example:
             >>> board.search("convert 30 dollars to yen", k=3, where={"catalog": "finance"})
         """
+        from pegboard.retrieval.find import FindArguments, find
+        from pegboard.retrieval.strategy import Strategy
+
         check_mode(mode)
         words: Any = query
         if words is not None and not isinstance(query, str):
@@ -236,21 +239,10 @@ class Board:
                     "Mode 'text' searches words, but the query is a vector. Give it as text."
                 )
             words, vector, mode = "", query, "vector"
-        queries: Any = (words,)
-        return self._search(queries, k, mode, index, where, vector)[0]
-
-    def search_many(
-        self,
-        queries: Sequence[str],
-        k: int = 5,
-        *,
-        mode: Mode = "hybrid",
-        index: str | None = None,
-        where: Where = None,
-    ) -> list[list[Hit]]:
-        """Return what `search` finds for each query: one encoder call and one search for all."""
-        check_mode(mode)
-        return self._search(queries, k, mode, index, where, None)
+        strategy = Strategy(name="search", modes=(mode,), depth=1)
+        requests: Any = (words,)
+        arguments = FindArguments(requests, k, strategy, index, where, vector=vector)
+        return list(self._answer(lambda loaded: find(loaded, arguments, self._vectors, None))[0])
 
     def find(
         self,
@@ -318,7 +310,6 @@ class Board:
         *,
         mode: Mode = "hybrid",
         decompose: bool = False,
-        steps: Sequence[str] = (),
         index: str | None = None,
         where: Where = None,
         llm: bool = True,
@@ -332,7 +323,6 @@ class Board:
             mode, index, where: as in `search`.
             decompose: search the steps of the request beside it, which the board's LLM writes, or
                 its clauses without one; the first agent of each comes before the second of any.
-            steps: the steps of the request, where you know them; searched instead of the request.
             llm: False asks no LLM for the steps, even if the board was opened with one.
 
         Example:
@@ -342,9 +332,6 @@ class Board:
         """
         from pegboard.retrieval.find_agents import find_agents
 
-        given: Any = steps
-        is_list = not isinstance(given, str) and isinstance(given, Iterable)
-        texts: Any = tuple(cast("Iterable[Any]", given)) if is_list else (given,)
         caller = self._caller if llm else None
         return self._answer(
             lambda loaded: find_agents(
@@ -355,29 +342,10 @@ class Board:
                 caller,
                 mode=mode,
                 decompose=decompose,
-                steps=texts,
                 index=index,
                 where=where,
             )
         )
-
-    def _search(
-        self,
-        queries: Sequence[str],
-        k: int,
-        mode: Mode,
-        index: str | None,
-        where: Where,
-        vector: "Sequence[float] | NDArray[np.floating] | None",
-    ) -> list[list[Hit]]:
-        """The hits of one search of one index for each query."""
-        from pegboard.retrieval.find import FindArguments, find
-        from pegboard.retrieval.strategy import Strategy
-
-        strategy = Strategy(name="search", modes=(mode,), depth=1)
-        arguments = FindArguments(queries, k, strategy, index, where, vector=vector)
-        results = self._answer(lambda loaded: find(loaded, arguments, self._vectors, None))
-        return [list(result) for result in results]
 
     async def _find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
         """The results of `AsyncBoard.find_many`."""

@@ -30,7 +30,6 @@ class CallNames:
         tools: id, true name and agent's name of every tool, as `LoadedRelease.tool_names` returns
             them.
         reserved: names that no tool may have, such as those of the application's own tools.
-        qualified: call every tool `agent__name`, also where its true name would do.
 
     Attributes:
         tools: as they were given, by id.
@@ -39,11 +38,7 @@ class CallNames:
     """
 
     def __init__(
-        self,
-        tools: Iterable[tuple[str, str, str]],
-        reserved: Collection[str] = (),
-        *,
-        qualified: bool = False,
+        self, tools: Iterable[tuple[str, str, str]], reserved: Collection[str] = ()
     ) -> None:
         self.tools = sorted(set(tools))
         self.names: dict[str, str] = {}
@@ -54,7 +49,7 @@ class CallNames:
         own, longer = (Counter(name.lower() for name in names) for names in (bares, longs))
         shared: list[tuple[str, str]] = []
         for (identity, name, _), bare, long in zip(self.tools, bares, longs, strict=True):
-            if not qualified and own[bare.lower()] == 1 and bare.lower() not in refused:
+            if own[bare.lower()] == 1 and bare.lower() not in refused:
                 self._give(identity, bare)
             elif longer[long.lower()] == 1 and not (own[long.lower()] or long.lower() in refused):
                 self._give(identity, long)

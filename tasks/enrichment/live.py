@@ -41,7 +41,7 @@ class LiveRun:
             for chain in self._requests.chains
             if any(request.final_reply(self._ledger) is None for request in chain)
         ]
-        width = 2 * self._client.pacing.concurrency
+        width = 2 * self._client.concurrency
         try:
             await self._client.for_each(unfinished, self._run_chain, width)
             self.stopped = self._client.stopped

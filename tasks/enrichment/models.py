@@ -4,7 +4,7 @@ LiteLLM is loaded when it is made, not before."""
 
 from pegboard.errors import ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.llm.client import Budget, Client, Pacing
+from pegboard.llm.client import Budget, Client
 from pegboard.llm.hosted import HostedCompleter
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
@@ -21,14 +21,13 @@ class NoCompleter:
 
 
 def client_for(settings: EnrichSettings, completer: Completer) -> Client:
-    """Return a client of this model, with the budget and pacing of the settings."""
-    pacing = Pacing(
+    """Return a client of this model, with the budget and limits of the settings."""
+    return Client(
+        completer,
+        budget=Budget(settings.budget_usd, settings.max_tokens),
         concurrency=settings.concurrency,
         attempts=settings.attempts,
-        requests_per_minute=settings.requests_per_minute,
-        tokens_per_minute=settings.tokens_per_minute,
     )
-    return Client(completer, budget=Budget(settings.budget_usd, settings.max_tokens), pacing=pacing)
 
 
 def hosted_completer(settings: EnrichSettings, *, place: str, price_option: str) -> HostedCompleter:

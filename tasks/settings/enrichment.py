@@ -41,8 +41,6 @@ class EnrichSettings(Settings):
     max_reply_tokens: Count = 1_000
 
     concurrency: Annotated[int, Field(gt=0, le=1_000)] = 32
-    requests_per_minute: Positive | None = None
-    tokens_per_minute: Positive | None = None
     timeout: Positive = 60
     attempts: Count = 5
 

@@ -214,7 +214,6 @@ def test_a_wrongly_typed_argument_is_refused_and_never_a_traceback(board, data):
         st.sampled_from(
             [
                 (board.search, "a room"),
-                (board.search_many, ["a room"]),
                 (board.find, "a room"),
                 (board.find_many, ["a room"]),
                 (board.search_agents, "a room"),

@@ -40,10 +40,6 @@ def test_a_reserved_name_is_given_to_no_tool():
     )
 
 
-def test_every_tool_may_be_called_with_its_agent():
-    assert list(CallNames([GIT, BOOK], qualified=True).ids) == ["desk__book_room", "git__search"]
-
-
 def test_names_that_differ_by_case_only_are_told_apart():
     assert list(CallNames([GIT, ("kit/desk/Search", "Search", "desk")]).ids) == [
         "desk__Search",

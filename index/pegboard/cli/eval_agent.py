@@ -112,7 +112,6 @@ def _add_query_options(group: Any) -> None:
 
 def _eval_agent(options: argparse.Namespace) -> int:
     from pegboard.evaluation.agent_evaluation import AgentRun, evaluate_agent, open_ledger
-    from pegboard.llm.client import Pacing
     from pegboard.llm.hosted import HostedCompleter
 
     prepared = _prepared(options)
@@ -122,8 +121,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
         api_key_env=options.api_key_env,
         price=options.price,
     )
-    pacing = Pacing(concurrency=options.concurrency)
-    run = AgentRun(completer, open_ledger(options.out), pacing, options.budget_usd)
+    run = AgentRun(completer, open_ledger(options.out), options.concurrency, options.budget_usd)
     if options.dry_run:
         return _dry_run(options, prepared, run)
     evaluation = evaluate_agent(prepared, run, progress_lines("asked the agent"))

@@ -31,8 +31,7 @@ examples:
   pegboard find book a table for two and invite Ana
   pegboard find "what's the weather?" --board ./board --strategy dependencies --explain
   pegboard find --requests requests.txt --json
-  pegboard find "the same for Sunday" --board ./board --history chat.json \\
-      --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
+  pegboard find "plan a trip to Oslo" --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
 
 A strategy decides how a request is answered: `pegboard strategies` lists the built-in ones, and
 --strategy also takes a JSON file with your own. Parts that use an LLM fall back on rules where no
@@ -66,14 +65,6 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "--board", "--channel", "--release", "--index", "--hosted-encoder")
     add_options(parser, *FILTERS, action="append")
     add_options(parser, "--strategy", "--llm", "--llm-api-base")
-    parser.add_argument(
-        "--llm-timeout", type=float, metavar="SECONDS", help="per question to it (default: 10)"
-    )
-    parser.add_argument(
-        "--history",
-        metavar="FILE",
-        help='the conversation so far, as JSON: [{"role": ..., "content": ...}]',
-    )
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -123,18 +114,24 @@ def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
     """Return the strategy that an option names: its name, or what its JSON file holds."""
     if name is None or not name.endswith(".json"):
         return name
-    return _read_json(name, dict)
+    try:
+        value = json.loads(_read_text(name))
+    except ValueError as error:
+        raise QueryError(f"{name} cannot be read as JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise QueryError(f"{name} holds {type(value).__name__}; expected a JSON object.")
+    return value
 
 
 def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return `llm` and `llm_options` of `pegboard.open`. Raises QueryError for options of an LLM
     without --llm.
     """
-    given = {"api_base": options.llm_api_base, "timeout": getattr(options, "llm_timeout", None)}
-    given = {name: value for name, value in given.items() if value is not None}
-    if given and options.llm is None:
-        raise QueryError("--llm-api-base and --llm-timeout need a model. Expected --llm MODEL.")
-    return {"llm": options.llm, "llm_options": given}
+    if options.llm_api_base is None:
+        return {"llm": options.llm}
+    if options.llm is None:
+        raise QueryError("--llm-api-base needs a model. Expected --llm MODEL.")
+    return {"llm": options.llm, "llm_options": {"api_base": options.llm_api_base}}
 
 
 def _find(options: argparse.Namespace) -> int:
@@ -146,7 +143,6 @@ def _find(options: argparse.Namespace) -> int:
             strategy=strategy_option(options.strategy),
             index=options.index,
             where=where_of(options),
-            history=_read_json(options.history, list) if options.history else (),
             explain=options.explain,
         )
         _print_results(requests, results, board, options)
@@ -277,14 +273,3 @@ def _read_text(path: str) -> str:
         return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise QueryError(f"{path} cannot be read: {error}.") from error
-
-
-def _read_json(path: str, kind: type) -> Any:
-    try:
-        value = json.loads(_read_text(path))
-    except ValueError as error:
-        raise QueryError(f"{path} cannot be read as JSON: {error}.") from error
-    if not isinstance(value, kind):
-        expected = "object" if kind is dict else "list"
-        raise QueryError(f"{path} holds {type(value).__name__}; expected a JSON {expected}.")
-    return value

@@ -25,7 +25,7 @@ EXAMPLES = """\
 A tool is given by its id, or by its true name where only one tool has it.
 
 examples:
-  pegboard graph show --board ./board                     how many dependencies, and core tools
+  pegboard graph show --board ./board                     how many dependencies, of which tools
   pegboard graph show get_stock_price --board ./board     what a tool needs, and what needs it
 
 No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
@@ -63,14 +63,14 @@ def _show(options: argparse.Namespace) -> int:
         tool = options.tool if options.tool in graph else find_tool(board, options.tool).id
         return _show_tool(graph, tool, as_json=options.json)
     needing = Counter({tool: len(_targets(graph.edges_from(tool))) for tool in graph.tools})
+    needed = Counter({tool: len({e.source for e in graph.edges_to(tool)}) for tool in graph.tools})
     overview: dict[str, Any] = {
         "release": board.release.id,
         "tools": len(graph.tools),
         "edges": len(graph),
         "types": dict(Counter(edge.type for edge in graph.edges).most_common()),
         "origins": dict(Counter(edge.origin for edge in graph.edges).most_common()),
-        "core": graph.core_tools(),
-        "most_needed": _most(graph.needed()),
+        "most_needed": _most(needed),
         "most_needing": _most(needing),
     }
     if options.json:
@@ -81,7 +81,6 @@ def _show(options: argparse.Namespace) -> int:
     for name in ("types", "origins"):
         counts = ", ".join(f"{count} {value}" for value, count in overview[name].items())
         print(f"{name}: {counts or 'none'}")
-    _print_list("core tools", [[tool] for tool in overview["core"]])
     for title, name in (("most needed", "most_needed"), ("needing most", "most_needing")):
         _print_list(title, [[f"{count:>4}", tool] for tool, count in overview[name].items()])
     return 0
@@ -91,13 +90,12 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
     needs, needed_by = graph.edges_from(tool), graph.edges_to(tool)
     direct = {tool, *_targets(needs)}
     through = [edge for edge in graph.dependencies(tool, None) if edge.target not in direct]
-    role = "core" if tool in graph.core_tools() else "regular"
     lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
     if as_json:
         edges = {name: [asdict(edge) for edge in group] for name, group in lists.items()}
-        print_json({"tool": tool, "role": role, **edges})
+        print_json({"tool": tool, **edges})
         return 0
-    print_table((), [[tool, f"({role} tool)"]])
+    print_table((), [[tool]])
     _print_list("needs", [[edge.target, _why(edge)] for edge in needs], limit=None)
     _print_list("and through others", [[edge.target, f"(of {edge.source})"] for edge in through])
     _print_list("needed by", [[tool] for tool in dict.fromkeys(edge.source for edge in needed_by)])

@@ -23,7 +23,6 @@ from pegboard.errors import BoardNotFound, QueryError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.graph.tool_graph import ToolGraph
     from pegboard.records import Agent, Tool
 
 EXAMPLES = """\
@@ -34,7 +33,8 @@ examples:
   pegboard tools list currency --agent finance --json
   pegboard tools show finance/finance/convert_currency
 
-`list` compares text; to find tools for a request use `pegboard find`."""
+`list` compares text; to find tools for a request use `pegboard find`. What a tool needs, and what
+needs it, is in `pegboard graph show`."""
 LISTED = 200
 """Tools that are printed; --json has all."""
 NAMED = 10
@@ -61,7 +61,7 @@ def register(subparsers: Subparsers) -> None:
     add_json_option(listing, "release, tools")
     show = add_command(actions, "show", _show, help="show one tool, and where its parts came from")
     show.add_argument("tool", metavar="TOOL", help="its id, or its true name")
-    add_json_option(show, "release, tool, agent, needs, needed_by")
+    add_json_option(show, "release, tool, agent")
     for action in (listing, show):
         add_options(action, "--board", "--channel", "--release")
 
@@ -118,18 +118,10 @@ def _show(options: argparse.Namespace) -> int:
     board = open_board(options)
     tool = find_tool(board, options.tool)
     agent = next(agent for agent in board.list_agents() if agent.id == tool.agent)
-    graph = board.graph
     if options.json:
-        values = {
-            "release": board.release.id,
-            "tool": asdict(tool),
-            "agent": asdict(agent),
-            "needs": [asdict(edge) for edge in graph.edges_from(tool.id)],
-            "needed_by": [asdict(edge) for edge in graph.edges_to(tool.id)],
-        }
-        print_json(values)
+        print_json({"release": board.release.id, "tool": asdict(tool), "agent": asdict(agent)})
         return 0
-    print_table((), [*_parts(tool, agent), *_dependencies(graph, tool.id)])
+    print_table((), list(_parts(tool, agent)))
     return 0
 
 
@@ -161,12 +153,3 @@ def _parts(tool: "Tool", agent: "Agent") -> Iterator[tuple[str, str, str]]:
         if value:
             yield label, "catalog", json.dumps(value, ensure_ascii=False)
     yield from (("suspicious", "build", flag) for flag in tool.flags)
-
-
-def _dependencies(graph: "ToolGraph", tool: str) -> Iterator[tuple[str, str, str]]:
-    for edge in graph.edges_from(tool):
-        reason = f": {edge.reason}" if edge.reason else ""
-        certain = f" (confidence {edge.confidence:.2f})" if edge.origin != "declared" else ""
-        yield "needs", edge.origin, f"{edge.target}{certain}{reason}"
-    for edge in graph.edges_to(tool):
-        yield "needed by", edge.origin, edge.source

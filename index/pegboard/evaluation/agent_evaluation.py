@@ -27,7 +27,7 @@ from pegboard.evaluation.systems import Advance, ReleaseSystem
 from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
 from pegboard.hits import Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
-from pegboard.llm.client import Budget, Client, Pacing, price_of
+from pegboard.llm.client import Budget, Client, price_of
 from pegboard.llm.hosted import prompt_text
 from pegboard.llm.ledger import JsonlFile, Ledger
 from pegboard.redaction import redact_line
@@ -303,6 +303,7 @@ class AgentRun:
     Args:
         completer: the agent's model; closed with the event loop of each `ask`.
         ledger: the replies of earlier runs, and of this one.
+        concurrency: the most calls under way at once.
         budget_usd: the most that the run may spend; None is no limit.
 
     Attributes:
@@ -315,11 +316,11 @@ class AgentRun:
         self,
         completer: Completer,
         ledger: Ledger[AgentReply],
-        pacing: Pacing,
+        concurrency: int = 8,
         budget_usd: float | None = None,
     ) -> None:
         self.model = completer.name
-        self._completer, self._ledger, self._pacing = completer, ledger, pacing
+        self._completer, self._ledger, self._concurrency = completer, ledger, concurrency
         self._price = price_of(completer)
         if budget_usd is not None and self._price is None:
             raise ConfigurationError(
@@ -392,7 +393,7 @@ class AgentRun:
             await self._ask(client, trial)
             advance(1)
 
-        client = Client(self._completer, budget=self._budget, pacing=self._pacing)
+        client = Client(self._completer, budget=self._budget, concurrency=self._concurrency)
         async with client:
             try:
                 await client.for_each(trials, ask)

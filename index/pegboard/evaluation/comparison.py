@@ -190,14 +190,11 @@ def evaluate(
     system: System,
     queries: Sequence[GoldenQuery],
     measures: Sequence[str | Measure] = STANDARD,
-    *,
-    depth: int | None = None,
     advance: Advance = lambda _: None,
 ) -> Evaluation:
     """Let a system answer golden queries, and measure what it retrieved.
 
     Args:
-        depth: tools retrieved for a query; what the measures need if None.
         advance: called with the number of queries answered since the last call.
 
     A tool that a query names and the release lacks counts as not found. Raises ConfigurationError
@@ -208,7 +205,7 @@ def evaluate(
         raise ConfigurationError(
             "There are no golden queries to evaluate. Add some to the file, or choose others."
         )
-    results = system.search(queries, depth or search_depth(parsed), advance)
+    results = system.search(queries, search_depth(parsed), advance)
     return Evaluation.of(system, results, parsed)
 
 

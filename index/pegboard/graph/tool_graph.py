@@ -4,7 +4,6 @@ Lumer et al., "Graph RAG-Tool Fusion", 2025: tools are nodes, and an edge says t
 depends on its target, in one of four ways (section 3.1.3). Search takes what a tool needs by a
 depth-first traversal (section 3.2, algorithm 1)."""
 
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from typing import get_args
 
@@ -15,10 +14,6 @@ DIRECT: frozenset[DependencyType] = frozenset(
     {"tool-directly-depends-on", "parameter-directly-depends-on"}
 )
 
-CORE_TAG = "core"
-CORE_THRESHOLD = 5
-"""So many tools that depend on one make it a core tool. On ToolLinkOS that finds 30 of its 50 core
-tools among 44 in all; 4 finds 38 among 73, and 10 finds 22 among 23."""
 DEPENDENCY_LIMIT = 10
 """Dependencies of one tool that a traversal gives, unless it is told otherwise."""
 
@@ -30,7 +25,6 @@ class ToolGraph:
         edges: in the order in which catalogs declare them; inferred ones come behind, direct ones
             first, then the most certain. An edge of a tool to itself is left out.
             Targets that no release has stay.
-        core: ids of tools that their catalog calls core tools, whatever depends on them.
 
     Example:
         >>> need = "tool-directly-depends-on"
@@ -39,13 +33,12 @@ class ToolGraph:
         ['ticker', 'wifi']
     """
 
-    __slots__ = ("_core", "_from", "_to", "edges")
+    __slots__ = ("_from", "_to", "edges")
 
-    def __init__(self, edges: Iterable[Edge], core: Iterable[str] = ()) -> None:
+    def __init__(self, edges: Iterable[Edge]) -> None:
         self.edges: tuple[Edge, ...] = tuple(
             sorted((edge for edge in edges if edge.source != edge.target), key=_place)
         )
-        self._core = frozenset(core)
         self._from = _by(self.edges, [edge.source for edge in self.edges])
         self._to = _by(self.edges, [edge.target for edge in self.edges])
 
@@ -111,22 +104,6 @@ class ToolGraph:
             reached.append(edge)
             walk.append(iter(self._from.get(edge.target, ())))
         return reached
-
-    def core_tools(self, threshold: int = CORE_THRESHOLD) -> list[str]:
-        """The ids of the core tools, most needed first (section 3.1.1): what a catalog calls so,
-        and what `threshold` tools depend on.
-
-        All others are regular tools (section 3.1.2).
-        """
-        needed = self.needed()
-        core = self._core | {tool for tool, count in needed.items() if count >= threshold}
-        return sorted(core, key=lambda tool: (-needed[tool], tool))
-
-    def needed(self) -> Counter[str]:
-        """How many tools depend on each tool by themselves."""
-        return Counter(
-            {tool: len({edge.source for edge in edges}) for tool, edges in self._to.items()}
-        )
 
 
 def _place(edge: Edge) -> tuple[bool, bool, float]:

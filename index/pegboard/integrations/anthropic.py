@@ -22,7 +22,6 @@ class MessagesToolSearch(ProviderToolSearch):
 
     Args:
         discovery: of the conversation.
-        description: of the search, for the model.
         cache_control: of the search tool, the last one in the cached prefix if it is sent last of
             the tools that are not deferred. Deferred tools must have none.
     """
@@ -33,13 +32,12 @@ class MessagesToolSearch(ProviderToolSearch):
         self,
         discovery: Discovery,
         *,
-        description: str = SEARCH_DESCRIPTION,
         cache_control: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(discovery)
         self._search: dict[str, Any] = {
             "name": SEARCH_TOOL,
-            "description": description,
+            "description": SEARCH_DESCRIPTION,
             "input_schema": dict(QUERY_SCHEMA),
         }
         if cache_control is not None:

@@ -10,11 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 from fastmcp.server.context import Context
-from fastmcp.server.transforms.search.base import (
-    BaseSearchTransform,
-    SearchResultSerializer,
-    serialize_tools_for_output_json,
-)
+from fastmcp.server.transforms.search.base import BaseSearchTransform
 from fastmcp.tools.base import Tool
 
 from pegboard.integrations.board_search import QUERY_DESCRIPTION, SEARCH_PURPOSE, SEARCH_TOOL
@@ -27,27 +23,15 @@ class BoardSearchTransform(BaseSearchTransform):
     Args:
         search: how to search; its `k` is how many tools one search shows.
         always_visible: names of tools that stay in the list.
-        search_result_serializer: how found tools are shown; FastMCP has one for JSON and one for
-            shorter Markdown.
+        options: of FastMCP's `BaseSearchTransform`, such as `search_result_serializer`.
     """
 
     def __init__(
-        self,
-        search: Search,
-        *,
-        always_visible: list[str] | None = None,
-        search_tool_name: str = SEARCH_TOOL,
-        call_tool_name: str = "call_tool",
-        search_result_serializer: SearchResultSerializer = serialize_tools_for_output_json,
+        self, search: Search, *, always_visible: list[str] | None = None, **options: Any
     ) -> None:
         self._own = own_tools(search)
-        super().__init__(
-            max_results=self._own.search.k,
-            always_visible=always_visible,
-            search_tool_name=search_tool_name,
-            call_tool_name=call_tool_name,
-            search_result_serializer=search_result_serializer,
-        )
+        options.setdefault("search_tool_name", SEARCH_TOOL)
+        super().__init__(max_results=self._own.search.k, always_visible=always_visible, **options)
 
     def _make_search_tool(self) -> Tool:
         async def search_tools(

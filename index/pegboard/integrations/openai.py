@@ -26,14 +26,12 @@ class ResponsesToolSearch(ProviderToolSearch):
 
     Args:
         discovery: of the conversation.
-        description: of the search, for the model.
     """
 
     _arguments = "arguments"
 
-    def __init__(self, discovery: Discovery, *, description: str = SEARCH_DESCRIPTION) -> None:
+    def __init__(self, discovery: Discovery) -> None:
         super().__init__(discovery)
-        self._description = description
         self._namespaces: dict[str, str] = {}
 
     def definition(self) -> dict[str, Any]:
@@ -41,7 +39,7 @@ class ResponsesToolSearch(ProviderToolSearch):
         return {
             "type": "tool_search",
             "execution": "client",
-            "description": self._description,
+            "description": SEARCH_DESCRIPTION,
             "parameters": dict(QUERY_SCHEMA),
         }
 

@@ -1,4 +1,4 @@
-"""The LLM client: budget, pacing, retries and outcome counts.
+"""The LLM client: budget, concurrency, retries and outcome counts.
 
 Together with a ledger no reply is paid for twice: look a question up there first, call
 `client.ask`, and store the reply before it is used.
@@ -35,22 +35,6 @@ Price = tuple[float, float]
 """USD per prompt token and per reply token."""
 _Item = TypeVar("_Item")
 _Sleep = Callable[[float], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Pacing:
-    """How an LLM is called.
-
-    Attributes:
-        concurrency: the most calls under way at once.
-        attempts: calls for one request in all, where failures may pass.
-        requests_per_minute, tokens_per_minute: the provider's rate limits; None is no limit.
-    """
-
-    concurrency: int = 8
-    attempts: int = 4
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,44 +126,14 @@ class Budget:
         )
 
 
-class Pace:
-    """Spaces units evenly at a rate per minute, for one event loop.
-
-    Args:
-        per_minute: units; None lets everything through.
-    """
-
-    def __init__(
-        self,
-        per_minute: float | None,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: _Sleep = asyncio.sleep,
-    ) -> None:
-        self._seconds = 60 / per_minute if per_minute else 0.0
-        self._clock, self._sleep = clock, sleep
-        self._next = clock()
-
-    async def take(self, units: float) -> None:
-        """Wait until the units taken before are through."""
-        now = self._clock()
-        start = max(self._next, now)
-        self._next = start + units * self._seconds
-        if start > now:
-            await self._sleep(start - now)
-
-    def correct(self, estimated: float, used: float) -> None:
-        """Correct the units of `take` by the usage that the reply reports."""
-        self._next -= (estimated - used) * self._seconds
-
-
 class Client:
-    """Calls a model within a budget and at a pace. For one event loop.
+    """Calls a model within a budget. For one event loop.
 
     Args:
         budget: what may be spent; by default unlimited.
-        pacing: concurrency, rate limits and attempts.
-        sleep: waits between attempts and for rate limits.
+        concurrency: the most calls under way at once.
+        attempts: calls for one request in all, where failures may pass.
+        sleep: waits between attempts, and for as long as the server asks.
 
     Attributes:
         outcomes: the number of calls by outcome, attempts that were retried among them.
@@ -191,17 +145,16 @@ class Client:
         completer: Completer,
         *,
         budget: Budget | None = None,
-        pacing: Pacing | None = None,
+        concurrency: int = 8,
+        attempts: int = 4,
         sleep: _Sleep = asyncio.sleep,
     ) -> None:
         self.budget = budget or Budget()
-        self.pacing = pacing = pacing or Pacing()
+        self.concurrency, self._attempts = concurrency, attempts
         self.outcomes: Counter[str] = Counter()
         self.stopped: CompletionError | None = None
         self._completer, self._price, self._sleep = completer, price_of(completer), sleep
-        self._slots = asyncio.Semaphore(pacing.concurrency)
-        self._requests = Pace(pacing.requests_per_minute, sleep=sleep)
-        self._tokens = Pace(pacing.tokens_per_minute, sleep=sleep)
+        self._slots = asyncio.Semaphore(concurrency)
         self._resume_at = 0.0
         self._failures = 0
 
@@ -229,12 +182,10 @@ class Client:
         except BudgetExhausted as error:
             self.stopped = self.stopped or error
             raise
-        calls = retrying(
-            "AsyncRetrying", self.pacing.attempts, MAX_RETRY_SECONDS, sleep=self._sleep
-        )
+        calls = retrying("AsyncRetrying", self._attempts, MAX_RETRY_SECONDS, sleep=self._sleep)
         reply: ChatReply | None = None
         try:
-            reply = await calls(self._attempt, request, reservation.tokens)
+            reply = await calls(self._attempt, request)
         except CompletionError as error:
             self._count_failure(error)
             raise
@@ -251,7 +202,7 @@ class Client:
 
         Args:
             items: taken one by one, each when a worker is free.
-            width: items under way at once; by default the pacing's concurrency.
+            width: items under way at once; by default the client's concurrency.
         """
         remaining = iter(items)
 
@@ -262,13 +213,10 @@ class Client:
                 await work(item)
 
         async with asyncio.TaskGroup() as group:
-            for _ in range(width or self.pacing.concurrency):
+            for _ in range(width or self.concurrency):
                 group.create_task(worker())
 
-    async def _attempt(self, request: ChatRequest, expected_tokens: int) -> ChatReply:
-        self._raise_if_stopped()
-        await self._requests.take(1)
-        await self._tokens.take(expected_tokens)
+    async def _attempt(self, request: ChatRequest) -> ChatReply:
         async with self._slots:
             if (wait := self._resume_at - time.monotonic()) > 0:  # for which the server asked
                 await self._sleep(wait)
@@ -279,7 +227,6 @@ class Client:
                 self._count_refusal(error)
                 raise
         self.outcomes["answered"] += 1
-        self._tokens.correct(expected_tokens, reply.prompt_tokens + reply.completion_tokens)
         return reply
 
     def _raise_if_stopped(self) -> None:

@@ -87,7 +87,6 @@ def find_agents(
     *,
     mode: Mode,
     decompose: bool,
-    steps: tuple[str, ...],
     index: str | None,
     where: Mapping[str, str | Sequence[str]] | None,
 ) -> AgentResult:
@@ -95,10 +94,10 @@ def find_agents(
     errors as of `Board.search_agents`.
     """
     check_mode(mode)
-    check_arguments(k=k, index=index, texts=(request, *steps), subject="request and steps")
+    check_arguments(k=k, index=index, texts=(request,))
     index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
-    trace, texts = Trace("agents"), steps or (request,)
-    if decompose and not steps and request.strip():
+    trace, texts = Trace("agents"), (request,)
+    if decompose and request.strip():
         strategy = Strategy(name=trace.strategy, modes=(mode,))
         searches = Searches(loaded, vectors, strategy, [index], allowed, k)
         texts = (request, *_decomposed(request, searches, trace, caller))

@@ -7,18 +7,15 @@ from typing import Any
 from pegboard.errors import QueryError
 
 
-def check_arguments(
-    *, k: Any, index: Any, texts: Any, history: Any = (), subject: str = "requests"
-) -> None:
+def check_arguments(*, k: Any, index: Any, texts: Any, history: Any = ()) -> None:
     """Raise QueryError with every problem.
 
     Args:
         texts: the requests, which have to be a sequence of texts.
-        subject: what the texts are called.
     """
     problems: list[str] = []
     if not _are_texts(texts):
-        problems.append(f"the {subject} are {texts!r:.80}, expected a list of texts")
+        problems.append(f"the requests are {texts!r:.80}, expected a list of texts")
     if isinstance(k, bool) or not hasattr(k, "__index__") or k < 1:
         problems.append(f"k is {k!r:.80}, expected the number of results, 1 or more")
     if index is not None and not isinstance(index, str):

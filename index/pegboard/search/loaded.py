@@ -174,18 +174,10 @@ class LoadedRelease:
     @cached_property
     def graph(self) -> "ToolGraph":
         """The dependencies between the tools."""
-        from pegboard.graph.tool_graph import CORE_TAG, ToolGraph
+        from pegboard.graph.tool_graph import ToolGraph
 
-        tagged = (
-            self._tool_rows if self._tool_rows is not None else self._read("tools", ("id", "tags"))
-        )
-        pairs = zip(tagged.column("id").to_pylist(), tagged.column("tags").to_pylist(), strict=True)
-        core = [tool for tool, tags in pairs if CORE_TAG in tags]
-        return ToolGraph((edge_from_row(row) for row in self.edge_rows().to_pylist()), core)
-
-    def edge_rows(self) -> "pa.Table":
-        """The rows of the dependencies, those of a tool in their order."""
-        return self._read(EDGES).sort_by([("source", "ascending"), ("place", "ascending")])
+        rows = self._read(EDGES).sort_by([("source", "ascending"), ("place", "ascending")])
+        return ToolGraph(edge_from_row(row) for row in rows.to_pylist())
 
     def ranker(self, index: str) -> Ranker:
         """The ranker that the release records for an index."""

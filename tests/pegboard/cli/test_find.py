@@ -106,13 +106,12 @@ def test_strategies_are_listed_without_a_board(run):
     assert listed["dependencies"]["strategy"]["refine"] == [{"part": "dependencies"}]
 
 
-def test_strategy_and_history_come_from_files(board_uri, tmp_path, run):
-    strategy, history = tmp_path / "mine.json", tmp_path / "chat.json"
+def test_a_strategy_comes_from_a_file(board_uri, tmp_path, run):
+    strategy = tmp_path / "mine.json"
     strategy.write_text(json.dumps({"name": "mine", "modes": ["text"]}))
-    history.write_text(json.dumps([{"role": "user", "content": "Convert dollars."}]))
 
-    files = f"--strategy {strategy} --history {history}"
-    result = run(f"find 'convert dollars' {files} --json", board=board_uri).json
+    line = f"find 'convert dollars' --strategy {strategy} --json"
+    result = run(line, board=board_uri).json
 
     assert result["trace"]["strategy"] == "mine"
 
@@ -127,7 +126,7 @@ def test_strategy_and_history_come_from_files(board_uri, tmp_path, run):
         ("--requests /dev/null", "/dev/null holds no request"),
         ("x --strategy none.json", "none.json cannot be read"),
         ("x --strategy clause", "Unknown strategy 'clause'"),
-        ("x --llm-timeout 3", "Expected --llm MODEL"),
+        ("x --llm-api-base http://host", "Expected --llm MODEL"),
         ("x -k 0", "k is 0"),
     ],
 )

@@ -23,4 +23,4 @@ def edge():
 @pytest.fixture(scope="session")
 def graph_of(edge):
     """A graph, from its edges in one text."""
-    return lambda edges, **options: ToolGraph(map(edge, edges.split()), **options)
+    return lambda edges: ToolGraph(map(edge, edges.split()))

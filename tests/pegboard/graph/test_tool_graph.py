@@ -65,15 +65,6 @@ def test_what_does_not_pass_is_not_followed(graph_of):
     assert targets(graph, "a", passes=lambda tool: tool != "b") == "ef"
 
 
-def test_core_tools_are_those_that_a_catalog_calls_so_and_those_that_many_need(graph_of):
-    graph = graph_of("a>x b>x c>x d>x e>x a>y b>y c>y d>y a~y", core=["w", "y"])
-
-    assert graph.needed() == {"x": 5, "y": 4}
-    assert graph.core_tools() == ["x", "y", "w"]
-    assert graph_of("a>b a~b c>b").core_tools(threshold=3) == []
-    assert graph_of("a>b a~b c>b").core_tools(threshold=2) == ["b"]
-
-
 def test_a_chain_of_twenty_thousand_tools_is_walked_to_its_end(graph_of):
     graph = graph_of(" ".join(f"t{number}>t{number + 1}" for number in range(20_000)))
 

@@ -1,4 +1,4 @@
-"""Calls under limits: budget, pace, retries, models that are away, and outcome counts."""
+"""Calls under limits: budget, concurrency, retries, models that are away, and outcome counts."""
 
 import asyncio
 
@@ -6,15 +6,7 @@ import pytest
 
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Message
-from pegboard.llm.client import (
-    MAX_FAILURES,
-    Budget,
-    Client,
-    Pace,
-    Pacing,
-    Reservation,
-    reservation_for,
-)
+from pegboard.llm.client import MAX_FAILURES, Budget, Client, Reservation, reservation_for
 
 REQUEST = ChatRequest(messages=(Message("user", "hello"),), max_tokens=10)
 
@@ -45,13 +37,13 @@ class Scripted:
         return reply(self.name)
 
 
-def client(completer, budget=None, slept=None, **pacing):
+def client(completer, budget=None, slept=None, **limits):
     async def sleep(seconds):
         if slept is not None:
             slept.append(seconds)
         await asyncio.sleep(0)
 
-    return Client(completer, budget=budget, pacing=Pacing(**pacing), sleep=sleep)
+    return Client(completer, budget=budget, sleep=sleep, **limits)
 
 
 def error(kind, status=None, retry_after=None):
@@ -208,36 +200,3 @@ def test_replies_of_unknown_price_are_counted_apart():
 
     asyncio.run(spend_both())
     assert (budget.replies, budget.unpriced, budget.spent_usd) == (2, 1, 0.5)
-
-
-class Clock:
-    def __init__(self):
-        self.now = 0.0
-
-    def __call__(self):
-        return self.now
-
-    async def sleep(self, seconds):
-        self.now += seconds
-
-
-def seconds_for(per_minute, *takes, used=None):
-    """The time until all units are taken; with `used`, each take turns out to be that much."""
-    clock = Clock()
-    pace = Pace(per_minute, clock=clock, sleep=clock.sleep)
-
-    async def run():
-        for units in takes:
-            await pace.take(units)
-            if used is not None:
-                pace.correct(units, used)
-
-    asyncio.run(run())
-    return clock.now
-
-
-def test_units_are_spaced_at_their_rate_by_what_they_turn_out_to_be():
-    assert seconds_for(600, *[1] * 101) == pytest.approx(10)
-    assert seconds_for(60, 63, 1) == pytest.approx(63)
-    assert seconds_for(60_000, *[1_000] * 101, used=10) == pytest.approx(1)
-    assert seconds_for(None, 1e9, 1e9) == 0
