@@ -1,6 +1,6 @@
 """What a search returns, and how it goes into an API call or a prompt."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -102,17 +102,16 @@ def as_openai_tools(
         hits: named as by `call_names`, or by the names that they are given with.
         descriptions: `written` prefers what an LLM wrote about a tool, and when to use another.
     """
-    describe = _describer(descriptions)
     return [
         {
             "type": "function",
             "function": {
                 "name": name,
-                "description": cut_description(describe(hit)),
-                "parameters": object_schema(hit.tool.input_schema),
+                "description": cut_description(description),
+                "parameters": object_schema(tool.input_schema),
             },
         }
-        for name, hit in _named(hits).items()
+        for name, description, tool in _definitions(hits, descriptions)
     ]
 
 
@@ -123,16 +122,15 @@ def as_responses_tools(
 
     They are not `strict`: that takes only schemas in which every property is required.
     """
-    describe = _describer(descriptions)
     return [
         {
             "type": "function",
             "name": name,
-            "description": cut_description(describe(hit)),
-            "parameters": object_schema(hit.tool.input_schema),
+            "description": cut_description(description),
+            "parameters": object_schema(tool.input_schema),
             "strict": False,
         }
-        for name, hit in _named(hits).items()
+        for name, description, tool in _definitions(hits, descriptions)
     ]
 
 
@@ -140,14 +138,13 @@ def as_anthropic_tools(
     hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
     """Return the hits as the `tools` of an Anthropic message; arguments as `as_openai_tools`."""
-    describe = _describer(descriptions)
     return [
         {
             "name": name,
-            "description": describe(hit),
-            "input_schema": object_schema(hit.tool.input_schema),
+            "description": description,
+            "input_schema": object_schema(tool.input_schema),
         }
-        for name, hit in _named(hits).items()
+        for name, description, tool in _definitions(hits, descriptions)
     ]
 
 
@@ -155,19 +152,18 @@ def as_mcp_tools(
     hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
 ) -> list[dict[str, Any]]:
     """Return the hits as the `tools` of MCP's `tools/list`; arguments as `as_openai_tools`."""
-    describe = _describer(descriptions)
     listed: list[dict[str, Any]] = []
-    for name, hit in _named(hits).items():
-        tool: dict[str, Any] = {
+    for name, description, tool in _definitions(hits, descriptions):
+        definition: dict[str, Any] = {
             "name": name,
-            "description": describe(hit),
-            "inputSchema": {"type": "object", "properties": {}, **hit.tool.input_schema},
+            "description": description,
+            "inputSchema": {"type": "object", "properties": {}, **tool.input_schema},
         }
-        if hit.tool.output_schema:
-            tool["outputSchema"] = dict(hit.tool.output_schema)
-        if hit.tool.annotations:
-            tool["annotations"] = dict(hit.tool.annotations)
-        listed.append(tool)
+        if tool.output_schema:
+            definition["outputSchema"] = dict(tool.output_schema)
+        if tool.annotations:
+            definition["annotations"] = dict(tool.annotations)
+        listed.append(definition)
     return listed
 
 
@@ -187,28 +183,25 @@ def as_toon(hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions 
               amount?,number
               to?,string
     """
-    describe = _describer(descriptions)
     return toon_definitions(
-        [(name, describe(hit), hit.tool.input_schema) for name, hit in _named(hits).items()]
+        [
+            (name, description, tool.input_schema)
+            for name, description, tool in _definitions(hits, descriptions)
+        ]
     )
 
 
-def _named(hits: Sequence[Hit] | Mapping[str, Hit]) -> Mapping[str, Hit]:
-    return hits if isinstance(hits, Mapping) else call_names(hits)
-
-
-def _describer(descriptions: Descriptions) -> Callable[[Hit], str]:
+def _definitions(
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions
+) -> Iterator[tuple[str, str, Tool]]:
+    """The name under which each hit is given, its description, and the tool."""
     if descriptions not in get_args(Descriptions):
         raise QueryError(
             f"Unknown descriptions '{descriptions}'. Expected one of: catalog, written."
         )
-    return _written if descriptions == "written" else lambda hit: hit.tool.description
-
-
-def _written(hit: Hit) -> str:
-    written = hit.tool.enrichment
-    if written is None:
-        return hit.tool.description
-    return " ".join(
-        text for text in (written.description or hit.tool.description, written.avoid) if text
-    )
+    for name, hit in (hits if isinstance(hits, Mapping) else call_names(hits)).items():
+        description, written = hit.tool.description, hit.tool.enrichment
+        if descriptions == "written" and written is not None:
+            texts = (written.description or description, written.avoid)
+            description = " ".join(filter(None, texts))
+        yield name, description, hit.tool

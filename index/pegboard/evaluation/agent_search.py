@@ -97,7 +97,7 @@ class AgentSystem(System):
         results: list[QueryResult] = []
         for query, own in zip(queries, texts, strict=True):
             ranked = rank_agents([rankings[text] for text in own], depth)
-            agents = tuple(RetrievedTool(agent.agent, agent.score) for agent in ranked)
+            agents = tuple(RetrievedTool(best.agent, best.score) for best, *_ in ranked)
             needed = needed_agents(query.tools, owners)
             searches = PartTrace("search", "search", searches=len(own))
             trace = Trace(self.strategy_name, [searches])

@@ -103,35 +103,30 @@ class BoardSearch:
         self._options: dict[str, Any] = {"strategy": strategy, "index": index}
         self._names: tuple[str, CallNames] = ("", CallNames(()))
 
-    def find(
-        self, query: str, k: int | None = None, among: Collection[str] | None = None
-    ) -> Findings:
+    def find(self, query: str, among: Collection[str] | None = None) -> Findings:
         """Return what one search finds. Raises as `Board.find` does.
 
         A query of nothing but a name finds the tools of that name alone.
 
         Args:
-            k: instead of that of the search.
             among: ids of the tools that may be found; all that pass `where` by default.
         """
-        plan = self._plan(query, k, among)
+        plan = self._plan(query, among)
         if isinstance(plan, Findings):
             return plan
         found = [
-            self.board.find(plan.query, plan.k, where=each, **self._options) for each in plan.where
+            self.board.find(plan.query, self.k, where=each, **self._options) for each in plan.where
         ]
         return self._findings(found, plan)
 
-    async def find_async(
-        self, query: str, k: int | None = None, among: Collection[str] | None = None
-    ) -> Findings:
+    async def find_async(self, query: str, among: Collection[str] | None = None) -> Findings:
         """Return what `find` does; the event loop goes on meanwhile."""
-        plan = await asyncio.to_thread(self._plan, query, k, among)
+        plan = await asyncio.to_thread(self._plan, query, among)
         if isinstance(plan, Findings):
             return plan
         board = AsyncBoard(self.board)
         found = [
-            await board.find(plan.query, plan.k, where=each, **self._options) for each in plan.where
+            await board.find(plan.query, self.k, where=each, **self._options) for each in plan.where
         ]
         return await asyncio.to_thread(self._findings, found, plan)
 
@@ -145,7 +140,7 @@ class BoardSearch:
             self._names = known, names
         return names
 
-    def _plan(self, query: str, k: int | None, among: Collection[str] | None) -> "_Plan | Findings":
+    def _plan(self, query: str, among: Collection[str] | None) -> "_Plan | Findings":
         names = self.names()
         query = query.encode("utf-8", "replace").decode()  # a model may write half a character
         if not query.strip():
@@ -156,7 +151,7 @@ class BoardSearch:
         named = narrowed(where, names.named_in(query))
         alone = named is not None and len(query.split()) == 1
         filters = [each for each in (named, None if alone else where) if each is not None]
-        return _Plan(query, k or self.k, filters, int(named is not None))
+        return _Plan(query, filters, int(named is not None))
 
     def _findings(self, found: Sequence[FindResult], plan: "_Plan") -> Findings:
         names = self.names(found[-1].release)
@@ -165,7 +160,7 @@ class BoardSearch:
             # What is named fits, however little it resembles the rest of the request.
             if not result.nothing_fits or place < plan.exact:
                 best |= {hit.tool.id: hit for hit in result if hit.tool.id not in best}
-        hits = [hit for hit in best.values() if hit.tool.id in names.names][: plan.k]
+        hits = [hit for hit in best.values() if hit.tool.id in names.names][: self.k]
         if not hits:
             return Findings((), names, self._reason(found[-1]))
         if self.max_tokens is None:
@@ -193,10 +188,9 @@ class BoardSearch:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    """The searches for one query: how many tools, and the filter of each; named tools first."""
+    """The searches for one query: the filter of each; named tools first."""
 
     query: str
-    k: int
     where: Sequence[Mapping[str, Any]]
     exact: int
 

@@ -61,13 +61,13 @@ class Discovery:
         self._names: dict[str, str] = {}
         self._lock = Lock()
 
-    def search(self, query: str, k: int | None = None) -> Discovered:
+    def search(self, query: str) -> Discovered:
         """Search the board, and add what is found. Raises as `Board.find` does."""
-        return self._add(self.options.find(query, k))
+        return self._add(self.options.find(query))
 
-    async def search_async(self, query: str, k: int | None = None) -> Discovered:
+    async def search_async(self, query: str) -> Discovered:
         """Return what `search` does; the event loop goes on meanwhile."""
-        return self._add(await self.options.find_async(query, k))
+        return self._add(await self.options.find_async(query))
 
     def called(self, name: str) -> Hit:
         """Return the tool that a model calls by a name.

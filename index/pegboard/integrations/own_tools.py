@@ -70,26 +70,23 @@ class OwnTools:
         self.search = search if isinstance(search, BoardSearch) else BoardSearch(search)
         self._matched = lru_cache(MATCHES)(_matched)
 
-    def find(self, query: str, tools: Mapping[str, str], k: int | None = None) -> Selected:
+    def find(self, query: str, tools: Mapping[str, str]) -> Selected:
         """Return the best tools for a query among those given.
 
         Args:
             tools: the descriptions of the tools that may be found, by their names.
-            k: instead of that of the search.
         """
         match = self._match(tools)
-        return self._select(query, match, self.search.find(query, k, match.names), k)
+        return self._select(query, match, self.search.find(query, match.names))
 
-    async def find_async(
-        self, query: str, tools: Mapping[str, str], k: int | None = None
-    ) -> Selected:
+    async def find_async(self, query: str, tools: Mapping[str, str]) -> Selected:
         """Return what `find` does; the event loop goes on meanwhile."""
         match = await asyncio.to_thread(self._match, tools)
-        findings = await self.search.find_async(query, k, match.names)
-        return await asyncio.to_thread(self._select, query, match, findings, k)
+        findings = await self.search.find_async(query, match.names)
+        return await asyncio.to_thread(self._select, query, match, findings)
 
-    def _select(self, query: str, match: _Match, findings: Findings, k: int | None) -> Selected:
-        k = k or self.search.k
+    def _select(self, query: str, match: _Match, findings: Findings) -> Selected:
+        k = self.search.k
         names = list(dict.fromkeys(match.names[hit.tool.id] for hit in findings.hits))
         if match.unknown is None or not query.strip():
             return Selected(tuple(names), findings.reason if not names else "")

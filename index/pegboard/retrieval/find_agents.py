@@ -69,15 +69,6 @@ class Evidence:
         return self.entity.rpartition("/")[0] if self.tool else self.entity
 
 
-@dataclass(frozen=True, slots=True)
-class RankedAgent:
-    """An agent's id, its best score, and its evidence of each step that found it, best first."""
-
-    agent: str
-    score: float
-    why: tuple[Evidence, ...]
-
-
 def find_agents(
     loaded: LoadedRelease,
     request: str,
@@ -107,7 +98,7 @@ def find_agents(
     n = max(ENTITIES, 10 * k)
     found = _evidence(search_entities(loaded, index, texts, mode, n, allowed, vectors))
     ranked = _ranked(found, k)
-    hits = [_hit(loaded, agent, texts) for agent in ranked if agent.agent in loaded.agents]
+    hits = [_hit(loaded, own, texts) for own in ranked if own[0].agent in loaded.agents]
     entities = _entities(loaded, found, k, texts)
     own = () if texts == [request] else tuple(texts)
     return AgentResult(tuple(hits), tuple(entities), trace, own, release)
@@ -148,13 +139,12 @@ def _entities(
             agent = loaded.agents[tool.agent]
             entities.append(Hit(tool, agent, evidence.score, {"agents": why}, loaded.release.id))
         elif evidence.entity in loaded.agents:
-            ranked = RankedAgent(evidence.entity, evidence.score, (evidence,))
-            entities.append(_hit(loaded, ranked, steps))
+            entities.append(_hit(loaded, [evidence], steps))
     return entities
 
 
-def rank_agents(rankings: Sequence[Ranking], k: int) -> list[RankedAgent]:
-    """Return the `k` best agents, best first.
+def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
+    """Return the evidence of the `k` best agents, best first; that of each agent best first, too.
 
     Of several steps, agents are ordered by their best rank in any step, then by score, so that
     every step gets its first agent before any gets its second. On LiveMCPBench the first five of
@@ -166,13 +156,13 @@ def rank_agents(rankings: Sequence[Ranking], k: int) -> list[RankedAgent]:
 
     Example:
         >>> found = [ScoredTool("a/git/log", 0.7), ScoredTool("a/ci", 0.4)]
-        >>> [agent.agent for agent in rank_agents([found], k=2)]
+        >>> [own[0].agent for own in rank_agents([found], k=2)]
         ['a/git', 'a/ci']
     """
     return _ranked(_evidence(rankings), k)
 
 
-def _ranked(found: Sequence[Sequence[Evidence]], k: int) -> list[RankedAgent]:
+def _ranked(found: Sequence[Sequence[Evidence]], k: int) -> list[list[Evidence]]:
     places: dict[str, int] = {}
     why: dict[str, list[Evidence]] = {}
     for step in found:
@@ -180,11 +170,10 @@ def _ranked(found: Sequence[Sequence[Evidence]], k: int) -> list[RankedAgent]:
             agent = evidence.agent
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
-    ranked: list[RankedAgent] = []
-    for agent, own in why.items():
+    for own in why.values():
         own.sort(key=lambda evidence: (-evidence.score, evidence.rank, evidence.step))
-        ranked.append(RankedAgent(agent, own[0].score, tuple(own)))
-    return sorted(ranked, key=lambda own: (places[own.agent], -own.score, own.agent))[:k]
+    order = sorted(why, key=lambda agent: (places[agent], -why[agent][0].score, agent))
+    return [why[agent] for agent in order[:k]]
 
 
 def ranked_entities(*scorers: Sequence[Ranking]) -> list[ScoredTool]:
@@ -233,17 +222,17 @@ def search_entities(
     ]
 
 
-def _hit(loaded: LoadedRelease, ranked: RankedAgent, steps: Sequence[str]) -> AgentHit:
-    best = ranked.why[0]
+def _hit(loaded: LoadedRelease, own: Sequence[Evidence], steps: Sequence[str]) -> AgentHit:
+    best = own[0]
     why: dict[str, Any] = {"rank": best.rank, "tool": best.tool}
     if best.step:
         why["step"] = steps[best.step - 1]
-    if len(ranked.why) > 1:
+    if len(own) > 1:
         why["steps"] = [
-            {"step": steps[own.step - 1], "rank": own.rank, "score": own.score, "tool": own.tool}
-            for own in ranked.why
+            {"step": steps[one.step - 1], "rank": one.rank, "score": one.score, "tool": one.tool}
+            for one in own
         ]
-    return AgentHit(loaded.agents[ranked.agent], ranked.score, why, loaded.release.id)
+    return AgentHit(loaded.agents[best.agent], best.score, why, loaded.release.id)
 
 
 def _first_of_agents(found: Sequence[Evidence]) -> Iterator[Evidence]:

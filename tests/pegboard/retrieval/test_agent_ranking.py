@@ -1,4 +1,4 @@
-from pegboard.retrieval.find_agents import Evidence, RankedAgent, rank_agents, ranked_entities
+from pegboard.retrieval.find_agents import Evidence, rank_agents, ranked_entities
 from pegboard.search.ranking import ScoredTool
 
 
@@ -9,15 +9,15 @@ def ranked(**scores: float) -> list[ScoredTool]:
 
 
 def agents(*found: list[ScoredTool]) -> list[str]:
-    return [one.agent.removeprefix("a/") for one in rank_agents(found, 5)]
+    return [best.agent.removeprefix("a/") for best, *_ in rank_agents(found, 5)]
 
 
 def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
     tools, own = ranked(git_log=0.7, git_diff=0.6, mail_send=0.2), ranked(mail=0.5, git=0.4)
 
     assert rank_agents([ranked_entities([tools, own])], 5) == [
-        RankedAgent("a/git", 0.7, (Evidence("a/git/log", 0, 1, 0.7),)),
-        RankedAgent("a/mail", 0.5, (Evidence("a/mail", 0, 3, 0.5),)),
+        [Evidence("a/git/log", 0, 1, 0.7)],
+        [Evidence("a/mail", 0, 3, 0.5)],
     ]
     assert agents() == agents([]) == []
 
@@ -41,6 +41,7 @@ def test_every_step_gets_its_first_agent_and_keeps_the_evidence_of_each_step_bes
     first, second = ranked(git_log=0.9, ci_run=0.5), ranked(mail_send=0.7, ci_log=0.6)
 
     assert agents(first, second) == ["git", "mail", "ci"]
-    assert rank_agents([first, second], 5)[2] == RankedAgent(
-        "a/ci", 0.6, (Evidence("a/ci/log", 2, 2, 0.6), Evidence("a/ci/run", 1, 2, 0.5))
-    )
+    assert rank_agents([first, second], 5)[2] == [
+        Evidence("a/ci/log", 2, 2, 0.6),
+        Evidence("a/ci/run", 1, 2, 0.5),
+    ]
