@@ -32,9 +32,9 @@ def test_a_tool_is_shown_with_where_its_parts_came_from(run, workshop):
     tool["inputSchema"]["required"] = ["title"]
     written = Enrichment(description="Reports a bug.", questions=("what broke?",), topics=("bugs",))
     written = replace(written, arguments={"title": "One line."}, avoid="Not for questions.")
-    sets = write_enrichments(workshop.lake, "set", {"kit/git/create_issue": written})
+    path = write_enrichments(workshop.lake, {"kit/git/create_issue": written}, {})
     workshop.servers({"git": [tool]})
-    workshop.run(workshop.configure(), enrichments=sets.path)
+    workshop.run(workshop.configure(), enrichments=path)
 
     by_name = run("tools show create_issue", board=workshop.uri)
     values = run("tools show kit/git/create_issue --json", board=workshop.uri).json
