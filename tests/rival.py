@@ -1,11 +1,11 @@
 """A publisher that stops between its plan and its first write, so that two of them plan against the
 same release.
 
-    python -m tests.rival CONFIG
+    python -m tests.rival
 
-Every line on stdin starts a run; it prints `planned`, and writes after another line. Then it prints
-its outcome as JSON: how it ended, which is `published` or the name of an error, and the release or
-the error's message."""
+Every line on stdin names a configuration and starts a run; it prints `planned`, and writes after
+another line. Then it prints its outcome as JSON: how it ended, which is `published` or the name of
+an error, and the release or the error's message."""
 
 import json
 import subprocess
@@ -25,12 +25,16 @@ ROOT = Path(__file__).parents[1]
 
 
 class Rival:
-    """The process, as a test sees it."""
+    """The process, as a test sees it; its runs follow one another.
 
-    def __init__(self, configuration: Path) -> None:
-        self._log = configuration.with_suffix(".err").open("w+")
+    Args:
+        log: the file that takes what it writes to stderr.
+    """
+
+    def __init__(self, log: Path) -> None:
+        self._log = log.open("w+")
         self._process = start_child(
-            [sys.executable, "-m", "tests.rival", str(configuration)],
+            [sys.executable, "-m", "tests.rival"],
             cwd=ROOT,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -47,9 +51,9 @@ class Rival:
         self._process.stdout.close()
         self._log.close()
 
-    def start(self) -> None:
+    def start(self, configuration: Path) -> None:
         """Begin a run."""
-        self._send_line()
+        self._send_line(str(configuration))
 
     def wait_until_planned(self) -> None:
         """Wait until the run has planned and encoded; it writes to the board after `publish`."""
@@ -65,8 +69,8 @@ class Rival:
         how, detail = json.loads(self._line())
         return how, detail
 
-    def _send_line(self) -> None:
-        self._process.stdin.write("\n")
+    def _send_line(self, line: str = "") -> None:
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
     def _line(self) -> str:
@@ -83,10 +87,10 @@ def _stop_before_writing(event: str, _: Sequence[Any]) -> None:
 
 
 def main() -> None:
-    for _ in sys.stdin:
+    for line in sys.stdin:
         try:
             outcome = reindex(
-                load_configuration(sys.argv[1]),
+                load_configuration(line.rstrip("\n")),
                 runner=StepEvents(DirectRunner(), _stop_before_writing),
             )
             print(json.dumps([outcome["outcome"], outcome["release"]]), flush=True)

@@ -1,7 +1,6 @@
 """Publishing: all tables or none, resumable after every step, and one winner of two."""
 
 import shutil
-from contextlib import ExitStack
 from dataclasses import replace
 
 import polars as pl
@@ -140,8 +139,11 @@ def test_prompts_beside_the_configuration_are_published_and_readers_anywhere_use
     assert without.trace.parts[-1].fallback_reason == "no LLM was given"
 
 
-@pytest.mark.parametrize("step", STEPS[:-1])
-@pytest.mark.parametrize("live", [False, True], ids=["first release", "second release"])
+@pytest.mark.parametrize(
+    ("step", "live"),
+    [*((step, True) for step in STEPS[:-1]), ("stage", False)],
+    ids=[*STEPS[:-1], "stage of a first release"],
+)
 def test_a_run_that_was_killed_after_a_step_is_completed_by_the_next(
     workshop, issues_uri, undisturbed, encoder, step, live
 ):
@@ -298,14 +300,14 @@ def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     assert release.manifest["indexes"]["full"]["options"] == {}
 
 
-@pytest.fixture
-def rivals(workshop):
-    """Two processes that publish different catalogs to the workshop's board."""
-    with ExitStack() as stack:
-        yield [
-            stack.enter_context(Rival(workshop.write(f"{name}.toml", RIVAL.format(name))))
-            for name in "ab"
-        ]
+@pytest.fixture(scope="module")
+def rivals(tmp_path_factory):
+    """Two processes that publish to the board of a configuration. A test waits for the outcome of
+    every run that it starts.
+    """
+    folder = tmp_path_factory.mktemp("rivals")
+    with Rival(folder / "left.log") as left, Rival(folder / "right.log") as right:
+        yield left, right
 
 
 RIVAL = """
@@ -330,7 +332,7 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
         workshop.servers(
             workshop.named(*(f"{name}_{number}" for number in range(5))), f"{name}.json"
         )
-        rival.start()
+        rival.start(workshop.write(f"{name}.toml", RIVAL.format(name)))
     for rival in rivals:
         rival.wait_until_planned()
 
@@ -361,17 +363,19 @@ def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live
 
 
 @pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
-def test_two_processes_that_publish_the_same_tools_both_succeed(workshop, first, at_once):
+def test_two_processes_that_publish_the_same_tools_both_succeed(workshop, first, rivals, at_once):
     workshop.servers(workshop.named("one", "two"), "a.json")
     configuration = workshop.write("a.toml", RIVAL.format("a"))
-    with Rival(configuration) as left, Rival(configuration) as right:
-        for rival in (left, right):
-            rival.start()
-            rival.wait_until_planned()
-        left.publish()
-        outcomes = [] if at_once else [left.outcome()]
-        right.publish()
-        outcomes += [rival.outcome() for rival in ((left, right) if at_once else (right,))]
+    for rival in rivals:
+        rival.start(configuration)
+        rival.wait_until_planned()
+    outcomes = []
+    for rival in rivals:
+        rival.publish()
+        if not at_once:
+            outcomes.append(rival.outcome())
+    if at_once:
+        outcomes = [rival.outcome() for rival in rivals]
 
     channel = workshop.store.channel()
     assert outcomes == [("published", channel.release)] * 2

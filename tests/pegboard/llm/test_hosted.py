@@ -277,15 +277,3 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch):
         CompletionError, match=r"litellm, which is not installed.*pip install './index\[litellm\]'"
     ):
         HostedCompleter(NAME)
-
-
-def test_importing_it_loads_nothing_heavy():
-    heavy = ["litellm", "openai", "tenacity", "pydantic", "aiohttp", "numpy"]
-    modules = "pegboard.llm.hosted, pegboard.llm.client"
-    code = f"import sys, {modules}; print(*(name for name in {heavy!r} if name in sys.modules))"
-
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
-
-    assert result.stdout.split() == []

@@ -149,17 +149,21 @@ if child := os.fork():
 
 
 @pytest.fixture(scope="module")
-def answer(board_uri):
-    """What a process of its own reads of the board."""
-    return python(READ, board_uri, "0")
-
-
-def test_reading_needs_no_lancedb_package(board_uri):
+def reading(board_uri):
+    """What a process of its own reads of the board, and whether it has loaded LanceDB's package."""
     code = READ + "pegboard.open(sys.argv[1], in_memory_rows=50_000).search(np.ones(256), 1)\n"
     # pyarrow imports pandas by itself, where that is installed
-    code += "print('lancedb' in sys.modules)"
+    return python(f"{code}print('lancedb' in sys.modules)", board_uri, "0")
 
-    assert python(code, board_uri, "0")[1:] == ["False"]
+
+@pytest.fixture
+def answer(reading):
+    """What a process of its own reads of the board."""
+    return reading[:1]
+
+
+def test_reading_needs_no_lancedb_package(reading):
+    assert reading[1:] == ["False"]
 
 
 def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_uri, answer):

@@ -177,8 +177,8 @@ def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(
                 workshop.tool(f"only_{name}", "It is new."),
             ]
             (folder / "servers.json").write_text(json.dumps({"git": {"tools": tools}}))
-            rivals.append(stack.enter_context(Rival(folder / "pegboard.toml")))
-            rivals[-1].start()
+            rivals.append(stack.enter_context(Rival(folder / "rival.log")))
+            rivals[-1].start(folder / "pegboard.toml")
         for rival in rivals:
             rival.wait_until_planned()
         for rival in rivals:
