@@ -6,6 +6,7 @@ empty folder for boards of one's own; `board_uri` is a published board that nobo
 `own_board_uri` is a copy of it that a test may spoil."""
 
 import contextlib
+import gc
 import json
 import os
 import re
@@ -47,7 +48,9 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 SERVICES = {"prefect_server", "chromium", "local_llm"}
 """Fixtures that start a service for the whole session."""
 # However busy the machine is: no example has a deadline, and none is too slow to make.
-settings.register_profile("pegboard", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "pegboard", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("pegboard")
 
 STUB = "hashing/256"
@@ -311,6 +314,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         for name in SERVICES.intersection(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(name))
+
+
+def pytest_collection_finish() -> None:
+    """Take what all tests import out of the work of the garbage collector."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -240,7 +240,7 @@ JUNK = [
 ]
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     sample=st.sampled_from([(base, path) for base in (TREE, STORE) for path, _ in places(base)]),
     junk=st.sampled_from(JUNK),

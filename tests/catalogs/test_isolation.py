@@ -73,7 +73,7 @@ def writes(content):
         ("while True: pass", {"max_seconds": 1}, "not listed within 1 seconds"),
         ("a = bytearray(10**9)", {"max_memory": 800_000_000}, "raise `max_memory`"),
         (writes(b"\0\0\0\x05junk."), {}, "sent no valid listing"),
-        (writes(b"\0\0"), {"max_seconds": 5}, "not listed within 5 seconds"),
+        (writes(b"\0\0"), {"max_seconds": 2}, "not listed within 2 seconds"),
         (writes(b"\x7f\xff\xff\xff"), {}, "has more than 2,000,000,000 bytes"),
     ],
 )

@@ -70,7 +70,7 @@ def test_a_value_finds_exactly_the_rows_that_have_it(passing, field, value):
 
 
 @given(value=st.text(), field=st.sampled_from(["agent", "tags"]))
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_text_is_compared_alike_in_memory_and_by_lance(passing, value, field):
     assert passing({field: sorted({value, "plain"})}) == expected(field, [value, "plain"])
 

@@ -4,7 +4,7 @@ import io
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import StoreError
@@ -28,7 +28,6 @@ def read(content, columns=None):
 
 
 @given(ROWS, st.data())
-@settings(max_examples=60)
 def test_a_flipped_bit_or_a_truncation_is_noticed_or_changes_nothing(rows, data):
     frame = pl.DataFrame(rows, schema=COLUMNS, orient="row")
     content = encode(frame)

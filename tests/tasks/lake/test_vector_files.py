@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.canonical import digest
@@ -183,7 +183,6 @@ def test_texts_that_cancel_out_leave_the_vector_of_the_first_and_a_warning(units
 TEXTS = st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5)
 
 
-@settings(max_examples=40)
 @given(st.lists(TEXTS, max_size=8))
 def test_a_row_has_the_unit_sum_of_its_texts(units, rows):
     vectors = units(*rows)
