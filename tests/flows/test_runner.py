@@ -133,16 +133,14 @@ def marked_processes(folder: Path) -> list[int]:
 @pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="there is no /proc to tell processes apart"
 )
-@pytest.mark.parametrize("sources", [("silent",), ("kit", "silent")])
-def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(workshop, sources):
+def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(workshop):
     workshop.write("server.py", SERVER)
     workshop.servers({"git": [workshop.tool("create_issue")]})
     server = f'{{ command = "{sys.executable}", args = ["server.py", "listed"] }}'
-    tables = {
-        "kit": '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n',
-        "silent": f'[catalogs.silent]\ntype = "mcp"\ntimeout = 3600\nservers.hanging = {server}\n',
-    }
-    workshop.configure(catalogs="".join(tables[name] for name in sources))
+    workshop.configure(
+        catalogs='[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
+        f'[catalogs.silent]\ntype = "mcp"\ntimeout = 3600\nservers.hanging = {server}\n'
+    )
     command = [sys.executable, "-m", "pegboard", "build", "--quiet", "--no-prefect"]
     build = start_child(
         command, cwd=workshop.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

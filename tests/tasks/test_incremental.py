@@ -256,19 +256,6 @@ def test_an_unchanged_run_writes_nothing(large):
     assert large.files(large.workshop.uri) == before
 
 
-def test_an_undone_change_gives_the_release_of_before(large):
-    original = large.servers["server-3"][7]["description"]
-    first = large.publish().spec
-    large.change()
-    second = large.publish().release
-    large.change(original)
-
-    third = large.publish()
-
-    assert third.spec.digest == first.digest != second.digest
-    assert third.encoded == 0
-
-
 @pytest.mark.parametrize(
     "lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"]
 )

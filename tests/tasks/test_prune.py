@@ -174,12 +174,10 @@ def test_files_that_a_killed_writer_left_go_after_a_week(workshop, four):
         assert is_whole(workshop.store, workshop.store.get(release.id))
 
 
-def test_a_reader_of_a_kept_release_answers_throughout(workshop, hashing):
+def test_a_reader_of_a_kept_release_answers_throughout(workshop, four, hashing):
     encoder = hashing(8)
-    releases = published(workshop, encoder, [1, 2])
-    board = pegboard.open(workshop.uri, encoder=encoder, release=releases[1].id, in_memory_rows=0)
-    old = pegboard.open(workshop.uri, encoder=encoder, release=releases[0].id, in_memory_rows=0)
-    published(workshop, encoder, [3])
+    board = pegboard.open(workshop.uri, encoder=encoder, release=four[2].id, in_memory_rows=0)
+    old = pegboard.open(workshop.uri, encoder=encoder, release=four[1].id, in_memory_rows=0)
 
     for number in range(4):
         prune_board(
@@ -187,7 +185,7 @@ def test_a_reader_of_a_kept_release_answers_throughout(workshop, hashing):
         )
         assert board.search("does tool", 8, mode="text")
 
-    assert ids(workshop.store.all())[1] == releases[1].id
+    assert ids(workshop.store.all())[1] == four[2].id
     with pytest.raises(pegboard.PegboardError):
         old.search("does tool", 8, mode="text")
 
@@ -264,17 +262,14 @@ def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, fo
     assert is_whole(workshop.store, four[0])
 
 
-def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashing):
-    encoder = hashing(8)
-    run = workshop.run(_servers(workshop, 1), "stage", encoder=encoder)
-    first = _publish(workshop, run)
-    published(workshop, encoder, [2, 3])
+def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, four, hashing):
+    first = four[0]
     prune_board(workshop.uri, Keep(), NOW)
     workshop.store.add(first)  # as if a prune had ended between the tags and the row
     assert not is_whole(workshop.store, first)
 
-    run = workshop.run(_servers(workshop, 1), "stage", encoder=encoder)
-    again = _publish(workshop, run)
+    run = workshop.run(_servers(workshop, 1), "stage", encoder=hashing(8))
+    again = publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
 
     assert again.id == first.id
     assert again.tables["tools"].version > first.tables["tools"].version
@@ -285,10 +280,6 @@ def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, hashin
 def _servers(workshop, state):
     workshop.servers(workshop.named(*names(0), *names(state)))
     return workshop.configure()
-
-
-def _publish(workshop, run):
-    return publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
 
 
 def test_a_board_that_is_not_there_is_said_so(tmp_path):
