@@ -1,5 +1,7 @@
 """The dependencies of a release: its rows, when they are composed, and which are written."""
 
+import shutil
+
 import pytest
 
 from pegboard.cli.main import main
@@ -55,6 +57,20 @@ def travel(workshop, hashing):
     return Travel(workshop, hashing(16))
 
 
+@pytest.fixture(scope="module")
+def shared_first(tmp_path_factory, workshop_type, hashing):
+    workshop = workshop_type(tmp_path_factory.mktemp("travel"))
+    return workshop.uri, Travel(workshop, hashing(16)).publish(TRAVEL).release
+
+
+@pytest.fixture
+def first(workshop, shared_first):
+    """The release with the tools of TRAVEL, the only one of the workshop's board."""
+    uri, release = shared_first
+    shutil.copytree(uri, workshop.uri)
+    return release
+
+
 def pairs(rows):
     return {(row["source"].split("/")[-1], row["target"].split("/")[-1]) for row in rows.values()}
 
@@ -104,8 +120,7 @@ def test_a_dependency_on_no_tool_is_no_edge_and_is_reported(travel, snapshots):
     ]
 
 
-def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel):
-    first = travel.publish(TRAVEL).release
+def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel, first):
     before = travel.rows(first)
     changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"}
 
@@ -123,9 +138,7 @@ def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel
     assert travel.rows(first) == before
 
 
-def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel):
-    first = travel.publish(TRAVEL).release
-
+def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel, first):
     second = travel.publish(TRAVEL, text="Truly does {}.").release
 
     assert second.id != first.id
@@ -168,18 +181,15 @@ def test_nothing_is_inferred_for_a_tool_that_declares_and_weak_edges_are_left_ou
     assert compose_edges(configuration, snapshots(configuration)).origins == origins
 
 
-def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, workshop):
-    first, second, third = (
-        travel.publish(needs).release for needs in (TRAVEL, dict.fromkeys(TRAVEL, ()), TRAVEL)
-    )
+def test_a_board_without_dependencies_has_an_empty_table_of_edges(travel, first, workshop):
+    second, third = (travel.publish(needs).release for needs in (dict.fromkeys(TRAVEL, ()), TRAVEL))
 
     assert [one.tables["edges"].rows for one in (first, second, third)] == [4, 0, 4]
     assert third.tables["edges"].checksum == first.tables["edges"].checksum
     assert verify_release(workshop.store, second).problems == ()
 
 
-def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, capsys):
-    old = travel.publish(TRAVEL).release
+def test_a_diff_names_added_removed_and_changed_dependencies(travel, first, workshop, capsys):
     needs = TRAVEL | {
         "cancel": [{"name": "book_flight", "reason": "By its number."}],
         "book_flight": ["pay", "find_city"],
@@ -187,7 +197,7 @@ def test_a_diff_names_added_removed_and_changed_dependencies(travel, workshop, c
     new = travel.publish(needs).release
     direct = "(tool-directly-depends-on)"
 
-    assert diff_releases(workshop.store, old, new).edges == {
+    assert diff_releases(workshop.store, first, new).edges == {
         BOOK: Changes((f"desk/desk/find_city {direct}",), (f"desk/desk/find_flight {direct}",)),
         "desk/desk/cancel": Changes(changed=(f"{BOOK} {direct}",)),
     }

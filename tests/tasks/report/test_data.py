@@ -1,6 +1,7 @@
 """The values of a report, with and without a gate, a run, and a release before it."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pytest
@@ -18,10 +19,18 @@ CAPTURED = {"passed": False, "rules": [], "canaries": {"count": 0, "missed": 0}}
 HELD = {"passed": False, "rules": [], "canaries": {"count": 2, "missed": 1}}
 
 
+@pytest.fixture(scope="module")
+def shared_plain(tmp_path_factory, workshop_type, hashing):
+    workshop = workshop_type(tmp_path_factory.mktemp("plain"))
+    servers = {"git": [workshop.tool("one")]}
+    return workshop.uri, workshop.publish(servers, encoder=hashing(8)).release
+
+
 @pytest.fixture
-def plain(workshop, hashing):
+def plain(workshop, shared_plain):
     """A workshop with a release of one tool, without a gate."""
-    release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
+    uri, release = shared_plain
+    shutil.copytree(uri, workshop.uri)
     return workshop, release
 
 
