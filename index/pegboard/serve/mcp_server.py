@@ -39,8 +39,10 @@ from pegboard.serve.own_tools import (
     GET_TOOL,
     SEARCH_AGENTS,
     SEARCH_TOOLS,
+    compact_json,
     definition_of,
     search_answer,
+    search_text,
 )
 from pegboard.serve.sessions import Session, client_of, current_session, said
 from pegboard.serve.upstream_provider import UpstreamServers
@@ -183,11 +185,13 @@ class BoardProvider(Provider):
         answer = search_answer(found, serve.results, session.listed or ())
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
-        tokens = estimate_tokens(_json(answer))
+        text = search_text(found, serve.results, answer)
         self._gateway.observer.listed(
-            session.client, session.id, len(names), tokens, found.view.tokens
+            session.client, session.id, len(names), estimate_tokens(text), found.view.tokens
         )
-        return _result(answer)
+        # Beside structured content, many clients show a model nothing else.
+        whole = answer if serve.results in ("compact", "full") else None
+        return ToolResult([TextContent(text=text)], whole)
 
     async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
         query = arguments.get("query")
@@ -313,12 +317,8 @@ def _unchecked_headers(name: str) -> None:
 
 
 def _result(values: dict[str, Any]) -> ToolResult:
-    return ToolResult([TextContent(text=_json(values))], values)
+    return ToolResult([TextContent(text=compact_json(values))], values)
 
 
 def _error(message: str) -> ToolResult:
     return ToolResult([TextContent(text=message)], is_error=True)
-
-
-def _json(values: Any) -> str:
-    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)

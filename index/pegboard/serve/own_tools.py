@@ -1,5 +1,6 @@
 """The gateway's own tools, by which a model searches the board's tools, reads and calls them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ from mcp_types import ToolAnnotations
 
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
-from pegboard.schemas.toon import typescript_signature
+from pegboard.schemas.toon import toon_definitions, typescript_signature
 from pegboard.serve.observer import Found
 from pegboard.serve.views import RESERVED, View
 
@@ -130,6 +131,30 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dic
         tools.append(own)
     note = _note(found, tools)
     return {"tools": tools, **({"note": note} if note else {})}
+
+
+def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
+    """Return the answer to a search as a text: its JSON, or definitions as TOON or TypeScript."""
+    named = [
+        (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
+        for hit in found.hits
+    ]
+    if results == "toon":
+        text = toon_definitions(named)
+    elif results == "typescript":
+        text = "\n".join(
+            f"/** {' '.join(description.replace('*/', '* /').split())} */\n"
+            f"declare function {typescript_signature(name, schema)}: unknown;"
+            for name, description, schema in named
+        )
+    else:
+        return compact_json(answer)
+    return "\n\n".join(filter(None, (text, answer.get("note"))))
+
+
+def compact_json(values: Any) -> str:
+    """Return JSON without blanks."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def first_sentence(text: str) -> str:

@@ -255,8 +255,8 @@ class ServeSettings(Settings):
     Attributes:
         mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
             `gateway` also those that the session found.
-        results: what `search_tools` says of each tool: a sentence and the signature (`compact`),
-            or the whole definition (`full`).
+        results: how `search_tools` writes what it found: a sentence and the signature of each
+            tool, whole definitions, a table of arguments (TOON), or declarations of TypeScript.
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         allowed_hosts: names by which the gateway may be reached besides its own address.
@@ -267,7 +267,7 @@ class ServeSettings(Settings):
     """
 
     mode: Literal["search", "gateway"] = "search"
-    results: Literal["compact", "full"] = "compact"
+    results: Literal["compact", "full", "toon", "typescript"] = "compact"
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
     allowed_hosts: tuple[str, ...] = ()

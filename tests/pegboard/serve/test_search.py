@@ -39,6 +39,18 @@ def test_a_whole_definition_is_read_by_name_or_with_each_result(board_uri, call)
     assert definition.structured_content["inputSchema"]["properties"]
 
 
+@pytest.mark.parametrize(
+    ("results", "beginning"),
+    [("toon", "tools[1]:\n  - name: list_rates\n"), ("typescript", "/** ")],
+)
+def test_results_come_in_the_form_that_the_configuration_names(board_uri, call, results, beginning):
+    [result] = call(board_uri, ("search_tools", {**RATES, "k": 1}), results=results)
+
+    assert result.content[0].text.startswith(beginning)
+    assert "list_rates" in result.content[0].text
+    assert result.structured_content is None
+
+
 def test_search_tools_says_which_agents_are_behind_it(board_uri, gateway_of, connect):
     async def run():
         async with gateway_of(board_uri) as gateway, connect(gateway) as client:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -44,7 +45,7 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
     try:
-        validator = jsonschema_rs.validator_for(_quick(from_json(json.dumps(dict(schema)))))
+        validator = _validator(json.dumps(dict(schema)))
     except (TypeError, ValueError, RecursionError):
         return []
     problems: list[str] = []
@@ -54,6 +55,12 @@ def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[s
         if len(problems) == MAX_PROBLEMS:
             break
     return problems
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    """Return the compiled check of a schema, by its JSON: each call reads its tool anew."""
+    return jsonschema_rs.validator_for(_quick(from_json(schema)))
 
 
 def _quick(schema: Any) -> Any:
