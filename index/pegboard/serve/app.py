@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 from fastapi import FastAPI
+from fastmcp.server.middleware.rate_limiting import TokenBucketRateLimiter
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
 from starlette.datastructures import Headers
@@ -17,19 +18,20 @@ from starlette.staticfiles import StaticFiles
 
 from pegboard import __version__
 from pegboard.errors import ConfigurationError
+from pegboard.serve.access import ANYONE, Client
 from pegboard.serve.ard import ArdRegistry
 from pegboard.serve.changes import telling_of_changes
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import ApiError, not_served, unknown_client
-from pegboard.serve.limits import McpEndpoint, RateLimit, RequestShare
 from pegboard.serve.mcp_server import mcp_server
+from pegboard.serve.request_ids import McpEndpoint
 
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_BODY = 1_048_576
-"""Bytes of a request's body to the HTTP API; the SDK has a limit of its own."""
+MAX_BODY, MAX_MESSAGE = 1_048_576, 4_194_304
+"""Bytes of a request's body to the HTTP API, and of a message of MCP, as for the SDK."""
 MANIFEST = "/.well-known/ard.json"
 """Is answered without credentials, and says more to a client that has some."""
 PUBLIC = ("/", "/openapi.json", "/healthz", MANIFEST)
@@ -70,7 +72,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         ConfigurationError: others than this machine would be let in without credentials.
     """
     check_host(gateway, host)
-    gateway.rules.closed = host not in LOOPBACK
+    gateway.live.closed = host not in LOOPBACK
     mcp_app = mcp_server(gateway).http_app("/mcp")
 
     @asynccontextmanager
@@ -112,7 +114,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
 
 def check_host(gateway: Gateway, host: str) -> None:
     """Raise ConfigurationError if others than this machine would be let in without credentials."""
-    if host not in LOOPBACK and gateway.rules.current().is_open:
+    if host not in LOOPBACK and gateway.rules.is_open:
         raise ConfigurationError(
             f"On {host} anyone could call the tools of the board. Expected [serve.clients.NAME] "
             f"with a token for each client, and none without; or --host 127.0.0.1."
@@ -131,8 +133,8 @@ class ClientMiddleware:
         self.app, self.gateway, self.public = app, gateway, public
         allowed = gateway.settings.serve.allowed_hosts
         self._hosts = (*LOOPBACK, *allowed) if local else allowed
-        self._share = RequestShare()
-        self._rate = RateLimit(gateway.settings.serve.requests_per_minute)
+        self._per_minute = gateway.settings.serve.requests_per_minute
+        self._buckets: dict[str, TokenBucketRateLimiter] = {}
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -159,15 +161,26 @@ class ClientMiddleware:
             scope["user"] = AuthenticatedUser(
                 AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
             )
+            most = MAX_MESSAGE if scope["path"] == "/mcp" else MAX_BODY
             try:
-                await self._rate.check(client)
-                with self._share.of(client):
-                    own = receive if scope["path"] == "/mcp" else _limited(receive)
-                    return await self.app(scope, own, send)
+                await self._check_rate(client)
+                return await self.app(scope, _limited(receive, most), send)
             except ApiError as error:
                 self.gateway.observer.refused(error.values["code"], str(error), client.name)
                 return await error.response()(scope, receive, send)
         return await self.app(scope, receive, send)
+
+    async def _check_rate(self, client: Client) -> None:
+        """Raise ApiError if a client made too many requests."""
+        most = self._per_minute
+        if most is None or client == ANYONE:
+            return
+        bucket = self._buckets.setdefault(client.name, TokenBucketRateLimiter(most, most / 60))
+        if not await bucket.consume():
+            raise ApiError(
+                429, "too_many_requests", f"More than {most:,} requests in a minute.", "client",
+                f"Wait for {60 / most:.0f} seconds.",
+            )  # fmt: skip
 
     def _sign_in(self) -> str:
         """Return the address of the metadata that says where to get a token; "" without one."""
@@ -176,17 +189,17 @@ class ClientMiddleware:
         return f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
 
 
-def _limited(receive: Any) -> Any:
-    """Return what receives a request, and raises ApiError if its body is too long."""
+def _limited(receive: Any, most: int) -> Any:
+    """Return what receives a request, and raises ApiError if its body has more bytes."""
     size = 0
 
     async def limited() -> MutableMapping[str, Any]:
         nonlocal size
         message = await receive()
         size += len(message.get("body", b""))
-        if size > MAX_BODY:
+        if size > most:
             raise ApiError(
-                413, "too_large", f"The body has more than {MAX_BODY:,} bytes.", "body",
+                413, "too_large", f"The body has more than {most:,} bytes.", "body",
                 "Shorten it.",
             )  # fmt: skip
         return message
@@ -230,7 +243,7 @@ def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
 
 async def serve_stdio(gateway: Gateway) -> None:
     """Serve a gateway over stdin and stdout until stdin ends."""
-    gateway.rules.current().named(gateway.stdio_client)
+    gateway.rules.named(gateway.stdio_client)
     try:
         async with telling_of_changes(gateway):
             await mcp_server(gateway).run_stdio_async(show_banner=False)

@@ -10,15 +10,14 @@ from fastmcp.server.auth import AuthProvider
 
 from pegboard.board import Board
 from pegboard.opening import open_board
-from pegboard.serve.access import Client, bearer_token
+from pegboard.serve.access import AccessRules, Client, bearer_token
 from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
-from pegboard.serve.limits import RequestIds
 from pegboard.serve.live_settings import LiveSettings
 from pegboard.serve.observer import Observer
 from pegboard.serve.releases import ServedReleases
-from pegboard.serve.request_log import RequestLog
+from pegboard.serve.request_ids import RequestIds
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
@@ -32,9 +31,8 @@ class Gateway:
         stdio_client: the client of a gateway over stdio.
     """
 
-    settings: GatewaySettings
     board: Board
-    rules: LiveSettings
+    live: LiveSettings
     views: Views
     observer: Observer
     finder: Finder
@@ -56,18 +54,15 @@ class Gateway:
             ConfigurationError: the request log cannot be written.
         """
         serve = settings.serve
-        log = RequestLog(settings.base / serve.log) if serve.log is not None else None
-        observer = Observer(log)
+        observer = Observer(None if serve.log is None else settings.base / serve.log)
         caller = Caller(settings, observer)
         views = Views(board, can_call=lambda tool: caller.can_call(tool))
 
-        rules = LiveSettings(settings, load_gateway_settings)
         llm = serve.llm
         finder = Finder(views, observer, llm.strategy if llm else None)
         return cls(
-            settings,
             board,
-            rules,
+            LiveSettings(settings),
             views,
             observer,
             finder,
@@ -77,6 +72,16 @@ class Gateway:
         )
 
     @property
+    def settings(self) -> GatewaySettings:
+        """The settings that hold now."""
+        return self.live.settings
+
+    @property
+    def rules(self) -> AccessRules:
+        """The rules that hold now."""
+        return self.live.rules
+
+    @property
     def golden(self) -> Path | None:
         """The file to which the page adds golden queries; None if it may not."""
         file = self.settings.serve.golden
@@ -84,7 +89,7 @@ class Gateway:
 
     def client(self, headers: Mapping[str, str]) -> Client | None:
         """Return the client of a request, from its headers by lower-case name; None if unknown."""
-        return self.rules.current().client(headers)
+        return self.rules.client(headers)
 
     async def identified(self, headers: Mapping[str, str]) -> Client | None:
         """As `client`, with tokens of an identity provider."""
@@ -92,7 +97,7 @@ class Gateway:
         if client is None and token and self.auth is not None:
             access = await self.auth.verify_token(token)
             if access is not None:
-                return self.rules.current().client(headers, access.claims)
+                return self.rules.client(headers, access.claims)
         return client
 
     async def reload_if_changed(self) -> None:
@@ -100,10 +105,8 @@ class Gateway:
 
         The log, the file of golden queries, `[serve.auth]` and `allowed_hosts` stay as they were.
         """
-        settings = await asyncio.to_thread(self.rules.settings)
-        if settings is not self.settings:
-            self.settings = settings
-            await self.caller.reload(settings)
+        if await asyncio.to_thread(self.live.reload_if_changed):
+            await self.caller.reload(self.settings)
             self.views.forget()
 
     async def close(self) -> None:

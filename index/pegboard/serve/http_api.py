@@ -9,21 +9,19 @@ import asyncio
 import json
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
-from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from fastapi.security import HTTPBearer
 from mcp_types import InputRequiredResult
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 
 from pegboard import __version__
-from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError, did_you_mean
+from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
@@ -33,7 +31,7 @@ from pegboard.serve.access import Client
 from pegboard.serve.calls.confirm import AskFirst
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only, unexpected
+from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only
 from pegboard.serve.own_tools import HINTS
 from pegboard.serve.views import View
 
@@ -41,8 +39,6 @@ MAX_EDGES = 500
 """Dependencies in one answer."""
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of Prometheus' text format."""
-SHOWN = 5
-"""Problems of one request that the error names."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -66,20 +62,8 @@ class ApiRoute(APIRoute):
         async def answer(request: Request) -> Response:
             try:
                 response = await handle(request)
-            except ApiError as error:
-                response = self.refusal(error)
-            except RequestValidationError as error:
-                response = self.refusal(_invalid(self.endpoint, error.errors()))
-            except HTTPException as error:
-                problem = error.__cause__
-                if not isinstance(problem, ApiError):
-                    problem = invalid(str(error.detail), "body", "Send one JSON object.")
-                response = self.refusal(problem)
-            except PegboardError as error:
+            except Exception as error:
                 response = self.refusal(error_of(error))
-            except Exception:
-                log.exception("%s %s failed.", request.method, request.url.path)
-                response = self.refusal(unexpected())
             response.headers["Cache-Control"] = "no-store"
             response.headers["X-Content-Type-Options"] = "nosniff"
             return response
@@ -134,18 +118,19 @@ class HttpApi:
         state.
         """
         status = self._gateway.board.status()
+        states = [server["state"] for server in self._gateway.caller.upstreams.health().values()]
         return {
             "status": "ok" if status.error is None else "stale",
             "release": status.release,
             "channel": status.channel,
             "age_seconds": round(status.age_seconds, 1),
-            "upstreams": Counter(server["state"] for server in self._servers().values()),
+            "upstreams": Counter(states),
         }
 
     async def metrics(self, client: Asking) -> Response:
         """Return counts and times for Prometheus, of all clients."""
         _check_operator(client, "Metrics")
-        text = self._gateway.observer.metrics(self._servers())
+        text = self._gateway.observer.metrics(self._gateway.caller.upstreams.health())
         return Response(text, media_type=CONTENT_TYPE)
 
     async def status(self, client: Asking) -> Answer:
@@ -168,13 +153,11 @@ class HttpApi:
         ranking that found a tool, its rank and score there.
         """
         finder = await self._finder(given.release, client)
-        if given.strategy is not None and given.strategy not in STRATEGIES:
+        if given.strategy not in (None, *STRATEGIES):
             raise invalid(
-                f"There is no strategy {given.strategy!r}{did_you_mean(given.strategy, STRATEGIES)}"
-                .rstrip("?") + ".", "strategy", f"Expected one of {', '.join(STRATEGIES)}.",
+                f"There is no strategy {given.strategy!r}.", "strategy",
+                f"Expected one of {', '.join(STRATEGIES)}.",
             )  # fmt: skip
-        if given.index is not None:
-            await _check_index(await finder.views.of(client), given.index)
         options = given.model_dump(include={"strategy", "index", "explain"})
         found = await finder.find(client, given.query, given.k, **options)
         answer = found.result.to_dict()
@@ -322,9 +305,6 @@ class HttpApi:
         when.
         """
         _check_operator(client, "The states of servers")
-        return self._servers()
-
-    def _servers(self) -> dict[str, dict[str, str]]:
         return self._gateway.caller.upstreams.health()
 
     async def _finder(self, release: str | None, client: Client) -> Finder:
@@ -337,13 +317,7 @@ class HttpApi:
             if not served.startswith(release):
                 raise operators_only("Releases that are not served")
             return live
-        try:
-            return await self._releases.finder(release)
-        except BoardNotFound as error:
-            raise ApiError(
-                404, "not_found", f"No release, or several, have an id that begins {release!r}.",
-                "release", "GET /v1/releases lists the newest.",
-            ) from error  # fmt: skip
+        return await self._releases.finder(release)
 
     async def _view(self, release: str | None, client: Client) -> View:
         finder = await self._finder(release, client)
@@ -366,27 +340,6 @@ def _check_operator(client: Client, what: str) -> None:
         raise operators_only(what)
 
 
-def _invalid(endpoint: Callable[..., Any], problems: Sequence[Mapping[str, Any]]) -> ApiError:
-    """Return the error that names what is wrong with the parameters of an operation."""
-    types = get_type_hints(endpoint)
-    names = list(types["given"].model_fields) if "given" in types else []
-    places = [".".join(str(part) for part in one["loc"][1:]) for one in problems]
-    texts = [_problem(place, one, names) for place, one in zip(places, problems, strict=True)]
-    return invalid(
-        "; ".join(texts[:SHOWN]) + ("; ..." if len(texts) > SHOWN else "."),
-        places[0] or "body",
-        "Correct it; /openapi.json describes every parameter.",
-    )
-
-
-def _problem(place: str, problem: Mapping[str, Any], names: Sequence[str]) -> str:
-    if problem["type"] == "extra_forbidden":
-        hint = did_you_mean(place, names).rstrip(".?") or f"; expected {', '.join(names)}"
-        return f"{place[:60]}: there is no such parameter{hint}"
-    message = str(problem["msg"])
-    return f"{place}: {message[:1].lower()}{message[1:]}" if place else message
-
-
 def _saved(file: Path, query: GoldenQuery) -> GoldenQuery | None:
     """Return the golden query that a file has for a request; None if it had none, and has now."""
     try:
@@ -404,15 +357,6 @@ def _saved(file: Path, query: GoldenQuery) -> GoldenQuery | None:
             "golden", "The gateway's log says why.",
         ) from error  # fmt: skip
     return None
-
-
-async def _check_index(view: View, name: str) -> None:
-    indexes = sorted((await view.board.release()).manifest["indexes"])
-    if name not in indexes:
-        raise ApiError(
-            404, "not_found", f"The release {view.release} has no index {name!r}.", "index",
-            f"Expected one of {', '.join(indexes)}.",
-        )  # fmt: skip
 
 
 def _row(tool: Tool, view: View) -> Answer:

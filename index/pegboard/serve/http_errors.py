@@ -3,25 +3,16 @@
 import logging
 from collections.abc import Mapping
 
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from pegboard.errors import (
-    BoardError,
-    CompletionError,
-    EncoderError,
-    PegboardError,
-    QueryError,
-)
+from pegboard.errors import BoardNotFound, PegboardError, QueryError
 from pegboard.redaction import redact
 
-FAILURES: dict[type[PegboardError], tuple[int, str, str, str]] = {
-    BoardError: (503, "unavailable", "The board cannot be read at the moment.", "board"),
-    EncoderError: (503, "unavailable", "The encoder of requests does not answer.", "index"),
-    CompletionError: (503, "unavailable", "The strategy's LLM does not answer.", "strategy"),
-}
-"""What clients are told of a failure of the gateway's own: status, code, what and where. The
-library's messages name files, addresses and models, which only the log may have."""
+SHOWN = 5
+"""Problems of one request that the error names."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -69,24 +60,41 @@ def operators_only(what: str) -> ApiError:
     )  # fmt: skip
 
 
-def error_of(error: PegboardError) -> ApiError:
-    """Return an error of the library for the API; what is not the request's fault is logged."""
-    if isinstance(error, QueryError):
-        what, _, next_step = redact(str(error)).partition(". ")
-        return invalid(f"{what.rstrip('.')}.", "query", next_step or "Correct it.")
-    log.error("A request failed: %s", redact(str(error)))
-    for kind, failure in FAILURES.items():
-        if isinstance(error, kind):
-            return ApiError(*failure, "Try again; the gateway's log has the error.")
-    return unexpected()
+def error_of(error: Exception) -> ApiError:
+    """Return any error as clients are told it; what is not the request's fault is logged.
 
-
-def unexpected() -> ApiError:
-    """Return the error of a failure that nobody foresaw."""
-    return ApiError(
-        500, "unexpected", "The gateway failed.", "gateway",
-        "Try again; the gateway's log has the error.",
-    )  # fmt: skip
+    The library's messages name files, addresses and models, which only the log may have.
+    """
+    cause = error.__cause__
+    match error:
+        case ApiError():
+            return error
+        case HTTPException() if isinstance(cause, ApiError):
+            return cause
+        case HTTPException():
+            return invalid(str(error.detail), "body", "Send one JSON object.")
+        case RequestValidationError():
+            return _invalid(error)
+        case QueryError():
+            what, _, next_step = redact(str(error)).partition(". ")
+            return invalid(f"{what.rstrip('.')}.", "query", next_step or "Correct it.")
+        case BoardNotFound():
+            return ApiError(
+                404, "not_found", "There is no such release or index, or there are several.",
+                "release, index", "GET /v1/releases lists the newest releases and their indexes.",
+            )  # fmt: skip
+        case PegboardError():
+            log.error("A request failed: %s", redact(str(error)))
+            return ApiError(
+                503, "unavailable", "The board, its encoder or its LLM does not answer.", "board",
+                "Try again; the gateway's log has the error.",
+            )  # fmt: skip
+        case _:
+            log.error("A request failed.", exc_info=error)
+            return ApiError(
+                500, "unexpected", "The gateway failed.", "gateway",
+                "Try again; the gateway's log has the error.",
+            )  # fmt: skip
 
 
 async def not_served(request: Request, error: Exception) -> JSONResponse:
@@ -97,3 +105,13 @@ async def not_served(request: Request, error: Exception) -> JSONResponse:
         problem = (405, "wrong_method", f"{path} does not take {request.method}.", "method")
     next_step = "/openapi.json lists the paths, and the methods that each takes."
     return ApiError(*problem, next_step).response(headers)
+
+
+def _invalid(error: RequestValidationError) -> ApiError:
+    problems = [(".".join(map(str, one["loc"][1:])), str(one["msg"])) for one in error.errors()]
+    texts = [f"{place[:60]}: {message}" if place else message for place, message in problems]
+    return invalid(
+        "; ".join(texts[:SHOWN]) + ("; ..." if len(texts) > SHOWN else "."),
+        problems[0][0] or "body",
+        "Correct it; /openapi.json describes every parameter.",
+    )

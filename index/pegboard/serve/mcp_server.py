@@ -2,7 +2,6 @@
 release, and calls go to the real tools."""
 
 import json
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -18,7 +17,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    INVALID_REQUEST,
     CallToolRequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
@@ -27,13 +25,10 @@ from mcp_types import (
 from mcp_types import Tool as McpTool
 
 from pegboard import __version__
-from pegboard.errors import PegboardError, QueryError
 from pegboard.records import Tool
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_errors import ApiError, error_of, unexpected
-from pegboard.serve.limits import HEADER, RequestShare
-from pegboard.serve.listing import listed_tools
+from pegboard.serve.http_errors import error_of
 from pegboard.serve.own_tools import (
     CALL_TOOL,
     GET_TOOL,
@@ -41,10 +36,12 @@ from pegboard.serve.own_tools import (
     SEARCH_TOOLS,
     compact_json,
     definition_of,
+    listed_tools,
     search_answer,
     search_text,
 )
-from pegboard.serve.sessions import Session, client_of, current_session, said
+from pegboard.serve.request_ids import SESSION_ID
+from pegboard.serve.sessions import Session, client_of, current_session
 from pegboard.serve.upstream_provider import UpstreamServers
 from pegboard.serve.views import View
 from pegboard.tokens import estimate_tokens
@@ -53,14 +50,10 @@ INSTRUCTIONS = (
     f"Many tools are available here, and only a few are listed. Ask {SEARCH_TOOLS} for what you "
     f"need in plain words, then call what it found with {CALL_TOOL}."
 )
-CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
-"""By which a client tells `tools/list` what it is about."""
 CANDIDATES = 3
 """Tools that are named in place of an unknown one."""
 
 Respond = Callable[[dict[str, Any]], Awaitable[ToolResult]]
-
-log = logging.getLogger("pegboard.serve")
 
 
 def mcp_server(gateway: Gateway) -> FastMCP:
@@ -128,12 +121,7 @@ class BoardProvider(Provider):
 
     async def _list_tools(self) -> Sequence[FastMCPTool]:
         session = current_session(self._gateway)
-        context = said(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
-        try:
-            tools = await listed_tools(self._gateway, session, context)
-        except PegboardError as error:
-            code = INVALID_PARAMS if isinstance(error, QueryError) else INTERNAL_ERROR
-            raise MCPError(code, f"The tools cannot be listed: {error_of(error)}") from None
+        tools = await listed_tools(self._gateway, session)
         return [GatewayTool.of(tool, self._respond(tool.name)) for tool in tools]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> FastMCPTool | None:
@@ -149,13 +137,10 @@ class BoardProvider(Provider):
                 if own := self._own.get(name):
                     return await own(session, arguments)
                 return await self._call(session, name, arguments)
-            except PegboardError as error:
-                return _error(f"{name:.100} failed: {error_of(error)}")
             except MCPError:
                 raise
-            except Exception:
-                log.exception("A call failed.")
-                return _error(str(unexpected()))
+            except Exception as error:
+                return _error(f"{name:.100} failed: {error_of(error)}")
 
         return respond
 
@@ -283,33 +268,28 @@ class BoardProvider(Provider):
 
 
 class Guard(Middleware):
-    """Limits what each client has under way, and keeps unforeseen errors to the log."""
+    """Holds the ids of requests, and keeps unforeseen errors to the log."""
 
     def __init__(self, gateway: Gateway, servers: UpstreamServers) -> None:
         self._gateway, self._servers = gateway, servers
-        self._share = RequestShare()
 
     async def on_request(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
-        """Answer a request, if its client does not have too many under way."""
+        """Answer a request."""
         self._servers.add_new()
         request = get_context().request_context
         assert request is not None
-        session = "" if request.request is None else request.request.headers.get(HEADER, "")
+        session = "" if request.request is None else request.request.headers.get(SESSION_ID, "")
         try:
-            with (
-                self._share.of(client_of(self._gateway, request)),
-                self._gateway.request_ids.held(session, request.request_id),
-            ):
+            with self._gateway.request_ids.held(session, request.request_id):
                 return await call_next(context)
-        except ApiError as error:
-            raise MCPError(INVALID_REQUEST, str(error)) from None
         except MCPError:
             raise
-        except Exception:
-            log.exception("A request failed.")
-            raise MCPError(INTERNAL_ERROR, str(unexpected())) from None
+        except Exception as error:
+            problem = error_of(error)
+            code = INVALID_PARAMS if problem.status == 400 else INTERNAL_ERROR
+            raise MCPError(code, str(problem)) from None
 
 
 def _unchecked_headers(name: str) -> None:

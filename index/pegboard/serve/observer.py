@@ -1,29 +1,48 @@
-"""What the gateway reports of each request: counts and times for Prometheus (`/metrics`), a span of
-OpenTelemetry for each search, and lines of the request log.
+"""What the gateway reports of each request: counts and times for Prometheus (`/metrics`),
+attributes of its span of OpenTelemetry, which FastMCP or the process has begun, and a line of the
+request log, without argument values and secrets:
 
-Labels have few values: clients, which the operator names, catalogs, and outcomes. Spans go to the
-tracer provider of the process, which the operator sets up as for any service
-(`opentelemetry-instrument pegboard serve`); FastMCP records those of MCP requests and calls.
+    {"time": "2026-11-23T15:04:05.678Z", "event": "find", "client": "support", "session": "9f2c...",
+     "query": "what are 30 dollars in yen?", "release": "83b384d1c0aa", "probability": 0.97,
+     "nothing_fits": false, "hits": [{"tool": "finance/money/convert", "score": 4.1}], "ms": 12.5}
+    {"time": ..., "event": "call", "client": "support", "session": "9f2c...",
+     "tool": "finance/money/convert", "outcome": "ok", "bytes": 512, "credentials": true,
+     "ms": 230.1}
+    {"time": ..., "event": "refused", "client": "", "session": "",
+     "reason": "credentials", "detail": "203.0.113.9 POST /mcp"}
+
+`pegboard examples` reads the log. A session is written as a digest: the id itself would let a
+reader of the log into the session. Labels have few values: clients, which the operator names,
+catalogs, and outcomes.
 """
 
-import time
+import json
+import logging
+import os
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from hashlib import sha256
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
 from typing import Any, Literal
 
 from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from pegboard.errors import ConfigurationError
 from pegboard.hits import Hit
 from pegboard.redaction import redact, redact_line
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
-from pegboard.serve.request_log import RequestLog
 from pegboard.serve.views import View
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 MAX_QUERY = 2_000
 """Characters of a request that are logged."""
+MAX_BYTES, ROTATED_FILES = 50_000_000, 5
+"""Bytes of the log at which it is rotated, and rotated files that stay: `LOG.1` is the newest."""
 Outcome = Literal[
     "ok",
     "tool_error",
@@ -66,12 +85,14 @@ class Observer:
     """Is told of each search, call, list and refusal, in the event loop.
 
     Args:
-        log: the request log; None for none.
-        tracer: that of the process by default.
+        log: the file of the request log; None for none.
+
+    Raises:
+        ConfigurationError: the file cannot be opened for appending.
     """
 
-    def __init__(self, log: RequestLog | None = None, tracer: trace.Tracer | None = None) -> None:
-        self._log, self._tracer = log, tracer or trace.get_tracer("pegboard.serve")
+    def __init__(self, log: Path | None = None) -> None:
+        self._log = None if log is None else _open_log(log)
         self._registry = CollectorRegistry()
         common: Any = {"registry": self._registry}
         self._finds = Counter(
@@ -112,15 +133,8 @@ class Observer:
             "probability": result.probability,
             "nothing_fits": result.nothing_fits,
         }
-        attributes = {f"pegboard.{name}": value for name, value in values.items()}
-        attributes["pegboard.client"] = client.name
-        attributes["pegboard.tools"] = [hit.tool.id for hit in result]
-        end = time.time_ns()
-        given = {name: value for name, value in attributes.items() if value is not None}
-        span = self._tracer.start_span(
-            "pegboard.find", attributes=given, start_time=end - int(ms * 1e6)
-        )
-        span.end(end)
+        tools = [hit.tool.id for hit in result]
+        _set_attributes(client, {**values, "tools": tools})
         hits = [{"tool": hit.tool.id, "score": round(hit.score, 5)} for hit in result]
         query = redact(query[:MAX_QUERY])
         self._write("find", client.name, session, query=query, **values, hits=hits, ms=round(ms, 1))
@@ -128,7 +142,7 @@ class Observer:
     def called(
         self, client: Client, session: str, tool: str, outcome: Outcome, ms: float, size: int
     ) -> None:
-        """Record a call of a tool; FastMCP's span of its request is told the tool and outcome.
+        """Record a call of a tool.
 
         Args:
             tool: its id, "" for a name that means none.
@@ -139,9 +153,7 @@ class Observer:
         self._calls.labels(client.name, catalog, outcome).inc()
         self._call_seconds.labels(catalog).observe(ms / 1_000)
         values: dict[str, Any] = {"tool": tool, "outcome": outcome, "bytes": size}
-        trace.get_current_span().set_attributes(
-            {f"pegboard.{name}": value for name, value in {**values, "client": client.name}.items()}
-        )
+        _set_attributes(client, values)
         values["credentials"] = client.credentials
         self._write("call", client.name, session, **values, ms=round(ms, 1))
 
@@ -177,10 +189,46 @@ class Observer:
         return generate_latest(self._registry)
 
     def close(self) -> None:
-        """Close the request log."""
+        """Close the request log; what a full disk did not take is lost."""
         if self._log is not None:
-            self._log.close()
+            with suppress(OSError):
+                self._log.close()
 
     def _write(self, event: str, client: str, session: str, **values: Any) -> None:
-        if self._log is not None:
-            self._log.write(event, client, session, **values)
+        if self._log is None:
+            return
+        now = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        digest = sha256(session.encode("utf-8", "replace")).hexdigest()[:16] if session else ""
+        line = {"time": now, "event": event, "client": client, "session": digest, **values}
+        text = json.dumps(line, ensure_ascii=False)
+        self._log.handle(logging.makeLogRecord({"msg": text}))
+
+
+class _LogFile(RotatingFileHandler):
+    """A rotated file that its owner alone reads."""
+
+    def _open(self) -> Any:
+        def private(path: str, flags: int) -> int:
+            return os.open(path, flags, 0o600)
+
+        return open(
+            self.baseFilename, self.mode, encoding="utf-8", errors="replace", opener=private
+        )
+
+
+def _open_log(path: Path) -> logging.Handler:
+    try:
+        return _LogFile(path, "a", MAX_BYTES, ROTATED_FILES)
+    except OSError as error:
+        raise ConfigurationError(
+            f"The request log {path} cannot be written: {error.strerror}. Name a file in a folder "
+            f"that exists under [serve] log, or leave it out for no log."
+        ) from error
+
+
+def _set_attributes(client: Client, values: Mapping[str, Any]) -> None:
+    """Tell the current span of a request, if somebody collects spans."""
+    given = {name: value for name, value in values.items() if value is not None}
+    trace.get_current_span().set_attributes(
+        {f"pegboard.{name}": value for name, value in {**given, "client": client.name}.items()}
+    )

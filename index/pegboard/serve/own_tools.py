@@ -1,7 +1,9 @@
-"""The gateway's own tools, by which a model searches the board's tools, reads and calls them."""
+"""What `tools/list` has: the gateway's own tools, by which a model searches the board's tools,
+reads and calls them; and of the board's the pinned ones and those that the session found."""
 
 import json
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from mcp_types import Tool as McpTool
@@ -10,8 +12,11 @@ from mcp_types import ToolAnnotations
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
 from pegboard.schemas.toon import toon_definitions, typescript_signature
+from pegboard.serve.gateway import Gateway
 from pegboard.serve.observer import Found
+from pegboard.serve.sessions import Session
 from pegboard.serve.views import RESERVED, View
+from pegboard.tokens import estimate_tokens
 
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
 SHOWN_AGENTS = 20
@@ -19,6 +24,37 @@ SHOWN_AGENTS = 20
 HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What is shown of a tool's annotations. Others say how it is called, which is the gateway's."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+async def listed_tools(gateway: Gateway, session: Session) -> list[McpTool]:
+    """Return the tools that a session is sent, of the board's those that its client may see."""
+    view = await gateway.views.of(session.client, callable_only=True)
+    ids = listed_ids(gateway, view, session)
+    session.listed = tuple(ids)
+    tools = own_tools(view, gateway.settings.serve.max_k)
+    for name, identity in ids.items():
+        tool = await view.board.tool(identity)
+        if tool is not None:
+            tools.append(mcp_tool(name, tool))
+    session.give(ids)
+    sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
+    gateway.observer.listed(session.client, session.id, len(tools), sent, view.tokens)
+    return tools
+
+
+def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]:
+    """Return the ids of the board's tools in a session's list by call name: pinned, then in order
+    of discovery, so that a list only grows at its end.
+    """
+    serve = gateway.settings.serve
+    pinned = [
+        identity
+        for identity in (view.entries if serve.pinned else ())
+        if any(fnmatchcase(identity, pattern) for pattern in serve.pinned)
+    ]
+    found = session.found if serve.mode == "gateway" else {}
+    ids = [*pinned, *(one for one in found if one in view.entries)]
+    return {view.call_name(identity): identity for identity in ids}
 
 
 def own_tools(view: View, max_k: int) -> list[McpTool]:

@@ -131,19 +131,11 @@ def current_session(gateway: "Gateway") -> Session:
 def client_of(gateway: "Gateway", request: Request) -> Client:
     """Return the client of an MCP request, which is decided anew for each."""
     if request.request is None:
-        return gateway.rules.current().named(gateway.stdio_client)
+        return gateway.rules.named(gateway.stdio_client)
     client = getattr(request.request.state, "client", None)
     if client is None:
         raise MCPError(INVALID_REQUEST, "The credentials are not known here.")
     return client
-
-
-def said(request: Request, header: str, meta: str) -> str:
-    """Return what an MCP request says in `_meta` or in a header; "" for nothing."""
-    text = (request.meta or {}).get(meta)
-    if not text and request.request is not None:
-        text = request.request.headers.get(header)
-    return text if isinstance(text, str) else ""
 
 
 def _session_id(request: Request) -> str:
@@ -151,8 +143,10 @@ def _session_id(request: Request) -> str:
     if request.request is None:
         return "stdio"
     if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        named = said(request, SESSION_HEADER, SESSION_META)
-        return f"named:{named[:200]}" if named else ""
+        named = (request.meta or {}).get(SESSION_META) or request.request.headers.get(
+            SESSION_HEADER
+        )
+        return f"named:{named[:200]}" if isinstance(named, str) and named else ""
     return request.request.headers.get("mcp-session-id", "")
 
 

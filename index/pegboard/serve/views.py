@@ -59,7 +59,6 @@ class View:
         hidden: the ids of the release's other tools.
         agents: names of the agents that have visible tools, those with most tools first.
         names: by which the client calls them; what it may not see takes none of them.
-        thresholds: probabilities of hits by name; see `Board.thresholds`.
         tokens: that the definitions of all visible tools take in a prompt, about.
     """
 
@@ -69,7 +68,6 @@ class View:
     hidden: frozenset[str]
     agents: tuple[str, ...]
     names: CallNames
-    thresholds: Mapping[str, float]
     tokens: float
 
     def call_name(self, identity: str) -> str:
@@ -198,6 +196,5 @@ def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: 
         frozenset(whole.entries.keys() - entries.keys()),
         tuple(agents[one] for one, _ in sorted(sizes.items(), key=lambda own: (-own[1], own[0]))),
         CallNames(named, RESERVED),
-        board.thresholds(),
         sum(entry.tokens for entry in entries.values()),
     )

@@ -15,7 +15,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import AliasChoices, BaseModel, BeforeValidator, Field, ValidationError
 
 from pegboard.errors import SourceError
 from pegboard.foreign.files import parse_json, read_text
@@ -35,14 +37,8 @@ URL_KEYS = ("url", "serverUrl", "httpUrl")
 
 Transport = Literal["stdio", "http", "sse"]
 
-TRANSPORTS: Mapping[str, Transport] = {
-    "stdio": "stdio",
-    "http": "http",
-    "streamable-http": "http",
-    "streamable_http": "http",
-    "streamablehttp": "http",
-    "sse": "sse",
-}
+STREAMABLE = ("streamable-http", "streamable_http", "streamablehttp")
+"""Other names of `http`."""
 
 # What is not closed is taken to its end, so that nothing is read twice.
 STRING = r'"(?:\\.|[^"\\])*(?:"|\\?\Z)'
@@ -69,6 +65,32 @@ class Server:
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     secrets: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
+
+
+def _transport_name(value: Any) -> str:
+    name = str(value).lower()
+    return "http" if name in STREAMABLE else name
+
+
+def _as_text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+Text = Annotated[str, BeforeValidator(_as_text)]
+
+
+class _Entry(BaseModel):
+    """What is read of a server's entry; the rest is for the client that it was written for."""
+
+    command: str = ""
+    args: list[Text] = Field(default_factory=list[str])
+    env: dict[str, Text | None] = Field(default_factory=dict[str, str | None])
+    cwd: str = ""
+    url: str = Field("", validation_alias=AliasChoices(*URL_KEYS))
+    headers: dict[str, Text] = Field(default_factory=dict[str, str])
+    type: Annotated[Transport, BeforeValidator(_transport_name)] | None = Field(
+        None, validation_alias=AliasChoices("type", "transport")
+    )
 
 
 class ServerProblem(Exception):
@@ -122,74 +144,51 @@ def resolve_server(entry: Any, base: Path) -> Server:
         raise ServerProblem(
             f"its configuration is {type(entry).__name__}, expected an object with command or url"
         )
-    values = _Resolver(entry)
-    url = next((key for key in URL_KEYS if entry.get(key)), "url")
-    transport = _transport(values, url)
+    try:
+        stated = _Entry.model_validate({k: v for k, v in entry.items() if v not in (None, "")})
+    except ValidationError as error:
+        problems = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
+        raise ServerProblem("; ".join(f"its {name}: {why}" for name, why in problems)) from None
+    references = _References()
+    # null unsets a variable in VS Code.
+    env = {name: value for name, value in stated.env.items() if value is not None}
+    transport = _transport(stated)
     server = Server(
         transport=transport,
-        source=public_command(entry.get("command"), _list(entry.get("args")))
+        source=public_command(stated.command, stated.args)
         if transport == "stdio"
-        else public_text(str(entry.get(url))),
-        command=values.text("command"),
-        args=values.texts("args"),
-        env=values.table("env"),
-        cwd=values.folder("cwd", base),
-        url=values.text(url),
-        headers=values.table("headers"),
+        else public_text(stated.url),
+        command=references.resolve(stated.command),
+        args=tuple(map(references.resolve, stated.args)),
+        env={name: references.resolve(value) for name, value in env.items()},
+        cwd=base / Path(references.resolve(stated.cwd)).expanduser(),
+        url=references.resolve(stated.url),
+        headers={name: references.resolve(value) for name, value in stated.headers.items()},
     )
+    problems = [*references.problems]
+    if not (stated.command if transport == "stdio" else stated.url):
+        problems.append("it has neither a command nor a url, or not that of its type; add it")
+    if not server.cwd.is_dir():
+        problems.append("its cwd is not a folder")
     if entry.get("envFile"):
-        values.problems.append("its envFile is not read; name its variables in env, as ${NAME}")
-    if values.problems:
-        raise ServerProblem("; ".join(dict.fromkeys(values.problems)))
+        problems.append("its envFile is not read; name its variables in env, as ${NAME}")
+    if problems:
+        raise ServerProblem("; ".join(dict.fromkeys(problems)))
     addressed = (*url_secrets(server.url), *argument_secrets(server.args))
-    given = (*values.references, *server.env.values(), *server.headers.values(), *addressed)
+    given = (*references.values, *server.env.values(), *server.headers.values(), *addressed)
     private = secrets_in_catalogs((*secrets_of(entry), *addressed))
     return replace(server, secrets=with_pieces(given), private=private)
 
 
-class _Resolver:
-    """Reads the fields of an entry, resolves references, and collects problems and their values."""
+class _References:
+    """Replaces references by their values, which it collects, as it does problems."""
 
-    def __init__(self, entry: Mapping[str, Any]) -> None:
-        self.entry = entry
+    def __init__(self) -> None:
         self.problems: list[str] = []
-        self.references: list[str] = []
+        self.values: list[str] = []
 
-    def text(self, key: str) -> str:
-        value = self.entry.get(key)
-        if value is not None and not isinstance(value, str):
-            self.problems.append(f"its {key} is {type(value).__name__}, expected text")
-        return self._resolve(value) if isinstance(value, str) else ""
-
-    def texts(self, key: str) -> tuple[str, ...]:
-        if not isinstance(self.entry.get(key), list | tuple | None):
-            self.problems.append(
-                f"its {key} are {type(self.entry[key]).__name__}, expected a list of texts"
-            )
-        return tuple(self._resolve(value) for value in _list(self.entry.get(key)))
-
-    def table(self, key: str) -> dict[str, str]:
-        values = self.entry.get(key) or {}
-        if not isinstance(values, Mapping):
-            self.problems.append(
-                f"its {key} are {type(values).__name__}, expected an object of texts"
-            )
-            return {}
-        # null unsets a variable in VS Code.
-        return {
-            str(name): self._resolve(value) for name, value in values.items() if value is not None
-        }
-
-    def folder(self, key: str, base: Path) -> Path:
-        folder = base / Path(self.text(key)).expanduser()
-        if not folder.is_dir():
-            self.problems.append(f"its {key} is not a folder")
-        return folder
-
-    def _resolve(self, value: Any) -> str:
-        return resolve_references(
-            value if isinstance(value, str) else json.dumps(value), self._value
-        )
+    def resolve(self, text: str) -> str:
+        return resolve_references(text, self._value)
 
     def _value(self, match: re.Match[str]) -> str:
         scheme, name, default = match["scheme"], match["name"], match["default"]
@@ -208,36 +207,17 @@ class _Resolver:
                 f"the environment variable {name} is not set; set it, or write ${{{name}:-default}}"
             )
             return ""
-        self.references.append(value)
+        self.values.append(value)
         return value
 
 
-def _transport(values: _Resolver, url: str) -> Transport:
-    entry = values.entry
-    stated = entry.get("type") or entry.get("transport")
-    transport = TRANSPORTS.get(str(stated).lower())
-    if stated and transport is None:
-        values.problems.append(
-            f"its type is {stated!r}, expected one of stdio, http, streamable-http, sse"
-        )
-    if transport is None:
-        # Configurations from before streamable HTTP name no type, and the addresses of then end so
-        # by custom.
-        remote: Transport = (
-            "sse" if str(entry.get(url)).partition("?")[0].endswith("/sse") else "http"
-        )
-        transport = "stdio" if entry.get("command") or not entry.get(url) else remote
-    if transport == "stdio" and not entry.get("command"):
-        values.problems.append(
-            "it has neither a command nor a url; add the one by which it is reached"
-        )
-    if transport != "stdio" and not entry.get(url):
-        values.problems.append("it has no url; add it")
-    return transport
-
-
-def _list(value: Any) -> list[Any]:
-    return list(value) if isinstance(value, list | tuple) else []
+def _transport(entry: _Entry) -> Transport:
+    if entry.type is not None:
+        return entry.type
+    if entry.command or not entry.url:
+        return "stdio"
+    # Configurations from before streamable HTTP name no type; addresses of SSE then end so.
+    return "sse" if entry.url.partition("?")[0].endswith("/sse") else "http"
 
 
 def _without_comments(text: str) -> str:

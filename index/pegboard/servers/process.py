@@ -2,7 +2,6 @@
 that nothing of it stays.
 """
 
-import atexit
 import os
 import re
 import secrets
@@ -27,10 +26,6 @@ PASSED = re.compile(
 """Variables of this process that a server gets besides the SDK's own few (HOME, PATH, ...) and
 those of its configuration: certificates, proxies, and the settings of launchers such as uvx and
 npx. Names that sound like a secret are not passed."""
-
-_marks: set[str] = set()
-"""Of the servers that are being listed now."""
-_exiting: list[bool] = []
 KEPT = 8_192
 """Bytes of stderr: enough for the end of a traceback. A server may write without end, so it never
 goes to a file.
@@ -51,27 +46,13 @@ def killing_leftovers() -> Generator[dict[str, str]]:
     """Yield variables for a server; afterwards kill every process that inherited them.
 
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that
-    leaves a child in the background would leave one more every night. Nor if this process exits
-    while a server is listed in another thread, as after Ctrl-C. Only Linux tells the environment of
-    a process; elsewhere such a child stays.
+    leaves a child in the background would leave one more every night.
     """
-    if _exiting:
-        raise RuntimeError("this process is exiting")
     # It begins as that of this process does, if a process was started to list the source.
     mark = os.environ.get(MARK, "") + secrets.token_hex(16)
-    _marks.add(mark)
     try:
         yield {MARK: mark}
     finally:
-        kill_marked(mark)
-        _marks.discard(mark)
-
-
-@atexit.register
-def _kill_all_marked() -> None:
-    """Kill the servers that other threads are listing, and let these start no others."""
-    _exiting.append(True)
-    for mark in set(_marks):
         kill_marked(mark)
 
 

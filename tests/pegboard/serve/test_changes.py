@@ -28,7 +28,7 @@ def warnings(board_uri, gateway_of, caplog):
     [
         ({"tool": "kit/git/delte_*"}, "deny[0].tool: 'kit/git/delte_*' matches no tool"),
         ({"tool": ["kit/*", "finanse/*"]}, "deny[0].tool: 'finanse/*' matches no tool"),
-        ({"agent": "kit/gti"}, "deny[0].agent: 'kit/gti' matches no agent of the release; did you"),
+        ({"agent": "kit/gti"}, "deny[0].agent: 'kit/gti' matches no agent of the release"),
         ({"catalog": "finanse"}, "deny[0].catalog: 'finanse' matches no catalog"),
         ({"tag": "secret"}, "deny[0].tag: 'secret' matches no tag of the release"),
         ({"catalog": "kit", "agent": "finance/*"}, "deny[0]: no tool fits all its fields"),
@@ -44,7 +44,7 @@ def test_a_rule_that_matches_nothing_is_named(warnings, rule, expected):
 
     assert line.startswith(f"serve.clients.desk.{expected}")
     assert of_shop.startswith("serve.clients.shop.deny[1].tool: ")
-    assert pinned.startswith("serve.pinned: ")
+    assert pinned.startswith("serve.pinned.tool: ")
 
 
 def test_rules_that_match_are_not_named(warnings):
@@ -56,9 +56,10 @@ def test_rules_that_match_are_not_named(warnings):
 def test_misspelt_catalogs_are_named(warnings):
     lines = warnings(python=["kti"], apis={"finanse": {"base_url": "https://x"}})
 
-    assert lines[0] == "serve.python: 'kti' is no catalog of the release; did you mean 'kit'?"
-    assert lines[1].startswith("serve.apis: 'finanse' is no catalog of the release")
-    assert len(lines) == 2
+    assert [line.partition(" matches")[0] for line in lines] == [
+        "serve.python.catalog: 'kti'",
+        "serve.apis.catalog: 'finanse'",
+    ]
 
 
 def test_idle_rules_are_named_at_the_start_and_once_after_each_promotion(

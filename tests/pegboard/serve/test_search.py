@@ -153,7 +153,7 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
         raise OSError("/srv/board is gone")
 
     message = "The gateway failed. Try again; the gateway's log has the error."
-    assert asyncio.run(run()) == [message] * 2
+    assert asyncio.run(run()) == [message, f"search_tools failed: {message}"]
     assert caplog.text.count("OSError: /srv/board is gone") == 2
 
 

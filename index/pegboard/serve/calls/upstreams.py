@@ -4,19 +4,18 @@ The command of a server comes from the operator's file alone, never from a relea
 tools must not run code on this machine."""
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from fastmcp import Client as McpClient
 from fastmcp.server.context import Context
-from fastmcp.server.dependencies import get_context, get_http_headers
+from fastmcp.server.dependencies import get_context
 from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
@@ -58,8 +57,6 @@ class _Upstream:
     @property
     def shared(self) -> bool:
         """Whether all clients share one session: a server that is started keeps what one did."""
-        if self.settings.auth == "passthrough":
-            return False
         if self.settings.sessions is not None:
             return self.settings.sessions == "shared"
         return not (isinstance(self.entry, Mapping) and "command" in self.entry)
@@ -178,35 +175,26 @@ class Upstreams:
     ) -> AsyncGenerator[Connection]:
         """Hold a session with a server, a new one if need be."""
         upstream = self._upstreams[agent]
-        token = _token() if upstream.settings.auth == "passthrough" else ""
-        key = ("", "") if upstream.shared else (client, session)
         modern = _is_modern()
-        key = (*key, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
+        own = ("", "") if upstream.shared else (client, session)
+        key = (*own, "modern" if modern else "")
         async with upstream.opening:
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
                 if connection is not None:
                     await connection.close()
-                connection = await self._open(agent, upstream, key, modern, token)
+                connection = await self._open(agent, upstream, key, modern)
         with connection.held():
             yield connection
 
-    async def _open(
-        self, agent: str, upstream: _Upstream, key: Key, modern: bool, token: str
-    ) -> Connection:
+    async def _open(self, agent: str, upstream: _Upstream, key: Key, modern: bool) -> Connection:
         if upstream.failure and time.monotonic() - upstream.failed_at < RETRY_SECONDS:
             raise _not_started(agent)
         await self._make_room(agent, upstream)
         limits = self._settings.serve.calls
         try:
-            server = resolve_server(upstream.entry, upstream.base)
-            if token:
-                headers = {k: v for k, v in server.headers.items() if k.lower() != "authorization"}
-                headers["Authorization"] = f"Bearer {token}"
-                secrets = (*server.private, token)
-                server = replace(server, headers=headers, secrets=secrets, private=secrets)
             connection = Connection(
-                server,
+                resolve_server(upstream.entry, upstream.base),
                 (limits.timeout, limits.max_bytes),
                 forwards=not upstream.shared and bool(key[1]),
                 modern=modern,
@@ -323,19 +311,6 @@ def _is_modern() -> bool:
     front = _front()
     request: Any = front.request_context if front else None
     return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
-def _token() -> str:
-    """Return the bearer token of the request; raises CallProblem without one."""
-    authorization = get_http_headers(include={"authorization"}).get("authorization", "")
-    scheme, _, token = authorization.partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise CallProblem(
-            "refused",
-            "The server of this tool takes the client's own token, and the request has no bearer "
-            "token. Send one over HTTP: Authorization: Bearer ...",
-        )
-    return token.strip()
 
 
 def _answers() -> tuple[Any, str | None]:

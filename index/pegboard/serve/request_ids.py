@@ -1,0 +1,89 @@
+"""The ids of MCP requests under way: of two in one session with one id, the SDK would swap the
+answers."""
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+from mcp_types import INVALID_REQUEST
+from pydantic_core import from_json
+from starlette.datastructures import MutableHeaders
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+SESSION_ID = "mcp-session-id"
+"""The header that has the id of a session, in protocols before 2026-07-28."""
+
+
+class RequestIds:
+    """The ids under way, by session. An id counts as long as its HTTP request or its handler."""
+
+    def __init__(self) -> None:
+        self._held = Counter[tuple[str, str]]()
+
+    def is_held(self, session: str, identity: Any) -> bool:
+        """Whether a request with that id is under way; 7 and "7" are one for the SDK."""
+        return self._held[session, str(identity)] > 0
+
+    @contextmanager
+    def held(self, session: str, identity: Any) -> Generator[None]:
+        """Hold an id in the block."""
+        key = session, str(identity)
+        self._held[key] += 1
+        try:
+            yield
+        finally:
+            self._held[key] -= 1
+            if not self._held[key]:
+                del self._held[key]
+
+
+class McpEndpoint:
+    """The SDK's endpoint for one session's requests at a time with one id.
+
+    Args:
+        app: the SDK's, behind `ClientMiddleware`, which limits bodies.
+    """
+
+    def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
+        self._app, self._ids = app, ids
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = MutableHeaders(scope=scope)
+        del headers["last-event-id"]  # nothing is stored, and the SDK would fail
+        session = headers.get(SESSION_ID, "")
+        if not session or scope["method"] != "POST":
+            return await self._app(scope, receive, send)
+        try:
+            body = await Request(scope, receive).body()
+        except ClientDisconnect:
+            return None
+        messages: list[Message] = [{"type": "http.request", "body": body}]
+
+        async def again() -> Message:
+            return messages.pop() if messages else await receive()
+
+        identity = _request_id(body)
+        if identity is None:
+            return await self._app(scope, again, send)
+        if self._ids.is_held(session, identity):
+            why = f"A request with the id {identity!r:.50} is under way in this session."
+            error = {"code": INVALID_REQUEST, "message": f"{why} Give each one its own."}
+            values = {"jsonrpc": "2.0", "id": identity, "error": error}
+            return await JSONResponse(values, 400)(scope, again, send)
+        with self._ids.held(session, identity):
+            return await self._app(scope, again, send)
+
+
+def _request_id(body: bytes) -> str | int | None:
+    """Return the id of a JSON-RPC request; None for what is none, which the SDK answers."""
+    try:
+        message = from_json(body)
+    except ValueError:
+        return None
+    if not isinstance(message, dict) or "method" not in message:
+        return None
+    identity = message.get("id")
+    return identity if isinstance(identity, str | int) else None
