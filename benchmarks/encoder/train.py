@@ -65,19 +65,29 @@ class Encoder(torch.nn.Module):
 
 
 def loss_of(documents: torch.Tensor, requests: torch.Tensor, batch: Batch) -> torch.Tensor:
-    """Requests find their tool among the batch's, and tools their requests."""
+    """Requests find their tool among the batch's, by its document and by the centroid of its
+    document and its other requests, as an index with examples has it; and tools their requests.
+    """
     tool_of = torch.tensor(batch.tool_of)
     scores = SCALE * requests @ documents.T
+    sums = documents.index_add(0, tool_of, requests)
+    without = torch.nn.functional.normalize(sums[tool_of] - requests)
+    centroids = SCALE * requests @ torch.nn.functional.normalize(sums).T
+    centroids = centroids.scatter(
+        1, tool_of[:, None], SCALE * (requests * without).sum(1, keepdim=True)
+    )
     same_text = torch.tensor(
         [[one == other for other in batch.documents] for one in batch.documents]
     )
     right = same_text[tool_of]
     own = torch.nn.functional.one_hot(tool_of, len(batch.documents)).bool()
-    others = scores.masked_fill(right & ~own, -1e4)
-    forward = torch.nn.functional.cross_entropy(others, tool_of)
+    forward = sum(
+        torch.nn.functional.cross_entropy(each.masked_fill(right & ~own, -1e4), tool_of)
+        for each in (scores, centroids)
+    )
     backward = torch.log_softmax(scores.T, dim=1)
     mean_right = (backward * own.T).sum(1) / own.T.sum(1)
-    return forward - 0.3 * mean_right.mean()
+    return forward / 2 - 0.3 * mean_right.mean()
 
 
 def nearest(encoder: Encoder, groups: dict[str, list[Example]]) -> dict[str, list[str]]:
@@ -102,7 +112,7 @@ def main() -> None:
     add("--base", type=Path, required=True, help="folder of the weights to start from")
     add("--collections", type=Path, required=True, help="see train.sh")
     add("--out", type=Path, required=True)
-    add("--passes", type=int, default=5)
+    add("--passes", type=int, default=6)
     add("--size", type=int, default=48)
     add("--each", type=int, default=3)
     add("--rate", type=float, default=5e-5)

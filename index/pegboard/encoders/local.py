@@ -81,7 +81,7 @@ MODELS = {
         weights=PinnedFile(
             "pegboard",
             "encoders/minilm-tools-v1/model.onnx",
-            "0b204a879e77046d216b15d34cf8d0f48412e11f2ebbbb8ef96d06e297b79b4d",
+            "0a85166949ce260f2723a3c4f4b9cefc68d77ef1b7c9c75b0914718607ab98e0",
             "pegboard",
         ),
         tokenizer=PinnedFile(
