@@ -76,7 +76,6 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
     run = run_data(subject, outcome) or (earlier or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
-    before = reports.values(changes["against"]) if changes.get("against") else None
     vectors = cache(lambda: ToolVectors.of(loaded))
     data = {
         "format": FORMAT,
@@ -91,7 +90,7 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         **measurements,
         "twins": _try("twins", lambda: twins_data(loaded, vectors())),
         "tools": _try("tools", lambda: tools_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded, vectors(), (before or {}).get("map"))),
+        "map": _try("map", lambda: map_data(loaded, vectors())),
         "sources": _sources_data(subject, run),
         "rejected": _rejected_data(subject, run),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),

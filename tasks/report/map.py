@@ -1,10 +1,8 @@
 """The map of a release: its tools in the plane, by the vectors of an index, coloured by group.
 
 The projection is t-SNE (van der Maaten and Hinton, 2008), started from the principal components, so
-that equal vectors give equal maps. Its time grows faster than the number of points: on a large
-board it lays out landmarks, tools chosen evenly over the agents, and every other tool is placed
-beside the landmarks nearest to it. While most landmarks of the map before are unchanged, they keep
-their places, and nothing is laid out.
+that equal vectors give equal maps. Its time grows faster than the number of points, so that of a
+larger board it shows tools chosen evenly over the agents.
 
 A group is an agent. Where one agent has most of the tools, these are grouped by their first tag, or
 by the first part of their names."""
@@ -13,30 +11,23 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from zlib import crc32
 
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from tasks.report.excerpts import excerpt
-from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
+from tasks.report.vectors import ToolVectors, agent_of, choose_evenly, read_tools
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-LANDMARKS = 1_000
+MAX_POINTS = 1_000
 """Points that t-SNE lays out: 3.5 s on one core, and twice as many take 7 s."""
-KEPT = 0.8
-"""Of the landmarks: as long as so many are left, none is chosen anew."""
 FEW = 10
 """Fewer points are shown by their two principal components, which take no time."""
 COMPONENTS = 50
 PERPLEXITY = 30
 ROUNDS = 500
-NEAREST = 3
-"""Landmarks near another tool: it is placed midway between the closest two of the three."""
-SCATTER = 0.004
-"""Of the width of the map: tools with the same landmarks do not hide each other."""
 DESCRIPTION = 160
 DIGITS = 4
 MAX_GROUPS = 12
@@ -50,51 +41,24 @@ NAME_PART = re.compile(r"[/._:-]|(?<=[a-z])(?=[A-Z])")
 
 
 def map_data(
-    loaded: LoadedRelease,
-    vectors: ToolVectors,
-    before: Mapping[str, Any] | None = None,
-    shown: int = SAMPLE,
-    landmarks: int = LANDMARKS,
+    loaded: LoadedRelease, vectors: ToolVectors, shown: int = MAX_POINTS
 ) -> dict[str, Any]:
     """Return the map as JSON values; coordinates are from 0 to 1.
 
     Args:
-        before: the map of the release before, whose landmarks keep their places.
         shown: the most tools on the map.
-        landmarks: the most of these that t-SNE lays out; 3 or more.
     """
-    import numpy as np
-
     sample = sorted(choose_evenly(vectors.ids, shown))
-    ids, matrix = [vectors.ids[at] for at in sample], vectors.matrix[sample]
-    tools, fingerprint = (
-        read_tools(loaded, ids),
-        loaded.index_manifest(vectors.index)["fingerprint"],
-    )
-    texts = {tool: excerpt(tools[tool].description, DESCRIPTION) for tool in ids}
-    names = {tool: tools[tool].name for tool in ids}
-    kept = {
-        row["id"]: (row["x"], row["y"])
-        for row in (before["tools"] if before and before.get("fingerprint") == fingerprint else ())
-        if row["landmark"]
-        and (row["name"], row["description"]) == (names.get(row["id"]), texts.get(row["id"]))
-    }
-    marks = sorted(choose_evenly(ids, landmarks))
-    if len(marks) >= FEW and len(kept) >= KEPT * len(marks):
-        marks = [at for at, tool in enumerate(ids) if tool in kept]
-        plane = np.array([kept[ids[at]] for at in marks])
-    else:
-        plane = _fitted(project(matrix[marks]))
-    places = _placed(matrix, marks, plane, ids)
+    ids = [vectors.ids[at] for at in sample]
+    tools = read_tools(loaded, ids)
+    places = _fitted(project(vectors.matrix[sample]))
     agents = {agent: loaded.agents[agent].name for agent in {agent_of(tool) for tool in ids}}
     labels = group_labels([tools[tool] for tool in ids], agents)
     groups = _groups(labels, places)
     group_numbers = {group["name"]: number for number, group in enumerate(groups)}
-    laid_out = set(marks)
     return {
         "index": vectors.index,
-        "fingerprint": fingerprint,
-        "method": "t-SNE" if len(marks) >= FEW else "PCA",
+        "method": "t-SNE" if len(ids) >= FEW else "PCA",
         "of": vectors.total,
         "shown": len(ids),
         "groups": groups,
@@ -102,13 +66,12 @@ def map_data(
             {
                 "id": tool,
                 "group": group_numbers[label],
-                "name": names[tool],
-                "description": texts[tool],
-                "landmark": at in laid_out,
+                "name": tools[tool].name,
+                "description": excerpt(tools[tool].description, DESCRIPTION),
                 "x": round(float(x), DIGITS),
                 "y": round(float(y), DIGITS),
             }
-            for at, (tool, label, (x, y)) in enumerate(zip(ids, labels, places, strict=True))
+            for tool, label, (x, y) in zip(ids, labels, places, strict=True)
         ],
     }
 
@@ -180,43 +143,6 @@ def _start(reduced: "NDArray[np.float64]") -> "NDArray[np.float32]":
     import numpy as np
 
     return (reduced[:, :2] / max(float(np.std(reduced[:, 0])), 1e-12) * 1e-4).astype(np.float32)
-
-
-def _placed(
-    points: "NDArray[np.float32]",
-    laid_out: list[int],
-    plane: "NDArray[np.float64]",
-    names: list[str],
-) -> "NDArray[np.float64]":
-    """Coordinates of all points: landmarks at theirs, others beside the nearest landmarks."""
-    import numpy as np
-
-    if len(laid_out) == len(points):
-        return plane
-    marks = points[laid_out]
-    places = np.zeros((len(points), 2))
-    places[laid_out] = plane
-    others = np.setdiff1d(np.arange(len(points)), laid_out)
-    for start in range(0, len(others), 1_000):
-        some = others[start : start + 1_000]
-        nearest = np.argpartition(points[some] @ marks.T, -NEAREST, axis=1)[:, -NEAREST:]
-        places[some] = _between(plane[nearest]) + [_scatter(names[at]) for at in some]
-    return np.clip(places, 0, 1)
-
-
-def _between(corners: "NDArray[np.float64]") -> "NDArray[np.float64]":
-    """The middles of the shortest sides of triangles, of shape (triangles, 3, 2)."""
-    import numpy as np
-
-    middles = (corners + np.roll(corners, 1, axis=1)) / 2
-    sides = np.linalg.norm(corners - np.roll(corners, 1, axis=1), axis=2)
-    return middles[np.arange(len(corners)), sides.argmin(axis=1)]
-
-
-def _scatter(name: str) -> tuple[float, float]:
-    """A small step aside, always the same for a name."""
-    number = crc32(name.encode())
-    return SCATTER * ((number & 0xFFFF) / 0x8000 - 1), SCATTER * ((number >> 16) / 0x8000 - 1)
 
 
 def _fitted(plane: "NDArray[np.float64]") -> "NDArray[np.float64]":

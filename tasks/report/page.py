@@ -4,8 +4,8 @@ Everything can be read without JavaScript; the one script filters the list of to
 the map. The page's Content-Security-Policy allows this script and the style sheet by their digests,
 and no connection. Catalog text is escaped by Jinja.
 
-The page is bounded: every list of the values is, and at most 5,000 tools are listed and drawn, so
-that the page of a release of any size has at most 8 MB, whatever the texts are."""
+The page is bounded: every list of the values is, and at most 5,000 tools are listed, so that the
+page of a release of any size has at most 8 MB, whatever the texts are."""
 
 from base64 import b64encode
 from collections.abc import Mapping, Sequence

@@ -23,8 +23,8 @@ MAX_TOOLS = 10_000
 """Tools of a release that are compared with each other for twins, which takes 0.2 s on one core,
 and 5 s if all have one name."""
 SAMPLE = 5_000
-"""Tools of a larger release, and those that are listed and drawn on the map: about 2 MB of the
-page, and at most 8 MB."""
+"""Tools of a larger release, and those that are listed: about 2 MB of the page, and at most 8 MB.
+"""
 READ_AT_ONCE = 1_000
 """Tools that are read in one call, which names all their ids in one filter."""
 

@@ -88,7 +88,7 @@ def test_every_tool_has_the_mean_of_its_vectors(board_uri):
         assert {tool.rpartition("/")[0] for tool in vectors.ids[low:high]} == {agent}
 
 
-def test_landmarks_are_laid_out_and_the_other_tools_lie_beside_them(workshop, hashing):
+def test_a_large_release_is_shown_by_tools_of_all_agents(workshop, hashing):
     words = ("door", "boat", "tree")
     tools = {
         word: [workshop.tool(f"{word}_{n}", f"{word} {word} {word} {n}") for n in range(30)]
@@ -96,18 +96,17 @@ def test_landmarks_are_laid_out_and_the_other_tools_lie_beside_them(workshop, ha
     }
     workshop.publish(tools, encoder=hashing(64))
 
-    drawn = draw(workshop.uri, landmarks=30)
+    drawn = draw(workshop.uri)
     few = draw(workshop.uri, shown=6)
 
     assert (drawn["of"], drawn["shown"]) == (90, 90)
-    assert sum(tool["landmark"] for tool in drawn["tools"]) == 30
     places = [
         np.array([(tool["x"], tool["y"]) for tool in drawn["tools"] if tool["group"] == group])
         for group in range(3)
     ]
     spread, gap = spread_and_gap(places)
     assert gap > spread
-    assert drawn == draw(workshop.uri, landmarks=30)
+    assert drawn == draw(workshop.uri)
     assert (few["of"], few["shown"]) == (90, 6)
     assert [group["tools"] for group in few["groups"]] == [2, 2, 2]
     assert few == draw(workshop.uri, in_memory_rows=1, shown=6)
@@ -151,29 +150,3 @@ def test_labels_do_not_overlap():
     labels = place_labels([*groups, group(OTHERS, 0.1, 0.1)])
 
     assert [name for name, _, _ in labels] == ["first", "aside"]
-
-
-def test_a_map_of_few_changes_keeps_the_places_of_the_one_before(workshop, hashing, monkeypatch):
-    laid_out = list[int]()
-    monkeypatch.setattr(
-        "tasks.report.map.project",
-        lambda vectors: laid_out.append(len(vectors)) or project(vectors),
-    )
-
-    def drawn(changed, before):
-        texts = {n: f"door window {'roof' if n < changed else 'wall'} {n}" for n in range(40)}
-        tools = {"house": [workshop.tool(f"tool_{n}", text) for n, text in texts.items()]}
-        workshop.publish(tools, encoder=hashing(32))
-        release = loaded(workshop.uri)
-        return map_data(release, ToolVectors.of(release), before)
-
-    first = drawn(0, None)
-    few = drawn(2, first)
-    drawn(40, few)
-
-    pairs = zip(first["tools"], few["tools"], strict=True)
-    moved = {one["id"] for one, other in pairs if (one["x"], one["y"]) != (other["x"], other["y"])}
-    assert moved == {"kit/house/tool_0", "kit/house/tool_1"}
-    assert laid_out == [40, 40]  # the first map and the last
-    drawn(40, {**few, "fingerprint": "of another encoder"})
-    assert laid_out == [40, 40, 40]
