@@ -14,13 +14,11 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
-from flows.artifacts import plan_artifact, report_artifact, sources_artifact
 from flows.engines import Engine, open_engine
 from flows.options import BuildOptions
 from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
 from pegboard.errors import PegboardError
-from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
 from tasks import progress, workers
 from tasks.compose import Documents, compose_agents, compose_index
@@ -170,7 +168,6 @@ class _Run:
                 for name in configuration.catalogs
             ]
             self._snapshots = self._runner.each(calls, SOURCES_AT_ONCE)
-            self._runner.show(sources_artifact(public_uri(self._uri), self._snapshots))
             digests = {snapshot.catalog: snapshot.digest for snapshot in self._snapshots}
             self._revised = self._call(revise_snapshots, configuration, digests)
         return self._revised.digests
@@ -184,7 +181,6 @@ class _Run:
                 if configuration.enrich is not None:
                     self._estimate = self._call(estimate_tools, configuration, snapshots)
                 self._advice = gate_advice(configuration)
-            self._runner.show(plan_artifact(plan))
         plan.refuse_loss(self._snapshots)
         return plan
 
@@ -266,7 +262,6 @@ class _Run:
         with self._phase("report"), self._afterwards("report"):
             result = self._end(outcome, release) if outcome else None
             self._written = self._call(report_release, self._configuration, release, result)
-            self._runner.show(report_artifact(self._written))
 
     def _end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
         """Return the whole run as JSON values."""

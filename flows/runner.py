@@ -5,7 +5,6 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -15,21 +14,6 @@ POLL_SECONDS = 0.5
 """Polars handles SIGINT with SA_RESTART, so Ctrl-C interrupts no wait without a timeout."""
 P = ParamSpec("P")
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class Artifact:
-    """What an orchestrator's UI shows: Markdown, or a table if there are rows.
-
-    Attributes:
-        key: lower-case letters, digits and dashes; equal in every run, so that a UI shows its
-            history.
-    """
-
-    key: str
-    description: str
-    markdown: str = ""
-    rows: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
 
 class Runner(Protocol):
@@ -43,15 +27,9 @@ class Runner(Protocol):
         """Make calls, at most `at_once` at a time; return the results in the order of the calls."""
         ...
 
-    def show(self, artifact: Artifact) -> None:
-        """Show an artifact, where there is a UI for it."""
-        ...
-
 
 class DirectRunner:
-    """Calls the steps in this process, concurrent ones in threads. Shows no artifacts: the command
-    prints their content.
-    """
+    """Calls the steps in this process, concurrent ones in threads."""
 
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return step(*args, **kwargs)
@@ -79,9 +57,6 @@ class DirectRunner:
         while wait(begun, POLL_SECONDS).not_done:
             pass
         return [future.result() for future in begun]
-
-    def show(self, artifact: Artifact) -> None:
-        pass
 
 
 def _is_over(futures: Sequence[Future[Any]]) -> bool:

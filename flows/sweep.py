@@ -9,7 +9,6 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from flows.artifacts import sweep_artifact
 from flows.options import source_problems
 from flows.reindex import reindex
 from flows.runner import DirectRunner, Runner
@@ -49,7 +48,6 @@ def sweep(settings: Sweep, *, runner: Runner | None = None) -> dict[str, Any]:
     summary = runner.call(report_sweep, cells)
     summary["warnings"] += problems
     summary["seconds"] = round(time.monotonic() - start, 1)
-    runner.show(sweep_artifact(summary))
     return summary
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from flows.runner import Artifact, Runner
+from flows.runner import Runner
 
 
 class StepEvents:
@@ -33,6 +33,3 @@ class StepEvents:
         results = self._runner.each(calls, at_once)
         self._report(f"end {name}", results)
         return results
-
-    def show(self, artifact: Artifact) -> None:
-        self._runner.show(artifact)

@@ -9,6 +9,7 @@ from dataclasses import fields
 from typing import Any, cast
 
 from prefect import flow, get_client
+from prefect.artifacts import create_markdown_artifact
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.concurrency.sync import concurrency
 from prefect.exceptions import ObjectAlreadyExists
@@ -21,6 +22,7 @@ from flows.options import BuildOptions, failure_of
 from flows.prefect.runner import PrefectRunner, board_slug
 from flows.reindex import reindex as run_reindex
 from flows.sweep import sweep as run_sweep
+from pegboard.cli.output import plain
 from pegboard.errors import GateFailed, PegboardError
 from tasks import progress
 from tasks.settings.configuration import load_configuration
@@ -90,9 +92,8 @@ def reindex(
     with _logged():
         configuration = load_configuration(config, run)
         with nullcontext() if build_options.dry_run else _only_build(configuration.uri):
-            outcome = run_reindex(configuration, build_options, PrefectRunner(configuration.uri))
-        for line in run_lines(outcome):
-            logger.info(line)
+            outcome = run_reindex(configuration, build_options, PrefectRunner())
+        _show(run_lines(outcome), f"build-{board_slug(configuration.uri)}", outcome_line(outcome))
     return _state(outcome, failure_of(outcome, strict=build_options.strict))
 
 
@@ -106,14 +107,28 @@ def sweep(config: str = "pegboard.toml", settings: dict[str, Any] | None = None)
     """
     with _logged():
         design = read_sweep(config, settings or {})
-        return run_sweep(design, runner=PrefectRunner(design.uri))
+        summary = run_sweep(design, runner=PrefectRunner())
+        title = f"Sweep of release {summary['release']}"
+        _show(summary["says"], f"sweep-{board_slug(design.uri)}", title)
+        return summary
+
+
+def _show(lines: list[str], key: str, title: str) -> None:
+    """Show lines in the log and as an artifact, whose key has the board's address so that the UI
+    shows the history of each board by itself. Their text is catalogs' in part: it is indented, as
+    code that no page renders.
+    """
+    for line in lines:
+        logger.info(line)
+    code = "\n".join(f"    {plain(line)}" for line in lines)
+    create_markdown_artifact(code, key=key, description=plain(title))
 
 
 def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:
     """Return the final state of a run, named after its outcome; a failed one raises `failure`."""
     message = outcome_line(outcome)
     if failed := [name for name, row in outcome["catalogs"].items() if row["problems"]]:
-        message += f" Sources that failed: {', '.join(failed)}; see the artifact `sources`."
+        message += f" Sources that failed: {', '.join(failed)}; see the artifact."
     if failure is not None:
         name = "Held" if isinstance(failure, GateFailed) else "Incomplete"
         state = Failed(name=name, message=str(failure), data=failure)

@@ -15,14 +15,12 @@ from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
 from prefect import Task
-from prefect.artifacts import create_markdown_artifact, create_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, StateDetails
 from prefect.futures import PrefectFuture
 from prefect.states import Completed, Failed
 from prefect.utilities.annotations import quote
 
-from flows.runner import Artifact
 from pegboard.canonical import digest
 from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
@@ -35,7 +33,7 @@ from tasks.sweep.cells import measure_cell
 P = ParamSpec("P")
 T = TypeVar("T")
 MAX_SLUG = 40
-"""Characters of the board's address in the key of an artifact."""
+"""Characters of the board's address in a name."""
 logger = logging.getLogger(__name__)
 RUN_NAMES: dict[Callable[..., Any], str] = {
     take_snapshot: "snapshot {catalog}",
@@ -93,12 +91,9 @@ def board_slug(uri: str) -> str:
 
 
 class PrefectRunner:
-    """Submits steps to the task runner of the flow run. The keys of artifacts end with the board's
-    address, so that the UI shows the history of each board by itself.
-    """
+    """Submits steps to the task runner of the flow run."""
 
-    def __init__(self, board: str) -> None:
-        self._suffix = f"-{board_slug(board)}"
+    def __init__(self) -> None:
         self._before: list[State[Any]] = []
         self._submitted: list[State[Any]] = []
 
@@ -124,13 +119,6 @@ class PrefectRunner:
             waiting.append(future)
             self._submitted.append(_edge(future.task_run_id))
         return results + [_result(future) for future in waiting]
-
-    def show(self, artifact: Artifact) -> None:
-        key = artifact.key + self._suffix
-        if artifact.rows:
-            create_table_artifact(artifact.rows, key=key, description=artifact.description)
-        else:
-            create_markdown_artifact(artifact.markdown, key=key, description=artifact.description)
 
 
 def _edge(task_run: UUID | None) -> State[Any]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pegboard.cli.tables import escape_markdown
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import ReleaseStore
@@ -26,7 +25,6 @@ class Report:
         html, json: addresses of the page and of its values; None where they were not stored.
         bytes: of the page.
         title, says: the headline and its reason.
-        measures: the rows of the default system.
     """
 
     html: str | None = None
@@ -34,25 +32,11 @@ class Report:
     bytes: int = 0
     title: str = ""
     says: str = ""
-    measures: tuple[Mapping[str, Any], ...] = ()
     problem: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the addresses, the size and the problem as JSON values."""
         return {name: getattr(self, name) for name in ("html", "json", "bytes", "problem")}
-
-    def markdown(self) -> str:
-        """Return the headline, the measures and the addresses, for the UI of an orchestrator."""
-        if self.problem:
-            return f"# No report\n\n{escape_markdown(self.problem)}"
-        rows = [
-            f"| {row['measure']} | {row['value']:.3f} | {row['low']:.3f} – {row['high']:.3f} |"
-            for row in self.measures
-        ]
-        table = ["", "| measure | mean | 95 % interval |", "|---|---|---|", *rows] if rows else []
-        where = ["", f"Page: `{self.html}`", "", f"JSON: `{self.json}`"]
-        title, says = escape_markdown(self.title), escape_markdown(self.says)
-        return "\n".join([f"# {title}", "", says, *table, *where])
 
 
 def report_release(
@@ -99,16 +83,12 @@ def make_report(
         reports.write_json(f"{name}.json", data)
         reports.write_text(f"{name}.html", html)
     address = f"{public_uri(reports.uri)}/{name}" if store else None
-    chosen = data["gate"].get("chosen") or {}
-    default = (chosen.get("strategy"), chosen.get("index"))
-    rows = [row for row in data["measures"]["rows"] if (row["strategy"], row["index"]) == default]
     report = Report(
         html=f"{address}.html" if address else None,
         json=f"{address}.json" if address else None,
         bytes=len(html.encode()),
         title=data["verdict"]["title"],
         says=data["verdict"]["says"],
-        measures=tuple(rows),
     )
     return report, data, html
 

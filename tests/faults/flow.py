@@ -18,5 +18,5 @@ from tests.step_events import StepEvents
 
 folder, n, keep, *holds = sys.argv[1:]
 events = Events(Path(folder), int(n), holds)
-flows.prefect.flows.PrefectRunner = lambda board: StepEvents(PrefectRunner(board), events.step)
+flows.prefect.flows.PrefectRunner = lambda: StepEvents(PrefectRunner(), events.step)
 sys.exit(main(["build", "--prefect", "--json", "-c", str(world.write(Path(folder), int(n), keep))]))

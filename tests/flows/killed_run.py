@@ -39,9 +39,6 @@ class Killed:
             os.kill(os.getpid(), signal.SIGKILL)
         return self.runner.each(calls, at_once)
 
-    def show(self, artifact):
-        self.runner.show(artifact)
-
 
 def main(how, config):
     if how != "sweep":  # which is killed later
@@ -52,7 +49,7 @@ def main(how, config):
         import flows.prefect.flows as adapter
 
         runner_of_prefect = adapter.PrefectRunner
-        adapter.PrefectRunner = lambda board: Killed(runner_of_prefect(board))
+        adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
         build(config, prefect=True)
     else:
         sweep(read_sweep(config, {}), runner=Killed(DirectRunner()))

@@ -113,15 +113,7 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     assert {run["name"] for run in runs} == {f"reindex all of {folders[1]}/pegboard.toml"}
 
     release, build = published["release"], runs[1]["id"]
-    artifacts = api.artifacts(build)
-    assert {key: artifact["type"] for key, artifact in artifacts.items()} == {
-        "sources": "table",
-        "plan": "table",
-        "report": "markdown",
-    }
-    plan = json.loads(artifacts["plan"]["data"])
-    assert [row["tools"] for row in plan if row["change"] == "new"] == [5]
-    assert len({artifact["key"].partition("-")[2] for artifact in artifacts.values()}) == 1
+    assert "    5 new, 0 changed, 0 removed" in api.artifacts(build)["build"]["data"]
     assert f"Release {release} is live on" in "\n".join(api.log(build))
 
     steps = ["snapshot kit", "snapshot extra", "revise snapshots", "make plan", "compose edges"]
@@ -175,7 +167,9 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
     tasks = eventually(lambda: api.task_names(run["id"]), lambda names: "report sweep" in names)
     assert "design" in tasks
     assert sum(name.startswith("measure ") for name in tasks) == direct["cells"]["total"] == 1
-    assert api.artifacts(run["id"])["sweep"]["data"] == "\n\n".join(flow["says"])
+    assert api.artifacts(run["id"])["sweep"]["data"] == "\n".join(
+        f"    {line}" for line in flow["says"]
+    )
 
 
 def kill_run(how, config, environment):

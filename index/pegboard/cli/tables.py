@@ -1,6 +1,5 @@
 """How numbers, lists and tables are written for people: on a terminal, in messages, in Markdown."""
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -80,11 +79,6 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 def markdown_text(text: str) -> str:
     """Text of a catalog that cannot break a table cell or open an HTML tag."""
     return plain(text).replace("|", "\\|").replace("<", "&lt;")
-
-
-def escape_markdown(text: str) -> str:
-    """Text of a catalog as plain words of Markdown: no heading, link, image, HTML or code."""
-    return re.sub(r"([\\`*_{}\[\]<>()#+!|~:&@-]|(?<=www)\.)", r"\\\1", plain(text))
 
 
 def progress_text(done: int, total: int, seconds: float, before: int = 0) -> str:

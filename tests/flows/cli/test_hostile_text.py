@@ -1,13 +1,9 @@
 """Whatever a catalog writes, a command of the pipeline prints no control character of it and no
-line of its own, and Prefect's pages show it as plain words."""
+line of its own."""
 
 import json
 import re
 
-from markdown_it import MarkdownIt
-
-from flows.reindex import reindex
-from flows.runner import DirectRunner
 from tests.hostile_text import HOSTILE, UNSAFE
 
 MARKDOWN = "\n# FORGED\n![x](http://x/y.png) <img src=x> [FORGED](http://x) `a` | b\n---\n"
@@ -65,36 +61,3 @@ def test_every_command_prints_text_of_catalogs_as_parts_of_its_own_lines(command
     for bad in (f"[catalogs.a]\ntype = {json.dumps(TEXT)}\n", f"[{json.dumps(TEXT)}]\n"):
         workshop.write("pegboard.toml", '[board]\nuri = "board"\n' + bad)
         check("build", 2)
-
-
-class Artifacts(DirectRunner):
-    """Keeps the artifacts of a run."""
-
-    def __init__(self):
-        self.artifacts = []
-
-    def show(self, artifact):
-        self.artifacts.append(artifact)
-
-
-def test_artifacts_show_text_of_catalogs_as_plain_words(workshop):
-    dump = '[catalogs.dump]\ntype = "mcp-dump"\npath = "servers.json"\n'
-    workshop.write("tools.json", [record("tool"), {"description": TEXT}, TEXT])
-    workshop.servers({f"git{TEXT}": [workshop.tool(f"create{TEXT}", TEXT)]})
-    configuration = workshop.configure(catalogs=CATALOG + dump)
-    reindex(configuration)
-    workshop.write("tools.json", [record("other"), {"description": TEXT}, TEXT])
-    workshop.write("servers.json", TEXT)
-    runner = Artifacts()
-
-    reindex(configuration, runner=runner)
-
-    markdown = MarkdownIt("commonmark").enable("table")
-    pages = [artifact.markdown for artifact in runner.artifacts if artifact.markdown]
-    pages += [str(cell) for artifact in runner.artifacts for row in artifact.rows
-              for cell in row.values()]  # fmt: skip
-    assert [artifact.key for artifact in runner.artifacts] == ["sources", "plan"]
-    assert any("FORGED" in page for page in pages)
-    for page in pages:
-        html = markdown.render(page)
-        assert not re.findall(r"<(?:img|a|script)\b|<h\d>[^<]*FORGED", html), html

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from tasks.lake.leftovers import Leftovers
 from tasks.report.data import Reports
-from tasks.report.storage import Report, make_report, remove_reports, report_release
+from tasks.report.storage import make_report, remove_reports, report_release
 
 
 def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_run(board):
@@ -22,14 +22,6 @@ def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_r
     later, data, _ = make_report(board.uri, board.held.id[:6], store=False)
     assert later.html is None
     assert data["run"]["seconds"] == board.run["seconds"]
-
-
-def test_the_headline_is_there_as_markdown(board):
-    markdown = make_report(board.uri, board.held.id, board.run, store=False)[0].markdown()
-
-    assert markdown.startswith("# Held, not live\n\n1 of 2 rules failed.")
-    assert "| Recall@5 | 0." in markdown
-    assert Report(problem="no disk").markdown() == "# No report\n\nno disk"
 
 
 def test_a_failed_report_fails_no_run(workshop, hashing):
