@@ -28,7 +28,7 @@ from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_ke
 from tasks import workers
 from tasks.dependencies.infer import INFERENCE_VERSION, dependency_type, infer_agent_edges
 from tasks.lake.files import Lake
-from tasks.lake.row_sets import find_rows, latest_rows, point_to, read_rows, readable, write_frame
+from tasks.lake.row_sets import find_rows, latest_rows, read_rows, readable, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import DependencyOverride
@@ -100,8 +100,7 @@ def compose_edges(configuration: Configuration, snapshots: Mapping[str, str]) ->
         declared = [*chosen, *declared]
     rows = pl.concat([_frame(_rows([*declared, *inferred], declared)), *frames])
     lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
-    done = write_frame(lake, path, "key", rows, latest_rows(lake, POINTER), ["digest"])
-    point_to(lake, POINTER, done.path)
+    done = store_latest(lake, path, POINTER, "key", rows, ["digest"])
     return Edges(path, done.rows, _origins(rows), tuple(reasons))
 
 
@@ -258,7 +257,7 @@ def inferred_rows(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
     frames += [_frame(_rows(edges, ())) for edges in workers.each(calls)]
     rows = pl.concat(frames)
     lake.write_json(_agents_path(path), agents)
-    point_to(lake, INFERRED_POINTER, write_frame(lake, path, "key", rows, base, ["digest"]).path)
+    store_latest(lake, path, INFERRED_POINTER, "key", rows, ["digest"])
     return rows
 
 

@@ -32,7 +32,7 @@ from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
 from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import load_snapshot
+from tasks.lake.snapshot_rows import agents_of, tools_of
 from tasks.preflight import raise_together
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
@@ -160,11 +160,7 @@ def _open(
     settings = _settings(configuration)
     prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
-    listings = [
-        load_snapshot(lake, catalog, identity) for catalog, identity in sorted(snapshots.items())
-    ]
-    tools = [tool for listing in listings for tool in listing.tools]
-    agents = [agent for listing in listings for agent in listing.agents]
+    tools, agents = tools_of(lake, snapshots), agents_of(lake, snapshots)
     described = "description" in settings.products
     neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
     requests = build_requests(configuration, prompts, tools, agents, neighbours)

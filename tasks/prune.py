@@ -28,7 +28,7 @@ from pegboard.store.database import (
 )
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import DamagedFile, Lake
-from tasks.lake.leftovers import Leftovers, remove_unused_files
+from tasks.lake.leftovers import remove_unused_files
 from tasks.maintain import maintain, open_dataset
 from tasks.publish import protect
 from tasks.report.storage import remove_reports
@@ -50,7 +50,6 @@ READING = timedelta(minutes=10)
 """Readers take the newest version of these two, without a tag, and everyone writes to them: what
 was just replaced or is just being written stays, however short the grace period is."""
 ANY_AGE = timedelta(days=36_500)
-NOTHING = Leftovers()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,28 +60,18 @@ class PruneResult:
         kept: the releases that are needed.
         removed: those that are gone.
         tables: the tables that are gone because no release has them.
-        versions: of tables, with files that killed writers left a week ago or earlier.
-        files: of the tables that are gone.
-        lake, reports: what was removed of them.
+        bytes: of everything that is gone. Those of versions whose tags go are not in a dry run.
     """
 
     kept: tuple[str, ...] = ()
     removed: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
-    versions: Leftovers = NOTHING
-    files: Leftovers = NOTHING
-    lake: Leftovers = NOTHING
-    reports: Leftovers = NOTHING
+    bytes: int = 0
     dry_run: bool = False
-
-    @property
-    def bytes(self) -> int:
-        """The bytes of all removals."""
-        return self.versions.bytes + self.files.bytes + self.lake.bytes + self.reports.bytes
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
-        return {**asdict(self), "bytes": self.bytes}
+        return asdict(self)
 
 
 def prune_board(
@@ -112,18 +101,16 @@ def prune_board(
             store.tag_channel(channel.name)
         removed = _remove_releases(store, lake, removed)
         staying = store.all()
-    tables, versions, files = _prune_tables(store, staying, before, dry_run=dry_run)
+    tables, freed = _prune_tables(store, staying, before, dry_run=dry_run)
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
+    freed += remove_unused_files(uri, staying, before=before, unused=now - age, dry_run=dry_run)
+    reported = {release.id for release in staying}
+    freed += remove_reports(uri, reported, before=before, dry_run=dry_run)
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
         removed=tuple(release.id for release in removed),
         tables=tables,
-        versions=versions,
-        files=files,
-        lake=remove_unused_files(uri, staying, before=before, unused=now - age, dry_run=dry_run),
-        reports=remove_reports(
-            uri, {release.id for release in staying}, before=before, dry_run=dry_run
-        ),
+        bytes=freed,
         dry_run=dry_run,
     )
 
@@ -210,35 +197,34 @@ def _untag(store: ReleaseStore, release: Release) -> None:
 
 def _prune_tables(
     store: ReleaseStore, releases: Sequence[Release], before: datetime, *, dry_run: bool
-) -> tuple[tuple[str, ...], Leftovers, Leftovers]:
-    """Return the tables that were dropped, and the versions and files that were removed from the
-    others.
-    """
+) -> tuple[tuple[str, ...], int]:
+    """Return the tables that were dropped, and the bytes that they and unneeded versions had."""
     pins: dict[str, dict[str, int]] = {name: {} for name in OWN_TABLES}
     for release in releases:
         for pin in release.tables.values():
             pins.setdefault(pin.table, {})[f"{release.id}-v{pin.version}"] = pin.version
     with store_errors(store.uri):
         names = table_names(store.database)
-    dropped: list[str] = []
-    versions, files = Leftovers(), Leftovers()
+    dropped, freed = list[str](), 0
     for name in names:
         if name not in pins:
-            if (freed := _drop(store, name, before, dry_run=dry_run)) is not None:
+            if (size := _drop(store, name, before, dry_run=dry_run)) is not None:
                 dropped.append(name)
-                files += freed
+                freed += size
             continue
         replaced = min(before, datetime.now(UTC) - READING) if name in OWN_TABLES else before
         with store_errors(store.uri):
-            versions += _prune_versions(store, name, pins[name], replaced, dry_run=dry_run)
-    return tuple(dropped), versions, files
+            freed += _prune_versions(store, name, pins[name], replaced, dry_run=dry_run)
+    return tuple(dropped), freed
 
 
 def _prune_versions(
     store: ReleaseStore, name: str, pins: Mapping[str, int], before: datetime, *, dry_run: bool
-) -> Leftovers:
-    """Remove the versions of a table that are not pinned: `pins` are the tags that there should be,
-    with their versions.
+) -> int:
+    """Remove the versions of a table that are not pinned, and return their bytes.
+
+    Args:
+        pins: the tags that there should be, with their versions.
     """
     dataset = open_dataset(store.uri, name)
     try:
@@ -292,17 +278,15 @@ def superseded(dataset: "LanceDataset", before: datetime, pinned: Collection[int
     ]
 
 
-def _clean_up(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> Leftovers:
+def _clean_up(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> int:
     """Remove versions and what only they have, and files older than a week that no version has;
-    tagged versions stay. A dry run counts no bytes of those whose tags would go.
+    tagged versions stay. Returns their bytes.
     """
     which: dict[str, Any] = {"versions": versions} if versions else {"older_than": ANY_AGE}
     which["error_if_tagged_old_versions"] = False
     if dry_run:
-        stats = dataset.explain_cleanup_old_versions(**which).stats
-        return Leftovers(len(versions), stats.bytes_removed)
-    stats = dataset.cleanup_old_versions(**which)
-    return Leftovers(stats.old_versions, stats.bytes_removed)
+        return dataset.explain_cleanup_old_versions(**which).stats.bytes_removed
+    return dataset.cleanup_old_versions(**which).bytes_removed
 
 
 def _utc(stamp: Any) -> datetime:
@@ -319,14 +303,14 @@ def _tidy(store: ReleaseStore, name: str) -> None:
         logger.info("Table '%s' stays as it is, since someone else writes to it: %s", name, error)
 
 
-def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) -> Leftovers | None:
-    """Drop a table that no release has; None if a run is writing to it. The remains of a killed
-    drop go, too.
+def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) -> int | None:
+    """Drop a table that no release has, and return its bytes; None if a run is writing to it. The
+    remains of a killed drop go, too.
     """
     try:
         open_table(store.database, name, store.uri)
     except BoardError:
-        freed = Leftovers()
+        size = 0
     else:
         with store_errors(store.uri):
             dataset = open_dataset(store.uri, name)
@@ -336,14 +320,14 @@ def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) ->
             if max([*written, *dates]) > before:
                 return None
             files: Any = dataset.all_files().read_all()
-            freed = Leftovers(files.num_rows, sum(files.column("size_bytes").to_pylist()))
+            size = sum(files.column("size_bytes").to_pylist())
     # Asked again at the last moment: a run may have published it meanwhile.
     if any(pin.table == name for release in store.all() for pin in release.tables.values()):
         return None
     if not dry_run:
         with store_errors(store.uri):
             cast("Any", store.database).drop_table(name, ignore_missing=True)
-    return freed
+    return size
 
 
 def _record_of(release: Release) -> dict[str, Any]:

@@ -61,20 +61,13 @@ def _prune(options: argparse.Namespace) -> int:
 def _print(result: "PruneResult") -> None:
     would = "would be " if result.dry_run else ""
     rows = [
-        (name, str(len(items)), "", ", ".join(items))
+        (name, str(len(items)), ", ".join(items))
         for name, items in (
             ("kept", result.kept),
             (f"{would}removed", result.removed),
             ("tables", result.tables),
         )
     ]
-    for name, removal, what in (
-        ("versions", result.versions, "of tables, that nothing pins"),
-        ("files", result.files, "of tables that no release has"),
-        ("lake", result.lake, "files that nothing uses"),
-        ("reports", result.reports, "on releases that are gone"),
-    ):
-        rows.append((name, str(removal.count), str(removal.bytes), what if removal.count else ""))
-    print_table(["", "COUNT", "BYTES", "WHICH"], rows)
+    print_table(["", "COUNT", "WHICH"], rows)
     removed = "At least {} bytes would be removed." if result.dry_run else "{} bytes were removed."
     print(removed.format(result.bytes))

@@ -8,7 +8,6 @@ again from what is never removed, the vectors and the LLM replies."""
 import json
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from pegboard.errors import StoreError
@@ -28,21 +27,10 @@ LAKE_FOLDERS = (
 DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True, slots=True)
-class Leftovers:
-    """How many versions or files were removed, or would be, and their bytes."""
-
-    count: int = 0
-    bytes: int = 0
-
-    def __add__(self, other: "Leftovers") -> "Leftovers":
-        return Leftovers(self.count + other.count, self.bytes + other.bytes)
-
-
 def remove_unused_files(
     uri: str, releases: Iterable[Release], *, before: datetime, unused: datetime, dry_run: bool
-) -> Leftovers:
-    """Remove unreferenced files from the lake of the board at `uri`.
+) -> int:
+    """Remove unreferenced files from the lake of the board at `uri`; returns their bytes.
 
     Args:
         before: half-written files from before then go: their writers have ended.
@@ -62,7 +50,7 @@ def remove_unused_files(
     if not dry_run:
         for path in removed:
             lake.delete(path)
-    return Leftovers(len(removed), sum(removed.values()))
+    return sum(removed.values())
 
 
 def _needed(lake: Lake, files: Iterable[str], releases: Iterable[Release]) -> set[str]:

@@ -10,7 +10,7 @@ snapshots/<catalog>/layers/<digest>.parquet
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 from catalogs.shared.tool_row import row_frame, tool_of, tool_row
 from pegboard.records import Agent, Tool
@@ -20,19 +20,6 @@ from tasks.lake.row_sets import find_rows, read_rows, write_frame
 
 if TYPE_CHECKING:
     import polars as pl
-
-
-class AgentsAndTools(NamedTuple):
-    """The agents and the tools of a catalog."""
-
-    agents: tuple[Agent, ...]
-    tools: tuple[Tool, ...]
-
-
-def load_snapshot(lake: Lake, catalog: str, identity: str) -> AgentsAndTools:
-    """Return the agents and tools of a stored snapshot."""
-    snapshots = {catalog: identity}
-    return AgentsAndTools(agents_of(lake, snapshots), tools_of(lake, snapshots))
 
 
 def store_snapshot(

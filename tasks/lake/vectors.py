@@ -7,7 +7,6 @@ file that another run merged may be gone between listing and reading: then the f
 more.
 """
 
-import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     import numpy as np
     import polars as pl
     from numpy.typing import NDArray
-
-logger = logging.getLogger(__name__)
 
 TIERS = ((1_000, 64), (16_000, 512))
 """(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
@@ -89,11 +86,10 @@ def row_vectors(
     """Return the vectors of the rows, shape (rows, dimensions), in their order.
 
     A row of one text has exactly that text's vector; a row of several has their normalised sum.
-    Where they cancel out, the row has the vector of the first, its head document, and a warning
-    names the row.
+    Where they cancel out, the row has the vector of the first, its head document.
 
     Args:
-        rows: with the columns `key` and `text_digests`. All their texts are in memory at once, and
+        rows: with the column `text_digests`. All their texts are in memory at once, and
             all files that have some of them are read.
 
     Raises:
@@ -184,13 +180,4 @@ def _normalised_sums(
     lengths = np.linalg.norm(sums, axis=1)
     valid = lengths > MIN_LENGTH
     vectors[several[valid]] = sums[valid] / lengths[valid, np.newaxis]
-    if not valid.all():
-        keys = rows.get_column("key").gather(several[~valid]).to_list()
-        more = " ..." if len(keys) > 5 else ""
-        logger.warning(
-            "The texts of %s rows cancel out; they get the vector of their first text: %s%s",
-            len(keys),
-            ", ".join(keys[:5]),
-            more,
-        )
     return vectors

@@ -9,7 +9,6 @@ from typing import Any
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.releases import ReleaseStore
-from tasks.lake.leftovers import Leftovers
 from tasks.report.data import Reports, report_data
 from tasks.report.page import report_page
 from tasks.settings.configuration import Configuration
@@ -95,8 +94,8 @@ def make_report(
 
 def remove_reports(
     uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False
-) -> Leftovers:
-    """Remove the reports on other releases that were written before a moment.
+) -> int:
+    """Remove the reports on other releases that were written before a moment; returns their bytes.
 
     Args:
         releases: the ids of the releases that stay.
@@ -111,4 +110,4 @@ def remove_reports(
     if not dry_run:
         for path in removed:
             reports.delete(path)
-    return Leftovers(len(removed), sum(removed.values()))
+    return sum(removed.values())

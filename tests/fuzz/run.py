@@ -19,10 +19,10 @@ from random import Random
 from typing import Any
 
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import load_snapshot
 from tasks.settings.configuration import check_configuration
 from tasks.snapshot import take_snapshot
 from tests.fuzz.sources import DOCUMENTS, RECORDS, Generator, Hostile
+from tests.listings import listing_of
 
 ENDED = ("max_seconds", "max_memory")
 """Options that the message names if a source was ended for its time or memory."""
@@ -93,7 +93,7 @@ def _list(label: str, source: Hostile, folder: Path, outcome: Outcome) -> None:
     try:
         configuration = check_configuration(folder / "pegboard.toml", tables)
         snapshot = take_snapshot(configuration, "kit")
-        stored = load_snapshot(Lake(configuration.uri), "kit", snapshot.digest)
+        stored = listing_of(Lake(configuration.uri), kit=snapshot.digest)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt):
             raise

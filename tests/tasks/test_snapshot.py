@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.lake.snapshot_rows import load_snapshot, tool_of
+from tasks.lake.snapshot_rows import tool_of
 from tasks.snapshot import list_source, stored_snapshot, take_snapshot
+from tests.listings import listing_of
 
 RAW_SERVER = Path(__file__).parents[1] / "catalogs" / "servers" / "raw_stdio.py"
 
@@ -28,7 +29,7 @@ class Kit:
         return take_snapshot(self.configuration, "kit", **how)
 
     def names(self, snapshot):
-        listing = load_snapshot(self.workshop.lake, snapshot.catalog, snapshot.digest)
+        listing = listing_of(self.workshop.lake, **{snapshot.catalog: snapshot.digest})
         return [tool.name for tool in listing.tools]
 
 
@@ -44,7 +45,7 @@ def test_a_listing_comes_back_from_the_lake_as_it_was(workshop):
         assert stored_snapshot(configuration, catalog) is None
 
         snapshot = take_snapshot(configuration, catalog)
-        stored = load_snapshot(workshop.lake, catalog, snapshot.digest)
+        stored = listing_of(workshop.lake, **{catalog: snapshot.digest})
 
         assert snapshot == expected
         tools = tuple(map(tool_of, listed.tools.iter_rows(named=True)))
@@ -94,7 +95,7 @@ def test_an_unreadable_file_of_several_keeps_its_tools_and_the_others_are_listed
             tools = [{"name": tool} for tool in content] if isinstance(content, list) else content
             workshop.write(f"dump-{name}.json", tools)
         snapshot = take_snapshot(configuration, "kit")
-        tools = load_snapshot(workshop.lake, "kit", snapshot.digest).tools
+        tools = listing_of(workshop.lake, kit=snapshot.digest).tools
         return [tool.id.removeprefix("kit/dump-") for tool in tools], snapshot
 
     take(a=["one", "two"], b=["three"])
@@ -195,7 +196,7 @@ def test_an_agent_that_cannot_be_listed_keeps_its_tools_and_the_others_are_new(w
         }
         workshop.write("mcp.json", {"mcpServers": servers})
         snapshot = take_snapshot(configuration, "kit")
-        tools = load_snapshot(workshop.lake, "kit", snapshot.digest).tools
+        tools = listing_of(workshop.lake, kit=snapshot.digest).tools
         return [tool.id for tool in tools], snapshot
 
     before, _ = ids(first="good", second="good")

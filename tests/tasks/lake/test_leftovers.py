@@ -73,9 +73,9 @@ def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, 
 
     dry = run(tmp_path, [release], dry_run=True)
     assert stored(root) == before
-    removed = run(tmp_path, [release])
+    freed = run(tmp_path, [release])
 
-    assert removed == dry
+    assert freed == dry > 0
     assert before - stored(root) == {
         f"snapshots/kit/{hexed('c')}/tools.json",
         f"snapshots/kit/layers/{hexed('3')}.parquet",
@@ -83,7 +83,7 @@ def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, 
         f"generated/{hexed('7')}/tools.parquet",
         f"vectors/0123/{hexed('f')}.parquet.77.tmp",
     }
-    assert run(tmp_path, [release]).count == 0
+    assert run(tmp_path, [release]) == 0
     # Without the release its set goes, but not the layer that another set shares.
     run(tmp_path, [])
     assert not (root / f"snapshots/kit/{hexed('a')}/tools.json").exists()
@@ -91,4 +91,4 @@ def test_a_set_of_the_lake_stays_while_a_pointer_or_a_release_leads_to_it(root, 
 
 
 def test_a_lake_that_is_not_there_is_no_error(tmp_path):
-    assert run(tmp_path, []).count == 0
+    assert run(tmp_path, []) == 0

@@ -3,7 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-from tasks.lake.leftovers import Leftovers
 from tasks.report.data import Reports
 from tasks.report.storage import make_report, remove_reports, report_release
 
@@ -40,13 +39,13 @@ def test_a_failed_report_fails_no_run(workshop, hashing):
 
 def test_reports_are_removed_with_their_releases(workshop):
     now, ago = datetime.now(UTC) + timedelta(seconds=5), datetime.now(UTC) - timedelta(hours=1)
-    assert remove_reports(workshop.uri, set(), before=now) == Leftovers()  # there is no report yet
+    assert remove_reports(workshop.uri, set(), before=now) == 0  # there is no report yet
 
     reports = Reports(workshop.uri)
     for name in ("aaa.html", "aaa.json", "bbb.html", "bbb.json"):
         reports.write_text(name, "12345")
 
-    assert remove_reports(workshop.uri, {"aaa"}, before=ago) == Leftovers()
-    assert remove_reports(workshop.uri, {"aaa"}, before=now, dry_run=True) == Leftovers(2, 10)
-    assert remove_reports(workshop.uri, {"aaa"}, before=now) == Leftovers(2, 10)
+    assert remove_reports(workshop.uri, {"aaa"}, before=ago) == 0
+    assert remove_reports(workshop.uri, {"aaa"}, before=now, dry_run=True) == 10
+    assert remove_reports(workshop.uri, {"aaa"}, before=now) == 10
     assert sorted(reports.walk()) == ["aaa.html", "aaa.json"]
