@@ -291,7 +291,6 @@ class _Run:
             ],
             "edges": self._edges.to_dict() if self._edges else None,
             "gate": self._gate,
-            "overridden": list(self._revised.applied),
             "held_out": self._revised.held_out,
             "enrichment": self._enrichment(),
             "pruned": self._pruned.to_dict() if self._pruned else None,

@@ -1,7 +1,7 @@
-"""Progress of a run: one live display on a terminal, plain lines elsewhere, all on stderr.
+"""Progress of a run, as lines on stderr.
 
-Steps run as threads of the run's process and share the display that `showing` opened. Without one
-(a worker, a test) the lines go to the log, which Prefect shows."""
+Steps run as threads of the run's process and share the lines that `showing` opened. Without them
+(a worker, a test) progress goes to the log, which Prefect shows."""
 
 import logging
 import sys
@@ -11,13 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
-from typing import TYPE_CHECKING
 
-from pegboard.cli.output import plain, raw_stream
+from pegboard.cli.output import plain
 from pegboard.cli.tables import progress_text
-
-if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +48,9 @@ class _Lines:
     def start(self, name: str, total: int, done: int) -> None:
         with self._lock:
             now = time.monotonic()
-            step = self._steps[name] = _Step(total, done, done, now, now)
-            self._begin(name, step)
+            self._steps[name] = _Step(total, done, done, now, now)
+            before = f", {done} done before" if done else ""
+            self._write(f"{name}: {total} to do{before}")
 
     def advance(self, name: str, pieces: int, note: str) -> None:
         with self._lock:
@@ -64,35 +61,11 @@ class _Lines:
     def note(self, line: str) -> None:
         self._write(line)
 
-    def _begin(self, name: str, step: _Step) -> None:
-        before = f", {step.before} done before" if step.before else ""
-        self._write(f"{name}: {step.total} to do{before}")
-
     def _show(self, name: str, step: _Step, note: str) -> None:
         now = time.monotonic()
         if step.done >= step.total or now - step.shown >= self._interval:
             step.shown = now
             self._write(f"{name}: {step.text()}{note and f', {note}'}")
-
-
-class _Bars(_Lines):
-    """Draws the steps on a terminal."""
-
-    def __init__(self, bars: "Progress") -> None:
-        super().__init__(partial(bars.print, markup=False), 0)
-        self._bars = bars
-        self._tasks: dict[str, TaskID] = {}
-
-    def _begin(self, name: str, step: _Step) -> None:
-        self._tasks[name] = self._bars.add_task(
-            name, total=step.total, completed=step.done, text=step.text(), note=""
-        )
-
-    def _show(self, name: str, step: _Step, note: str) -> None:
-        task = self._tasks[name]
-        self._bars.update(task, completed=step.done, text=step.text())
-        if note:
-            self._bars.update(task, note=note)
 
 
 _display = _Lines(logger.info, 30.0)
@@ -104,15 +77,9 @@ def showing(enabled: bool = True) -> Generator[None]:
     global _display
     before = _display
     try:
-        if not enabled:
-            yield
-        elif not raw_stream(sys.stderr).isatty():
+        if enabled:
             _display = _Lines(partial(print, file=sys.stderr, flush=True), 2.0)
-            yield
-        else:
-            with _terminal() as bars:
-                _display = _Bars(bars)
-                yield
+        yield
     finally:
         _display = before
 
@@ -130,18 +97,3 @@ def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
 def note(line: str) -> None:
     """Show a line about the run, such as what it waits for."""
     _display.note(line)
-
-
-def _terminal() -> "Progress":
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    return Progress(
-        SpinnerColumn(finished_text="[green]✓"),
-        TextColumn("{task.description:<10}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[text]}", markup=False),
-        TextColumn("{task.fields[note]}", style="dim", markup=False),
-        TimeElapsedColumn(),
-        console=Console(file=raw_stream(sys.stderr), highlight=False, soft_wrap=True),
-    )

@@ -45,14 +45,12 @@ class Revision:
 
     Attributes:
         digests: the snapshots, catalog -> digest.
-        applied: the tools and agents that an override changed or removed.
         quarantined: what was left out, and why.
         problems: overrides that apply to nothing.
         held_out: the number of examples that are golden queries instead.
     """
 
     digests: dict[str, str]
-    applied: tuple[str, ...] = ()
     quarantined: tuple[Rejected, ...] = ()
     problems: tuple[str, ...] = ()
     held_out: int = 0
@@ -83,7 +81,6 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
             digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, log)
     return Revision(
         digests,
-        tuple(sorted(log.applied)),
         tuple(log.quarantined),
         tuple(log.problems),
         log.held_out,
@@ -110,7 +107,6 @@ class _Rules:
 
 @dataclass(slots=True)
 class _Log:
-    applied: set[str] = field(default_factory=set[str])
     quarantined: list[Rejected] = field(default_factory=list[Rejected])
     problems: list[str] = field(default_factory=list[str])
     held_out: int = 0
@@ -184,8 +180,6 @@ def _revised_agents(
             skipped.add(key)
         elif override.description is not None:
             agents[key] = replace(agents[key], description=override.description.strip())
-        if override.skip or override.description is not None:
-            log.applied.add(key)
     return list(agents.values()), skipped
 
 
@@ -213,8 +207,6 @@ def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
         tool = replace(tool, examples=(), dependencies=needs)
     if (override := rules.overrides.get(tool.id)) is not None:
         changes = _changes(tool, override, log)
-        if override.skip or changes or override.dependencies:
-            log.applied.add(tool.id)
         if override.skip:
             return None
         tool = replace(tool, **changes)

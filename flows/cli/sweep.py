@@ -28,7 +28,7 @@ options, and more: measures, seed, margin, and the model for strategies that use
 
 The best index, strategy and k are those of the whole catalog by the first measure. The cheapest
 that is shown to be no worse by more than margin (0.02) is recommended; where too few queries show
-it, the best is, and the output says how many would decide.
+it, the best is.
 
 examples:
   pegboard sweep --golden golden.jsonl

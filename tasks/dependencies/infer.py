@@ -22,11 +22,9 @@ sibling with the same parameter."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from math import log
-from operator import attrgetter
 from typing import Literal
 
 from pegboard.records import DependencyType, Edge, Tool
@@ -119,16 +117,6 @@ def _edge(
         "inferred",
         CONFIDENCE[kind],
         f"{kind}: {what}",
-    )
-
-
-def infer_edges(tools: Iterable[Tool]) -> list[Edge]:
-    """Infer the edges of these tools, sorted by source, target, type and parameter."""
-    tools = sorted(tools, key=attrgetter("agent", "id"))
-    by_agent = groupby(tools, attrgetter("agent"))
-    edges = [edge for _, own in by_agent for edge in infer_agent_edges([*own])]
-    return sorted(
-        edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
     )
 
 

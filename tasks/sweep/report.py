@@ -118,12 +118,6 @@ def _sentences(choice: Choice) -> list[str]:
             f"worse than the best by more than {margin} ({difference_text(recommended.against)}, "
             f"95 % confidence, one-sided)."
         )
-    if (cheaper := choice.undecided) is not None:
-        lines.append(
-            f"Undecided: {_name(cheaper)}, {_cost(cheaper)}, differs by "
-            f"{difference_text(cheaper.against)}. About {cheaper.against['queries']} queries would "
-            f"show whether it is within {margin}; there are {cheaper.n}."
-        )
     lines.append("Set them as default_index and [find] strategy; callers pass k.")
     return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.intervals import ONE_SIDED, interval, is_no_worse, queries_needed
+from pegboard.evaluation.intervals import ONE_SIDED, interval, is_no_worse
 from tasks.settings.sweep import SweepSettings
 from tasks.sweep.cells import Cell, SweepFolder
 from tasks.sweep.design import Design
@@ -50,9 +50,8 @@ class Candidate:
     Attributes:
         tokens: the mean prompt tokens of its k tools, an estimate.
         ms_p50, ms_p95: milliseconds per request.
-        against: the difference from the best, `value` with `low` and `high` of its 90 % interval,
-            and `queries`, how many would show that it is within the margin, or None where it is
-            not; empty for the best itself.
+        against: the difference from the best, `value` with `low` and `high` of its 90 % interval;
+            empty for the best itself.
     """
 
     index: str
@@ -89,8 +88,6 @@ class Choice:
         best: None if no candidate is within the limits.
         recommended: the cheapest of those that are shown to be within the margin of the best.
         near: all of those, cheapest first.
-        undecided: the cheapest that costs less than the recommended one and is within the margin
-            by its mean, which too few queries show.
     """
 
     measure: str
@@ -101,7 +98,6 @@ class Choice:
     best: Candidate | None = None
     recommended: Candidate | None = None
     near: tuple[Candidate, ...] = ()
-    undecided: Candidate | None = None
 
 
 def collect(design: Design) -> Results:
@@ -163,28 +159,17 @@ def choose(results: Results, settings: SweepSettings) -> Choice:
     )
     values = {key: group.get_column("value").to_numpy() for key, group in groups.items()}
     compared = [
-        replace(one, against=_difference(values[one.key], values[best.key], settings.margin))
+        replace(one, against=_difference(values[one.key], values[best.key]))
         for one in allowed
         if one != best
     ]
     others = sorted(compared, key=lambda candidate: candidate.cost)
     near = [one for one in others if is_no_worse(one.against["low"], settings.margin)]
     recommended = min([best, *near], key=lambda candidate: candidate.cost)
-    undecided = [one for one in others if one.against["queries"] and one.cost < recommended.cost]
-    return replace(
-        choice,
-        best=best,
-        recommended=recommended,
-        near=tuple(near),
-        undecided=undecided[0] if undecided else None,
-    )
+    return replace(choice, best=best, recommended=recommended, near=tuple(near))
 
 
-def _difference(
-    ours: "NDArray[np.float64]", best: "NDArray[np.float64]", margin: float
-) -> dict[str, Any]:
+def _difference(ours: "NDArray[np.float64]", best: "NDArray[np.float64]") -> dict[str, Any]:
     """The difference from the best: see `Candidate.against`."""
-    gaps = ours - best
-    gap, spread = interval(gaps, ONE_SIDED), float(gaps.std(ddof=1)) if gaps.size > 1 else 0.0
-    queries = queries_needed(spread, margin + gap.value)
-    return {"value": gap.value, "low": gap.low, "high": gap.high, "queries": queries}
+    gap = interval(ours - best, ONE_SIDED)
+    return {"value": gap.value, "low": gap.low, "high": gap.high}

@@ -1,10 +1,13 @@
 """Tools made up for tests of inferred dependencies."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from pegboard.records import Edge, Tool, tool_id
+from tasks.dependencies.infer import infer_agent_edges
 
 STRING = {"type": "string"}
 VERBS = ("search", "list", "get", "update", "create", "calculate")
@@ -58,3 +61,13 @@ def make_board(size: int, agents: int) -> list[Tool]:
         yield make_tool("get_current_date", agent="shop0/clock")
 
     return list(tools())
+
+
+def infer_edges(tools: Iterable[Tool]) -> list[Edge]:
+    """Infer the edges of these tools, sorted by source, target, type and parameter."""
+    tools = sorted(tools, key=attrgetter("agent", "id"))
+    by_agent = groupby(tools, attrgetter("agent"))
+    edges = [edge for _, own in by_agent for edge in infer_agent_edges([*own])]
+    return sorted(
+        edges, key=lambda edge: (edge.source, edge.target, edge.type, edge.parameter or "")
+    )

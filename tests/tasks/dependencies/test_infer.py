@@ -16,9 +16,15 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from tasks.dependencies.infer import MAX_EDGES, Need, infer_edges
+from tasks.dependencies.infer import MAX_EDGES, Need
 from tasks.dependencies.language import words_of
-from tests.tasks.dependencies.made_tools import STRING, make_board, make_tool, triples
+from tests.tasks.dependencies.made_tools import (
+    STRING,
+    infer_edges,
+    make_board,
+    make_tool,
+    triples,
+)
 
 TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 BOOLEAN = {"type": "boolean"}

@@ -8,11 +8,11 @@ import pytest
 
 from pegboard.records import Agent, Tool
 from tasks import edges
-from tasks.dependencies.infer import infer_agent_edges, infer_edges
+from tasks.dependencies.infer import infer_agent_edges
 from tasks.edges import inferred_rows
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
-from tests.tasks.dependencies.made_tools import make_board, make_tool
+from tests.tasks.dependencies.made_tools import infer_edges, make_board, make_tool
 
 
 class Nights:

@@ -50,7 +50,6 @@ def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():
     assert choice.recommended.against["value"] == pytest.approx(-0.005)
     assert choice.recommended.against["low"] >= -0.02
     assert [(candidate.strategy, candidate.k) for candidate in choice.near] == [("clauses", 5)]
-    assert choice.undecided is None  # the others are worse by more than the margin
     assert choice.best.low < choice.best.value < choice.best.high
 
 
@@ -63,8 +62,6 @@ def test_what_too_few_queries_show_is_not_recommended_however_many_candidates_th
     choice = choose(results(*rows, *cheap), SweepSettings(margin=0.03))
 
     assert (choice.recommended, choice.near) == (choice.best, ())
-    assert choice.undecided.index == "close"
-    assert choice.undecided.against["queries"] > 1000
     assert choose(results(*rows), SweepSettings(margin=0.1)).recommended.index == "close"
 
 
