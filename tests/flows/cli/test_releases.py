@@ -37,9 +37,8 @@ def test_prune_keeps_what_the_configuration_says_or_thirty_releases_and_days(
     assert f"would be removed 1 {first}" in " ".join(dry.split())
     assert "bytes would be removed." in dry
     removed = json.loads(prune("--json", grace=1e-7))
-    parts = [removed[name]["bytes"] for name in ("versions", "files", "lake")]
     assert (removed["removed"], removed["dry_run"]) == ([first], False)
-    assert removed["bytes"] == sum(parts) > 0
+    assert removed["bytes"] > 0
     assert [release.id for release in workshop.store.all()] == [live, second]
 
 
