@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
-from flows.engines import Engine, open_engine
+from flows.engines import open_engine
 from flows.options import BuildOptions
 from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
@@ -89,7 +89,7 @@ class _Run:
         configuration: Configuration,
         options: BuildOptions,
         runner: Runner,
-        engine: Engine | None,
+        engine: workers.Workers | None,
     ) -> None:
         self._configuration, self._options, self._uri = configuration, options, configuration.uri
         self._runner, self._call, self._engine = runner, runner.call, engine
