@@ -28,10 +28,8 @@ QUERIES = [
 ]
 FILTERS = [
     None,
-    {"agent": "git"},
-    {"catalog": ["finance", "desk"]},
+    {"catalog": ["finance", "desk"], "kind": "agent"},
     {"tags": "money"},
-    {"kind": "agent"},
     {"agent": "o'brien's"},
 ]
 # Both halves of a hybrid score are rounded before they are fused.

@@ -6,9 +6,7 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.evaluation.golden import ToolNames
-from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.checking import OnBoard, check_golden
-from tasks.near_names import nearest_names
 
 NAMES = ToolNames(
     (f"kit/{agent}/{name}", name, agent)
@@ -191,23 +189,6 @@ def test_coverage_counts_tools_agents_and_catalogs(check):
     assert values["kinds"] == {"single": 30, "mine": 1}
     assert values["origins"] == {"user": 30, "logs": 1}
     assert json.loads(json.dumps(values)) == values
-
-
-def test_near_duplicates_share_most_words():
-    texts = ["a b c d e f g h i j", "a b c d e f g h i k", "k l m", "", "a b c d e f g h i j a"]
-    index = NearDuplicates(texts)
-
-    assert index.near("j i h g f e d c b a") == [(0, 1.0), (4, 1.0)]
-    assert [number for number, _ in index.near("a b c d e f g h i")] == [0, 1, 4]
-    assert index.near("k l m n o p") == []
-    assert index.near("") == []
-
-
-def test_near_names_are_found_among_many():
-    names = [f"{verb}_{word}" for verb in ("get", "list", "open") for word in WORDS]
-
-    assert nearest_names("get_omikron", names)[0] == "get_omicron"
-    assert nearest_names("qqqqqqqq", names) == []
 
 
 def test_the_command_checks_on_a_board(golden, board_uri, capsys):

@@ -117,14 +117,3 @@ def test_every_pair_that_is_alike_enough_is_found_among_the_few_that_are_compare
     assert compared == everything
     assert len(compared) > 20
     assert find_twins(own, names) == []  # so the words decide what is compared
-
-
-def test_tools_whose_names_share_no_heavy_word_are_not_compared(monkeypatch):
-    scored = list[int]()
-    monkeypatch.setattr("tasks.report.twins._name_similarity", lambda *_: scored.append(1) or 0.0)
-    ids = [f"c/agent{n:03}/get_thing_{n}" for n in range(400)]
-    own = ToolVectors("full", ids, unit(np.ones((400, 4), np.float32)))
-
-    find_twins(own, [f"get thing {n}" for n in range(400)])
-
-    assert not scored
