@@ -18,6 +18,8 @@ MARK = struct.Struct("<I8s")
 """Before the footer: its CRC-32, and `PEGBFOOT`."""
 END = struct.Struct("<I4s")
 """The end of a Parquet file: the length of its footer without these bytes, and `PAR1`."""
+SMALL = 64 * 1024
+"""Bytes up to which a file is read whole, in one request and without further threads."""
 
 
 class Damage(Exception):
@@ -37,17 +39,23 @@ def encode(frame: "pl.DataFrame") -> bytes:
 
 
 def read(file: Any, size: int, columns: Sequence[str] | None = None) -> "pl.DataFrame":
-    """Return columns of an open binary file, in that order; all of them if None. Raises Damage."""
+    """Return columns of a binary file that was just opened, in that order; all of them if None.
+    Raises Damage.
+    """
     import polars as pl
-    from pyarrow import ArrowException, parquet
+    from pyarrow import ArrowException, BufferReader, parquet
 
+    large = size > SMALL
+    if not large:
+        file = BufferReader(file.read())
     _check_footer(file, size)
     try:
-        content = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=True)
-        missing = [name for name in columns or () if name not in content.schema_arrow.names]
+        content = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=large)
+        names = content.schema_arrow.names
+        missing = [name for name in columns or () if name not in names]
         if missing:
             raise Damage(f"it has no column '{missing[0]}'")
-        table = content.read(None if columns is None else list(columns))
+        table = content.read(None if columns is None else list(columns), use_threads=large)
     except ArrowException as error:
         raise Damage(str(error)) from None
     except OSError as error:

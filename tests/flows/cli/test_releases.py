@@ -1,18 +1,27 @@
 """`pegboard releases prune` and `pegboard report`: for a board or a configuration."""
 
 import json
+import shutil
 
 import pytest
 
 
-@pytest.fixture
-def releases(workshop, hashing):
-    """The ids of three releases, of which the last is live."""
+@pytest.fixture(scope="module")
+def shared_releases(tmp_path_factory, workshop_type, hashing):
+    workshop = workshop_type(tmp_path_factory.mktemp("three"))
     tools = [workshop.tool(f"tool_{number}", f"Does {number}.") for number in range(4)]
-    return [
+    return workshop.folder, [
         workshop.publish({"git": tools[: number + 1]}, encoder=hashing(8)).release.id
         for number in range(3)
     ]
+
+
+@pytest.fixture
+def releases(workshop, shared_releases):
+    """The ids of the three releases of the workshop's board, of which the last is live."""
+    folder, ids = shared_releases
+    shutil.copytree(folder, workshop.folder, dirs_exist_ok=True)
+    return ids
 
 
 def test_prune_keeps_what_the_configuration_says_or_thirty_releases_and_days(
