@@ -53,8 +53,10 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "--hosted-encoder")
     parser.add_argument("--stdio", action="store_true", help="speak MCP on stdin and stdout")
     parser.add_argument("--client", metavar="NAME", help="with --stdio: the client that is served")
-    parser.add_argument("--host", help=f"default: {HOST}")
-    parser.add_argument("--port", type=_port, help=f"default: {PORT}; 0 takes a free one")
+    parser.add_argument("--host", default=HOST, help="default: %(default)s")
+    parser.add_argument(
+        "--port", type=_port, default=PORT, help="default: %(default)s; 0 takes a free one"
+    )
 
 
 def _serve(options: argparse.Namespace) -> int:
@@ -64,7 +66,11 @@ def _serve(options: argparse.Namespace) -> int:
             f"`pegboard serve` needs {', '.join(missing)}. Install them in the checkout: "
             f"pip install -e './index[serve]'"
         )
-    _check_transport(options)
+    if options.client is not None and not options.stdio:
+        raise ConfigurationError(
+            "--client without --stdio: over HTTP the token or header of each request says which "
+            "client it comes from. Leave it out, or add --stdio."
+        )
     import asyncio
 
     from pegboard.serve.app import check_host, listen, serve_http, serve_stdio
@@ -79,29 +85,14 @@ def _serve(options: argparse.Namespace) -> int:
         gateway.stdio_client = options.client
         asyncio.run(serve_stdio(gateway))
         return 0
-    host = HOST if options.host is None else options.host
-    with listen(host, PORT if options.port is None else options.port) as listening:
+    host = options.host
+    with listen(host, options.port) as listening:
         gateway = open_gateway(file, board, options.channel)
         check_host(gateway, host)
         name = f"[{host}]" if ":" in host else host
         address = f"http://{name}:{listening.getsockname()[1]}"
         print(f"pegboard serve: MCP at {address}/mcp, a page at {address}/", file=sys.stderr)
         return 0 if serve_http(gateway, host, listening) else 1
-
-
-def _check_transport(options: argparse.Namespace) -> None:
-    """Raise ConfigurationError for options that the chosen transport does not have."""
-    over_http = [name for name in ("host", "port") if getattr(options, name) is not None]
-    if options.stdio and over_http:
-        raise ConfigurationError(
-            f"{' and '.join(f'--{name}' for name in over_http)} beside --stdio: over stdio nothing "
-            f"listens. Leave out either."
-        )
-    if options.client is not None and not options.stdio:
-        raise ConfigurationError(
-            "--client without --stdio: over HTTP the token or header of each request says which "
-            "client it comes from. Leave it out, or add --stdio."
-        )
 
 
 def _port(text: str) -> int:

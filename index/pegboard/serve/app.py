@@ -25,13 +25,13 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_api import HttpApi
 from pegboard.serve.http_errors import ApiError, not_served, unknown_client
 from pegboard.serve.mcp_server import mcp_server
-from pegboard.serve.request_ids import McpEndpoint
+from pegboard.serve.request_ids import McpEndpoint, limited
 
 BACKLOG = 2048
 """Connections that wait to be accepted."""
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-MAX_BODY, MAX_MESSAGE = 1_048_576, 4_194_304
-"""Bytes of a request's body to the HTTP API, and of a message of MCP, as for the SDK."""
+MAX_BODY = 1_048_576
+"""Bytes of a request's body to the HTTP API."""
 MANIFEST = "/.well-known/ard.json"
 """Is answered without credentials, and says more to a client that has some."""
 PUBLIC = ("/", "/openapi.json", "/healthz", MANIFEST)
@@ -148,27 +148,26 @@ class ClientMiddleware:
                 "browser.",
             )  # fmt: skip
             return await error.response()(scope, receive, send)
-        state = scope.setdefault("state", {})
-        if scope["path"] == MANIFEST:
-            state["client"] = await self.gateway.identified(headers)
-        if scope["path"] not in self.public and not scope["path"].startswith("/page/"):
-            client = await self.gateway.identified(headers)
-            if client is None:
-                self.gateway.observer.refused("credentials", scope["path"])
-                return await unknown_client(self._sign_in())(scope, receive, send)
-            state["client"] = client
-            # By this the SDK binds a session to who opened it.
-            scope["user"] = AuthenticatedUser(
-                AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
-            )
-            most = MAX_MESSAGE if scope["path"] == "/mcp" else MAX_BODY
-            try:
-                await self._check_rate(client)
-                return await self.app(scope, _limited(receive, most), send)
-            except ApiError as error:
-                self.gateway.observer.refused(error.values["code"], str(error), client.name)
-                return await error.response()(scope, receive, send)
-        return await self.app(scope, receive, send)
+        path = scope["path"]
+        if path.startswith("/page/") or (path in self.public and path != MANIFEST):
+            return await self.app(scope, receive, send)
+        client = await self.gateway.identified(headers)
+        scope.setdefault("state", {})["client"] = client
+        if client is None:
+            if path == MANIFEST:
+                return await self.app(scope, receive, send)
+            self.gateway.observer.refused("credentials", path)
+            return await unknown_client(self._sign_in())(scope, receive, send)
+        # By this the SDK binds a session to who opened it.
+        token = AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
+        scope["user"] = AuthenticatedUser(token)
+        try:
+            await self._check_rate(client)
+            own = receive if path == "/mcp" else limited(receive, MAX_BODY)
+            return await self.app(scope, own, send)
+        except ApiError as error:
+            self.gateway.observer.refused(error.values["code"], str(error), client.name)
+            return await error.response()(scope, receive, send)
 
     async def _check_rate(self, client: Client) -> None:
         """Raise ApiError if a client made too many requests."""
@@ -187,24 +186,6 @@ class ClientMiddleware:
         auth = self.gateway.auth
         base = auth.base_url if auth is not None else None
         return f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
-
-
-def _limited(receive: Any, most: int) -> Any:
-    """Return what receives a request, and raises ApiError if its body has more bytes."""
-    size = 0
-
-    async def limited() -> MutableMapping[str, Any]:
-        nonlocal size
-        message = await receive()
-        size += len(message.get("body", b""))
-        if size > most:
-            raise ApiError(
-                413, "too_large", f"The body has more than {most:,} bytes.", "body",
-                "Shorten it.",
-            )  # fmt: skip
-        return message
-
-    return limited
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -7,8 +7,7 @@ gets the agents that it may see. There is no federation: only the board's own ag
 
 import re
 from collections.abc import Mapping, Sequence
-from itertools import islice
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from fastapi import APIRouter
@@ -17,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard import __version__
-from pegboard.records import Agent, Tool
+from pegboard.records import Agent
 from pegboard.serve.access import Client
 from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.gateway import Gateway
@@ -27,19 +26,17 @@ from pegboard.serve.http_models import Parameters
 from pegboard.serve.views import View
 
 CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
-MAX_QUERIES = 5
-"""Requests that an entry has as examples."""
 MAX_HITS = 100
 """Tools that one search looks at."""
-FILTERS = ("identifier", "displayName", "type", "tags", "capabilities")
-CODES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND", 501: "NOT_IMPLEMENTED"}
+CODES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND"}
+Filter = Literal["identifier", "displayName", "type", "tags", "capabilities"]
 
 
 class ArdQuery(Parameters):
     """What is needed, and what an entry has to have: one of the values of each filter."""
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
-    filter: dict[str, list[str] | str] = Field(default_factory=dict[str, list[str] | str])
+    filter: dict[Filter, list[str] | str] = Field(default_factory=dict[Filter, list[str] | str])
 
 
 class SearchRequest(BaseModel):
@@ -69,7 +66,6 @@ class ArdRegistry:
         router = APIRouter(route_class=ArdRoute, include_in_schema=False)
         router.add_api_route("/.well-known/ard.json", self.manifest, response_model=None)
         router.add_api_route("/search", self.search, methods=["POST"], response_model=None)
-        router.add_api_route("/explore", self.explore, methods=["POST"], response_model=None)
         router.add_api_route("/agents/{identifier:path}", self.agent, response_model=None)
         return router
 
@@ -87,10 +83,8 @@ class ArdRegistry:
         entries = [registry]
         if client is not None:
             view = await self._gateway.views.of(client)
-            tools = await view.board.list_tools()
-            for agent in await view.board.list_agents():
-                own = [tool for tool in tools if tool.agent == agent.id]
-                entries.append(self._entry(request, view, agent, own))
+            agents = await view.board.list_agents()
+            entries += [self._entry(request, view, agent) for agent in agents]
         return {"specVersion": "1.0", "host": {"displayName": "Pegboard"}, "entries": entries}
 
     async def search(
@@ -99,11 +93,6 @@ class ArdRegistry:
         """Return the agents whose tools fit a request, each with its fitting tools: the score is
         the probability of the best of them in percent.
         """
-        if unknown := [name for name in given.query.filter if name not in FILTERS]:
-            raise ApiError(
-                400, "invalid_request", f"There is no filter {unknown[0]!r:.60}.", "filter",
-                f"Expected one of {', '.join(FILTERS)}.",
-            )  # fmt: skip
         view = await self._gateway.views.of(client)
         agents = await view.board.list_agents()
         entries = {agent.id: self._entry(request, view, agent) for agent in agents}
@@ -129,27 +118,19 @@ class ArdRegistry:
         view = await self._gateway.views.of(client)
         for agent in await view.board.list_agents():
             if self._identifier(request, agent) == identifier:
-                tools = await view.board.list_tools({"agent": agent.id})
-                return self._entry(request, view, agent, tools)
+                return self._entry(request, view, agent)
         self._gateway.observer.refused("unknown_agent", identifier, client.name)
         raise ApiError(
             404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
             "POST /search finds those there are.",
         )  # fmt: skip
 
-    async def explore(self, client: Asking) -> None:
-        """Say that facets are not counted."""
-        raise ApiError(501, "not_implemented", "There are no facets.", "path", "POST /search.")
-
-    def _entry(
-        self, request: Request, view: View, agent: Agent, own: Sequence[Tool] = ()
-    ) -> dict[str, Any]:
-        """Return the entry of an agent, with requests that its own tools, if given, answer."""
+    def _entry(self, request: Request, view: View, agent: Agent) -> dict[str, Any]:
         tools = [entry for entry in view.entries.values() if entry.agent == agent.id]
         remote = {"type": "streamable-http", "url": f"{self._address(request)[0]}/mcp"}
         description = agent.description or f"{agent.name}, {len(tools)} tools"
         card = {"name": agent.name, "version": __version__, "description": description}
-        entry: dict[str, Any] = {
+        return {
             "identifier": self._identifier(request, agent),
             "displayName": agent.name,
             "type": CARD,
@@ -159,8 +140,6 @@ class ArdRegistry:
             "version": view.release,
             "data": {**card, "remotes": [remote]},
         }
-        queries = _queries(own)
-        return entry | ({"representativeQueries": queries} if len(queries) > 1 else {})
 
     def _identifier(self, request: Request, agent: Agent) -> str:
         publisher = self._address(request)[1]
@@ -174,14 +153,7 @@ class ArdRegistry:
         return base.rstrip("/"), host.replace(":", "-")
 
 
-def _queries(tools: Sequence[Tool]) -> list[str]:
-    """Return requests that tools answer: the first one of each before any second one."""
-    places = range(MAX_QUERIES)
-    examples = (tool.examples[n] for n in places for tool in tools if len(tool.examples) > n)
-    return list(islice(examples, MAX_QUERIES))
-
-
-def _passes(entry: Mapping[str, Any], filters: Mapping[str, Sequence[str] | str]) -> bool:
+def _passes(entry: Mapping[str, Any], filters: Mapping[Any, Sequence[str] | str]) -> bool:
     """Whether an entry has one of the values of each filter."""
     return all(_texts(given) & _texts(entry[name]) for name, given in filters.items())
 

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Self
 
 from fastmcp.server.auth import AuthProvider
 
@@ -23,53 +21,32 @@ from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
 
 
-@dataclass(slots=True, eq=False)
 class Gateway:
-    """A board, who may use it, and how.
+    """A board, who may use it, and how; `close` ends it.
+
+    Args:
+        board: follows its channel.
+        uri: the board's address, for its other releases; "" for a board in memory.
 
     Attributes:
         stdio_client: the client of a gateway over stdio.
+
+    Raises:
+        ConfigurationError: the request log cannot be written, or `[serve.auth]` cannot be used.
     """
 
-    board: Board
-    live: LiveSettings
-    views: Views
-    observer: Observer
-    finder: Finder
-    caller: Caller
-    releases: ServedReleases
-    auth: AuthProvider | None = None
-    sessions: Sessions = field(default_factory=Sessions)
-    request_ids: RequestIds = field(default_factory=RequestIds)
-    stdio_client: str | None = None
-
-    @classmethod
-    def open(cls, settings: GatewaySettings, board: Board, uri: str = "") -> Self:
-        """Return a gateway to a board; `close` ends it.
-
-        Args:
-            uri: the board's address, for its other releases; "" for a board in memory.
-
-        Raises:
-            ConfigurationError: the request log cannot be written.
-        """
+    def __init__(self, settings: GatewaySettings, board: Board, uri: str = "") -> None:
         serve = settings.serve
-        observer = Observer(None if serve.log is None else settings.base / serve.log)
-        caller = Caller(settings, observer)
-        views = Views(board, can_call=lambda tool: caller.can_call(tool))
-
-        llm = serve.llm
-        finder = Finder(views, observer, llm.strategy if llm else None)
-        return cls(
-            board,
-            LiveSettings(settings),
-            views,
-            observer,
-            finder,
-            caller,
-            ServedReleases(finder, uri),
-            open_auth(serve.auth),
-        )
+        self.board, self.live = board, LiveSettings(settings)
+        self.observer = Observer(None if serve.log is None else settings.base / serve.log)
+        self.caller = Caller(settings, self.observer)
+        self.views = Views(board, can_call=self.caller.can_call)
+        strategy = serve.llm.strategy if serve.llm else None
+        self.finder = Finder(self.views, self.observer, strategy)
+        self.releases = ServedReleases(self.finder, uri)
+        self.auth: AuthProvider | None = open_auth(serve.auth)
+        self.sessions, self.request_ids = Sessions(), RequestIds()
+        self.stdio_client: str | None = None
 
     @property
     def settings(self) -> GatewaySettings:
@@ -142,4 +119,4 @@ def open_gateway(
         llm=llm.model if llm else None,
         llm_options={name: value for name, value in asking.items() if value is not None},
     )
-    return Gateway.open(settings, opened, uri)
+    return Gateway(settings, opened, uri)

@@ -1,7 +1,8 @@
 """Errors as clients are told them: what is wrong, where, and the next step; JSON over HTTP."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -74,7 +75,10 @@ def error_of(error: Exception) -> ApiError:
         case HTTPException():
             return invalid(str(error.detail), "body", "Send one JSON object.")
         case RequestValidationError():
-            return _invalid(error)
+            problems = [{**one, "loc": one["loc"][1:]} for one in error.errors()]
+            return invalid_parameters(
+                problems, "Correct it; /openapi.json describes every parameter."
+            )
         case QueryError():
             what, _, next_step = redact(str(error)).partition(". ")
             return invalid(f"{what.rstrip('.')}.", "query", next_step or "Correct it.")
@@ -107,11 +111,12 @@ async def not_served(request: Request, error: Exception) -> JSONResponse:
     return ApiError(*problem, next_step).response(headers)
 
 
-def _invalid(error: RequestValidationError) -> ApiError:
-    problems = [(".".join(map(str, one["loc"][1:])), str(one["msg"])) for one in error.errors()]
-    texts = [f"{place[:60]}: {message}" if place else message for place, message in problems]
-    return invalid(
-        "; ".join(texts[:SHOWN]) + ("; ..." if len(texts) > SHOWN else "."),
-        problems[0][0] or "body",
-        "Correct it; /openapi.json describes every parameter.",
-    )
+def invalid_parameters(problems: Sequence[Mapping[str, Any]], next_step: str) -> ApiError:
+    """Return the error of parameters, from the problems that pydantic names."""
+    places = [".".join(map(str, problem["loc"])) for problem in problems]
+    texts = [
+        f"{place[:60]}: {problem['msg']}" if place else str(problem["msg"])
+        for place, problem in zip(places, problems, strict=True)
+    ]
+    more = "; ..." if len(texts) > SHOWN else "."
+    return invalid("; ".join(texts[:SHOWN]) + more, places[0] or "body", next_step)

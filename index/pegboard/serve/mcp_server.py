@@ -1,7 +1,6 @@
 """The gateway's MCP server, on FastMCP: each request is answered from its client's view of the
 release, and calls go to the real tools."""
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -23,17 +22,23 @@ from mcp_types import (
     TextContent,
 )
 from mcp_types import Tool as McpTool
+from pydantic import ValidationError
 
 from pegboard import __version__
 from pegboard.records import Tool
 from pegboard.serve.calls.confirm import AskFirst, Confirmation
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_errors import error_of
+from pegboard.serve.http_errors import error_of, invalid_parameters
 from pegboard.serve.own_tools import (
     CALL_TOOL,
     GET_TOOL,
     SEARCH_AGENTS,
     SEARCH_TOOLS,
+    CallTool,
+    GetTool,
+    OwnArguments,
+    SearchAgents,
+    SearchTools,
     compact_json,
     definition_of,
     listed_tools,
@@ -108,11 +113,11 @@ class BoardProvider(Provider):
     def __init__(self, gateway: Gateway) -> None:
         super().__init__()
         self._gateway = gateway
-        self._own: dict[str, Callable[[Session, dict[str, Any]], Awaitable[ToolResult]]] = {
-            SEARCH_TOOLS: self._search,
-            CALL_TOOL: self._call_tool,
-            SEARCH_AGENTS: self._search_agents,
-            GET_TOOL: self._get_definition,
+        self._own: dict[str, tuple[type[OwnArguments], Callable[..., Awaitable[ToolResult]]]] = {
+            SEARCH_TOOLS: (SearchTools, self._search),
+            CALL_TOOL: (CallTool, self._call_tool),
+            SEARCH_AGENTS: (SearchAgents, self._search_agents),
+            GET_TOOL: (GetTool, self._get_definition),
         }
 
     async def get_tasks(self) -> Sequence[FastMCPTool]:
@@ -134,36 +139,28 @@ class BoardProvider(Provider):
         async def respond(arguments: dict[str, Any]) -> ToolResult:
             session = current_session(self._gateway)
             try:
-                if own := self._own.get(name):
-                    return await own(session, arguments)
-                return await self._call(session, name, arguments)
+                if name not in self._own:
+                    return await self._call(session, name, arguments)
+                model, own = self._own[name]
+                return await own(session, model.model_validate(arguments))
             except MCPError:
                 raise
+            except ValidationError as error:
+                problem = invalid_parameters(error.errors(), "Correct it.")
+                return _error(f"{name} was not called: {problem}")
             except Exception as error:
                 return _error(f"{name:.100} failed: {error_of(error)}")
 
         return respond
 
-    async def _search(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
+    async def _search(self, session: Session, given: SearchTools) -> ToolResult:
         serve = self._gateway.settings.serve
-        query, k, agent = (arguments.get(name) for name in ("query", "k", "agent"))
-        k = serve.k if k is None else k
-        valid = isinstance(k, int) and not isinstance(k, bool) and k >= 1
-        if (
-            arguments.keys() - {"query", "k", "agent"}
-            or not (isinstance(query, str) and valid)
-            or not isinstance(agent, str | None)
-        ):
-            return _error(
-                f"{SEARCH_TOOLS} takes query, a text, k, a number from 1 to {serve.max_k}, and "
-                f"agent, a text, and nothing else."
-            )
         found = await self._gateway.finder.find(
             session.client,
-            query,
-            min(k, serve.max_k),
+            given.query,
+            min(given.k or serve.k, serve.max_k),
             session=session.id,
-            where={"agent": agent} if agent else None,
+            where={"agent": given.agent} if given.agent else None,
             callable_only=True,
         )
         names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
@@ -178,33 +175,18 @@ class BoardProvider(Provider):
         whole = answer if serve.results in ("compact", "full") else None
         return ToolResult([TextContent(text=text)], whole)
 
-    async def _search_agents(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
-        query = arguments.get("query")
-        if not isinstance(query, str) or len(arguments) > 1:
-            return _error(f"{SEARCH_AGENTS} takes query, a text, alone.")
-        agents = await self._gateway.finder.find_agents(session.client, query)
+    async def _search_agents(self, session: Session, given: SearchAgents) -> ToolResult:
+        agents = await self._gateway.finder.find_agents(session.client, given.query)
         return _result({"agents": agents})
 
-    async def _get_definition(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
-        name = arguments.get("name")
-        if not isinstance(name, str) or len(arguments) > 1:
-            return _error(f"{GET_TOOL} takes name, a text, alone.")
-        view, tool = await self._tool(session, name)
+    async def _get_definition(self, session: Session, given: GetTool) -> ToolResult:
+        view, tool = await self._tool(session, given.name)
         if tool is None:
-            return await self._unknown(session, name)
+            return await self._unknown(session, given.name)
         return _result(definition_of(view, tool))
 
-    async def _call_tool(self, session: Session, arguments: dict[str, Any]) -> ToolResult:
-        name, inner = arguments.get("name"), arguments.get("arguments")
-        if isinstance(inner, str):  # some models write JSON into the text
-            try:
-                inner = json.loads(inner)
-            except (ValueError, RecursionError):
-                inner = 0
-        inner = {} if inner is None else inner
-        if not isinstance(name, str) or not isinstance(inner, dict):
-            return _error(f"{CALL_TOOL} takes name, a text, and arguments, an object.")
-        return await self._call(session, name, inner)
+    async def _call_tool(self, session: Session, given: CallTool) -> ToolResult:
+        return await self._call(session, given.name, given.arguments)
 
     async def _call(self, session: Session, name: str, arguments: dict[str, Any]) -> ToolResult:
         _, tool = await self._tool(session, name)

@@ -4,10 +4,13 @@ reads and calls them; and of the board's the pinned ones and those that the sess
 import json
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Annotated, Any
 
 from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import from_json
 
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
@@ -24,6 +27,54 @@ SHOWN_AGENTS = 20
 HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What is shown of a tool's annotations. Others say how it is called, which is the gateway's."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+def _parsed(value: Any) -> Any:
+    """Return arguments that a model wrote as JSON into a text, or null for none."""
+    return from_json(value) if isinstance(value, str) else value or {}
+
+
+class OwnArguments(BaseModel):
+    """The arguments of one of the gateway's own tools, from which its definition follows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SearchTools(OwnArguments):
+    """Find tools by what they should do, best first. Call one with call_tool, or directly where it
+    is listed.
+    """
+
+    query: str = Field(description="What a tool should do, in plain words, or its exact name.")
+    k: Annotated[int, Field(ge=1)] | SkipJsonSchema[None] = Field(
+        None, description="How many tools to return at most."
+    )
+    agent: str | SkipJsonSchema[None] = Field(
+        None, description="Only tools of this agent, named as search_agents returned it."
+    )
+
+
+class CallTool(OwnArguments):
+    """Call a tool that search_tools found."""
+
+    name: str = Field(description="As search_tools returned it.")
+    arguments: Annotated[dict[str, Any], BeforeValidator(_parsed)] = Field(
+        default_factory=dict[str, Any], description="As the tool's signature has them."
+    )
+
+
+class SearchAgents(OwnArguments):
+    """Find agents (servers and APIs) for a request that needs several tools that belong together.
+    Returns their names, descriptions and the names of the tools that fit best.
+    """
+
+    query: str = Field(description="What is to be done, in plain words.")
+
+
+class GetTool(OwnArguments):
+    """Return the whole definition of a tool: its description and its schemas."""
+
+    name: str = Field(description="As search_tools returned it.")
 
 
 async def listed_tools(gateway: Gateway, session: Session) -> list[McpTool]:
@@ -59,49 +110,13 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
 
 def own_tools(view: View, max_k: int) -> list[McpTool]:
     """Return the definitions of the gateway's own tools, for a client's view."""
-    query = _text("What a tool should do, in plain words, or its exact name.")
-    name = _text("As search_tools returned it.")
+    search = _own_tool(SEARCH_TOOLS, SearchTools, _behind(view))
+    search.input_schema["properties"]["k"]["maximum"] = max_k
     return [
-        McpTool(
-            name=SEARCH_TOOLS,
-            description="Find tools by what they should do, best first. Call one with call_tool, "
-            f"or directly where it is listed.{_behind(view)}",
-            input_schema=_schema(
-                ["query"],
-                query=query,
-                k={
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": max_k,
-                    "description": "How many tools to return at most.",
-                },
-                agent=_text("Only tools of this agent, named as search_agents returned it."),
-            ),
-            annotations=_READS,
-        ),
-        McpTool(
-            name=CALL_TOOL,
-            description="Call a tool that search_tools found.",
-            input_schema=_schema(
-                ["name"],
-                name=name,
-                arguments={"type": "object", "description": "As the tool's signature has them."},
-            ),
-        ),
-        McpTool(
-            name=SEARCH_AGENTS,
-            description="Find agents (servers and APIs) for a request that needs several tools "
-            "that belong together. Returns their names, descriptions and the names of the tools "
-            "that fit best.",
-            input_schema=_schema(["query"], query=_text("What is to be done, in plain words.")),
-            annotations=_READS,
-        ),
-        McpTool(
-            name=GET_TOOL,
-            description="Return the whole definition of a tool: its description and its schemas.",
-            input_schema=_schema(["name"], name=name),
-            annotations=_READS,
-        ),
+        search,
+        _own_tool(CALL_TOOL, CallTool),
+        _own_tool(SEARCH_AGENTS, SearchAgents),
+        _own_tool(GET_TOOL, GetTool),
     ]
 
 
@@ -219,14 +234,11 @@ def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": {}, **schema}
 
 
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "description": description}
-
-
-def _schema(required: list[str], **properties: Any) -> dict[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": required,
-        "additionalProperties": False,
-    }
+def _own_tool(name: str, model: type[OwnArguments], more: str = "") -> McpTool:
+    schema = model.model_json_schema()
+    for part in (schema, *schema["properties"].values()):
+        part.pop("title", None)
+        part.pop("default", None)
+    description = " ".join(schema.pop("description").split()) + more
+    hints = None if name == CALL_TOOL else _READS
+    return McpTool(name=name, description=description, input_schema=schema, annotations=hints)

@@ -13,6 +13,10 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from pegboard.serve.http_errors import ApiError
+
+MAX_MESSAGE = 4_194_304
+"""Bytes of a message, as for the SDK."""
 SESSION_ID = "mcp-session-id"
 """The header that has the id of a session, in protocols before 2026-07-28."""
 
@@ -44,7 +48,7 @@ class McpEndpoint:
     """The SDK's endpoint for one session's requests at a time with one id.
 
     Args:
-        app: the SDK's, behind `ClientMiddleware`, which limits bodies.
+        app: the SDK's, behind `ClientMiddleware`, which answers a body that is too long.
     """
 
     def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
@@ -57,7 +61,7 @@ class McpEndpoint:
         if not session or scope["method"] != "POST":
             return await self._app(scope, receive, send)
         try:
-            body = await Request(scope, receive).body()
+            body = await Request(scope, limited(receive, MAX_MESSAGE)).body()
         except ClientDisconnect:
             return None
         messages: list[Message] = [{"type": "http.request", "body": body}]
@@ -75,6 +79,24 @@ class McpEndpoint:
             return await JSONResponse(values, 400)(scope, again, send)
         with self._ids.held(session, identity):
             return await self._app(scope, again, send)
+
+
+def limited(receive: Receive, most: int) -> Receive:
+    """Return what receives a request, and raises ApiError if its body has more bytes."""
+    size = 0
+
+    async def counted() -> Message:
+        nonlocal size
+        message = await receive()
+        size += len(message.get("body", b""))
+        if size > most:
+            raise ApiError(
+                413, "too_large", f"The body has more than {most:,} bytes.", "body",
+                "Shorten it.",
+            )  # fmt: skip
+        return message
+
+    return counted
 
 
 def _request_id(body: bytes) -> str | int | None:

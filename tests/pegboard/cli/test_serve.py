@@ -56,17 +56,9 @@ def test_what_is_no_port_is_refused(port, capsys):
     assert "from 0 to 65535" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--client", "ana"], "--client without --stdio"),
-        (["--stdio", "--port", "8720"], "--port beside --stdio"),
-        (["--stdio", "--host", "127.0.0.1", "--port", "1"], "--host and --port beside --stdio"),
-    ],
-)
-def test_options_of_the_other_transport_are_refused(options, problem, tmp_path, capsys):
-    assert main(["serve", "--board", str(tmp_path), *options]) == 2
-    assert problem in capsys.readouterr().err
+def test_a_client_is_not_named_over_http(tmp_path, capsys):
+    assert main(["serve", "--board", str(tmp_path), "--client", "ana"]) == 2
+    assert "--client without --stdio" in capsys.readouterr().err
 
 
 def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):

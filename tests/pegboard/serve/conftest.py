@@ -47,7 +47,7 @@ def gateway_of() -> Callable[..., Any]:
         settings = GatewaySettings(
             serve=ServeSettings.model_validate(serve), catalogs=catalogs or {}
         )
-        gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
+        gateway = Gateway(settings, open_board(uri, refresh=0), uri)
         try:
             yield gateway
         finally:
@@ -165,7 +165,7 @@ def served() -> Callable[..., Any]:
 
     @contextmanager
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
-        gateway = Gateway.open(settings, open_board(uri, refresh=0), uri)
+        gateway = Gateway(settings, open_board(uri, refresh=0), uri)
         app = create_app(gateway)
         config = uvicorn.Config(app, "127.0.0.1", 0, log_level="error")
         server = uvicorn.Server(config)

@@ -89,7 +89,7 @@ def office(tmp_path, monkeypatch):
 
         async def run():
             settings = GatewaySettings(serve=serve, catalogs={"kit": table})
-            gateway = Gateway.open(settings, Board.from_tools([]))
+            gateway = Gateway(settings, Board.from_tools([]))
 
             async def call(function, schema=None, /, agent="kit/kit", **arguments):
                 identity, schema = tool_id(agent, function), schema or {}

@@ -21,19 +21,10 @@ def nested(depth):
     return value
 
 
-AGAIN = {"properties": {"next": {"$ref": "#"}}, "required": ["next"]}
 BOMBS = {
-    "allOf": (doubling("allOf"), {}),
     "anyOf": (doubling("anyOf"), {}),
-    "oneOf": (doubling("oneOf"), {}),
-    "recursion over the arguments": ({"anyOf": [AGAIN, AGAIN]}, nested(60)),
-    "a reference to itself": ({"allOf": [{"$ref": "#"}]}, {}),
-    "dynamic reference to itself": (
-        {"$dynamicAnchor": "a", "allOf": [{"$dynamicRef": "#a"}, {"$dynamicRef": "#a"}]},
-        {},
-    ),
+    "a reference to itself": ({"allOf": [{"$ref": "#"}]}, nested(60)),
 }
-TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 
 
 def problem(schema, arguments):

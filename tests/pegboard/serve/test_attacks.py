@@ -311,7 +311,7 @@ def test_no_change_of_the_file_opens_a_gateway_that_is_not_on_loopback(settings,
     everyone = settings.file.read_text() + "\n[serve.clients.everyone]\n"
 
     def client_without_credentials(host):
-        gateway = Gateway.open(load_gateway_settings(settings.file), open_board(desk_uri))
+        gateway = Gateway(load_gateway_settings(settings.file), open_board(desk_uri))
         create_app(gateway, host)
         settings.file.write_text(everyone)
         looks(gateway.live)
@@ -352,7 +352,7 @@ def test_a_name_that_comes_to_mean_another_tool_is_not_obeyed(workshop):
     workshop.store.promote(first.id)
 
     async def run():
-        gateway = Gateway.open(GatewaySettings(), open_board(workshop.uri, refresh=0))
+        gateway = Gateway(GatewaySettings(), open_board(workshop.uri, refresh=0))
         async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
             await client.call_tool("search_tools", {"query": "pay"})
             workshop.store.promote(second.id)

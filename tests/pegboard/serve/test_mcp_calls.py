@@ -1,7 +1,6 @@
 """Calls to MCP servers of the configuration: started, kept, restarted, bounded."""
 
 import asyncio
-import json
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -207,18 +206,6 @@ def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
             return await client.call_tool("count_starts", {})
 
     assert text_of(asyncio.run(run())) == "2"
-
-
-@pytest.mark.parametrize(
-    "method", ["elicitation/create", "sampling/createMessage", "roots/list", "no/such_method"]
-)
-def test_what_a_server_asks_its_client_is_refused_and_its_call_goes_on(call, method):
-    asked, after = call(("ask_back", {"method": method}), ("echo", {"text": "after"}))
-
-    answer = json.loads(text_of(asked))
-    assert answer["error"]["message"]
-    assert "result" not in answer
-    assert text_of(after) == "after"
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])

@@ -101,16 +101,7 @@ def test_invalid_arguments_are_an_error_for_the_model(board_uri, call, name, arg
     [result] = call(board_uri, (name, arguments))
 
     assert result.is_error
-    assert f"{name} takes " in result.content[0].text
-
-
-@pytest.mark.parametrize("number", ["NaN", "1e999"])
-def test_numbers_that_json_does_not_have_reach_no_tool(board_uri, call, number):
-    arguments = {"name": "close_ledger", "arguments": f'{{"a": {number}}}'}
-
-    [result] = call(board_uri, ("call_tool", arguments))
-
-    assert "are not JSON" in result.content[0].text
+    assert f"{name} was not called: " in result.content[0].text
 
 
 def test_requests_are_limited_in_length(board_uri, call):

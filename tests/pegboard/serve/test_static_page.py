@@ -27,14 +27,3 @@ def test_every_file_that_the_page_names_is_served_under_its_policy(board_uri, as
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
         assert "require-trusted-types-for 'script'" in policy
-
-
-def test_only_the_pages_own_files_are_served(board_uri, ask):
-    responses = ask(
-        board_uri,
-        ("GET", "/page/../http_api.py"),
-        ("GET", "/page/%2e%2e/http_api.py"),
-        ("GET", "/page/"),
-    )
-
-    assert {response.status_code for response in responses} == {404}

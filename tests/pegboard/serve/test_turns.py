@@ -41,14 +41,13 @@ def filled():
     return run_block
 
 
-@pytest.mark.parametrize("size", [2, 5, 16])
-def test_a_client_leaves_half_of_the_turns_to_others(filled, size):
-    assert filled(size, ONE, OTHER) == (size // 2, "called", 20)
-
-
-def test_a_call_without_a_turn_says_that_it_was_not_called(filled):
-    assert filled(4, ONE, ONE) == (2, "was not called", 20)
-
-
-def test_without_clients_every_turn_is_used(filled):
-    assert filled(4, ANYONE, ANYONE) == (4, "was not called", 20)
+@pytest.mark.parametrize(
+    ("size", "client", "other", "expected"),
+    [
+        *((size, ONE, OTHER, (size // 2, "called", 20)) for size in (2, 5, 16)),
+        (4, ONE, ONE, (2, "was not called", 20)),
+        (4, ANYONE, ANYONE, (4, "was not called", 20)),
+    ],
+)
+def test_a_client_leaves_half_of_the_turns_to_others(filled, size, client, other, expected):
+    assert filled(size, client, other) == expected

@@ -73,6 +73,7 @@ class Connection:
         )
         self._stale = checked
         self._definitions: dict[str, str] | None = None
+        self._ping: asyncio.Task[None] | None = None
         self._users, self.used, self._closed = 0, time.monotonic(), False
 
     @property
@@ -168,16 +169,22 @@ class Connection:
         own = _definition_text(tool.description, tool.input_schema)
         return self._definitions.get(tool.name) != own
 
-    async def answers(self, seconds: float) -> bool:
-        """Whether the server answers a ping within so many seconds."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self.client.session.send_ping()
-        except TimeoutError:
-            return False
-        except Exception:
-            return self.usable  # an error is an answer
-        return True
+    def end_if_silent(self, seconds: float) -> None:
+        """Begin to end a server that left a call unanswered, if it does not answer a ping either
+        within so many seconds.
+        """
+
+        async def ping() -> None:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self.client.session.send_ping()
+            except TimeoutError:
+                await self.close()
+            except Exception as error:  # an error is an answer
+                log.debug("A ping was answered with an error: %s", type(error).__name__)
+
+        if self.usable:
+            self._ping = asyncio.create_task(ping())
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification) and self._definitions is not None:

@@ -18,7 +18,6 @@ from fastmcp.exceptions import ValidationError
 from fastmcp.tools import FunctionTool
 from mcp_types import CallToolResult
 
-from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.redaction import redact
 from pegboard.schemas.modules import named_function, public_function, public_names
@@ -29,7 +28,6 @@ MAX_MESSAGE = 2_000
 
 log = logging.getLogger("pegboard.serve")
 Function = Callable[..., Any]
-Answer = CallToolResult | CallProblem
 
 
 @dataclass(slots=True, eq=False)
@@ -97,12 +95,8 @@ class PythonCalls:
             catalog.functions[tool.name] = await asyncio.to_thread(self._find, catalog, tool)
         function = catalog.functions[tool.name]
         if inspect.iscoroutinefunction(function.fn):
-            answer = await _in_loop(catalog, _answer(function, arguments))
-        else:
-            answer = await _in_thread(catalog, tool, function, arguments)
-        if isinstance(answer, CallProblem):
-            raise answer
-        return answer
+            return await _in_loop(catalog, _answer(function, arguments))
+        return await _in_thread(catalog, tool, function, arguments)
 
     def close(self) -> None:
         """End the event loops of coroutines."""
@@ -116,7 +110,17 @@ class PythonCalls:
         What the release says is no reason to call anything: neither a name that a module merely
         imports, nor a function that takes arguments from its framework.
         """
-        function = self._listed(catalog, tool)
+        for folder in _texts(catalog.table.get("search_path")):
+            path = str((self._base / folder).resolve())
+            if path not in sys.path:
+                sys.path.insert(0, path)
+        targets = _texts(catalog.table.get("target"))
+        functions = (_function_of(target, tool) for target in targets)
+        function = next((one for one in functions if one is not None), None)
+        if function is None:
+            raise CallProblem(
+                "failed", f"The function {tool.id} is not in the modules of '{tool.catalog}'."
+            )
         try:
             found = FunctionTool.from_function(
                 function, name=tool.name, output_schema=None, run_in_thread=False
@@ -131,26 +135,13 @@ class PythonCalls:
             )
         return found
 
-    def _listed(self, catalog: _Catalog, tool: Tool) -> Function:
-        for folder in _texts(catalog.table.get("search_path")):
-            path = str((self._base / folder).resolve())
-            if path not in sys.path:
-                sys.path.insert(0, path)
-        for target in _texts(catalog.table.get("target")):
-            try:
-                function = _function_of(target, tool.name)
-            except SourceError as error:
-                log.error("The catalog '%s' of [serve] python: %s", tool.catalog, error)
-            else:
-                if function is not None:
-                    return function
-        raise CallProblem(
-            "failed", f"The function {tool.id} is not in the modules of '{tool.catalog}'."
-        )
 
+async def _answer(function: FunctionTool, arguments: Mapping[str, Any]) -> CallToolResult:
+    """Call a function. Whatever it raises, also SystemExit, ends its call and not the gateway.
 
-async def _answer(function: FunctionTool, arguments: Mapping[str, Any]) -> Answer:
-    """Call a function. Whatever it raises, also SystemExit, ends its call and not the gateway."""
+    Raises:
+        CallProblem: the arguments do not fit.
+    """
     try:
         value = await function.run(dict(arguments))
         result = CallToolResult(
@@ -160,15 +151,17 @@ async def _answer(function: FunctionTool, arguments: Mapping[str, Any]) -> Answe
         )
         result.model_dump_json()  # or half of a character would cost more than this call
     except ValidationError as error:
-        return CallProblem(
+        raise CallProblem(
             "invalid", f"The arguments do not fit, and it was not called: {_message(error)}"
-        )
+        ) from None
     except BaseException as error:
         return error_result(_message(error))
     return result
 
 
-async def _in_loop(catalog: _Catalog, answer: Coroutine[Any, Any, Answer]) -> Answer:
+async def _in_loop(
+    catalog: _Catalog, answer: Coroutine[Any, Any, CallToolResult]
+) -> CallToolResult:
     """Run a coroutine in its catalog's event loop; who stops waiting cancels it."""
     if catalog.loop is None:
         catalog.loop = asyncio.new_event_loop()
@@ -183,7 +176,7 @@ def _run(loop: asyncio.AbstractEventLoop) -> None:
 
 async def _in_thread(
     catalog: _Catalog, tool: Tool, function: FunctionTool, arguments: Mapping[str, Any]
-) -> Answer:
+) -> CallToolResult:
     """Run a function in a thread of its own, for which the process does not wait when it ends.
 
     Raises:
@@ -196,13 +189,16 @@ async def _in_thread(
             f"that were given up and have not ended. Try again later; if they never end, "
             f"whoever runs the gateway restarts it.",
         )
-    done: Future[Answer] = Future()
+    done: Future[CallToolResult] = Future()
     done.set_running_or_notify_cancel()  # who stops waiting does not end the function
 
     def work() -> None:
-        answer = asyncio.run(_answer(function, arguments))
-        catalog.free.release()
-        done.set_result(answer)
+        try:
+            done.set_result(asyncio.run(_answer(function, arguments)))
+        except CallProblem as problem:
+            done.set_exception(problem)
+        finally:
+            catalog.free.release()
 
     threading.Thread(target=work, daemon=True).start()
     return await asyncio.wrap_future(done)
@@ -218,24 +214,20 @@ async def _end() -> None:
     asyncio.get_running_loop().stop()
 
 
-def _function_of(target: str, name: str) -> Function | None:
-    """Return the function that a target lists under a name; None if it lists none.
-
-    Raises:
-        SourceError: the module cannot be imported or read.
-    """
+def _function_of(target: str, tool: Tool) -> Function | None:
+    """Return the function that a target lists under a tool's name; None if it lists none."""
     module_name, colon, path = target.partition(":")
-    if colon and path.rpartition(".")[2] != name:
+    if colon and path.rpartition(".")[2] != tool.name:
         return None
     try:
         module = importlib.import_module(module_name)
+        if colon:
+            return named_function(module, path)
+        names, listed = public_names(module)
+        return public_function(module, tool.name, listed) if tool.name in names else None
     except BaseException as error:  # whatever a module does when it is run may end here
-        text = f"the module {module_name} cannot be imported: {_message(error)}"
-        raise SourceError(text) from error
-    if colon:
-        return named_function(module, path)
-    names, listed = public_names(module)
-    return public_function(module, name, listed) if name in names else None
+        log.error("The catalog '%s' of [serve] python: %s", tool.catalog, _message(error))
+        return None
 
 
 def _message(error: BaseException) -> str:

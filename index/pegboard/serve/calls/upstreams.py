@@ -6,7 +6,7 @@ tools must not run code on this machine."""
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -55,6 +55,11 @@ class _Upstream:
     told: set[str] = field(default_factory=set[str])
 
     @property
+    def configuration(self) -> tuple[Any, ...]:
+        """What the operator says of the server."""
+        return self.entry, self.base, self.settings
+
+    @property
     def shared(self) -> bool:
         """Whether all clients share one session: a server that is started keeps what one did."""
         if self.settings.sessions is not None:
@@ -74,7 +79,6 @@ class Upstreams:
     def __init__(self, settings: GatewaySettings) -> None:
         self._settings = settings
         self._upstreams = _upstreams_of(settings)
-        self._tasks: set[asyncio.Task[None]] = set()
         self._sweeper: asyncio.Task[None] | None = None
 
     def agents(self) -> list[str]:
@@ -122,7 +126,7 @@ class Upstreams:
             try:
                 result = await connection.call(tool, arguments, report, _front(), _answers())
             except asyncio.CancelledError:
-                self._check(connection)
+                connection.end_if_silent(PING_SECONDS)
                 raise
             except ServerProblem as problem:
                 lost = isinstance(problem, ConnectionLost)
@@ -150,24 +154,19 @@ class Upstreams:
     async def reload(self, settings: GatewaySettings) -> None:
         """Take the servers of other settings; sessions with those that did not change go on."""
         old, new = self._upstreams, _upstreams_of(settings)
-        self._settings = settings
-        for agent, upstream in new.items():
-            before = old.get(agent)
-            same = before and (before.entry, before.base, before.settings) == (
-                upstream.entry, upstream.base, upstream.settings
-            )  # fmt: skip
-            if before and same:
-                new[agent] = before
-        self._upstreams = new
-        gone = [upstream for agent, upstream in old.items() if new.get(agent) is not upstream]
-        await asyncio.gather(*(one.close() for up in gone for one in up.connections.values()))
+        same = {
+            agent: upstream
+            for agent, upstream in old.items()
+            if agent in new and new[agent].configuration == upstream.configuration
+        }
+        self._settings, self._upstreams = settings, {**new, **same}
+        await _end(upstream for agent, upstream in old.items() if agent not in same)
 
     async def close(self) -> None:
         """End all sessions."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        open_ = [one for up in self._upstreams.values() for one in up.connections.values()]
-        await asyncio.gather(*(connection.close() for connection in open_))
+        await _end(self._upstreams.values())
 
     @asynccontextmanager
     async def _connection(
@@ -265,17 +264,10 @@ class Upstreams:
             )
         return True
 
-    def _check(self, connection: Connection) -> None:
-        """End a server that left a call unanswered if it does not even answer a ping."""
 
-        async def end_if_silent() -> None:
-            if not await connection.answers(PING_SECONDS):
-                await connection.close()
-
-        if connection.usable:
-            task = asyncio.create_task(end_if_silent())
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+async def _end(upstreams: Iterable[_Upstream]) -> None:
+    open_ = [one for upstream in upstreams for one in upstream.connections.values()]
+    await asyncio.gather(*(connection.close() for connection in open_))
 
 
 def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
