@@ -47,11 +47,9 @@ class Incomplete(PegboardError):
 def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None:
     """Return the error that a build ends with; None if it succeeded."""
     if outcome["outcome"] == "held":
-        from tasks.gate.messages import held_lines
+        from tasks.gate.messages import held_run_lines
 
-        return GateFailed(
-            "\n".join(held_lines(outcome["gate"], outcome["plan"]["channel"], brief=True)), outcome
-        )
+        return GateFailed("\n".join(held_run_lines(outcome, brief=True)), outcome)
     causes: list[tuple[int, list[str]]] = [
         (SourceError.exit_code, source_problems(outcome)),
         (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),

@@ -3,8 +3,9 @@
 snapshot -> revise -> plan -> (enrich) -> compose -> (unchanged? stop) -> embed -> stage -> (gate)
 -> publish -> (prune) -> (report)
 
-A release that fails its gate is recorded, but no channel moves, and the outcome is `held`. Every
-step finds in the lake what an earlier run finished, so a killed run resumes where it stopped.
+A release that fails its gate, or has text that waits for approval, is recorded, but no channel
+moves, and the outcome is `held`. Every step finds in the lake what an earlier run finished, so a
+killed run resumes where it stopped.
 `flows/prefect/flows.py` runs the same function as a Prefect flow."""
 
 import logging
@@ -26,7 +27,7 @@ from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
 from tasks.gate.decision import GateDecision, gate_release
-from tasks.gate.spec import gate_advice, has_gate
+from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
 from tasks.preflight import check_before_run
@@ -36,6 +37,7 @@ from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
 from tasks.report.storage import Report, has_report, report_release
 from tasks.revise import Revision, revise_snapshots
 from tasks.safety.capture import Suspicious, find_suspicious
+from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.snapshot import Snapshot, take_snapshot
 from tasks.stage import stage_tables
@@ -177,10 +179,8 @@ class _Run:
         with self._phase("plan"):
             plan = self._call(make_plan, configuration, snapshots, configuration.board.channel)
             self._plan = plan
-            if self._options.dry_run:
-                if configuration.enrich is not None:
-                    self._estimate = self._call(estimate_tools, configuration, snapshots)
-                self._advice = gate_advice(configuration)
+            if self._options.dry_run and configuration.enrich is not None:
+                self._estimate = self._call(estimate_tools, configuration, snapshots)
         plan.refuse_loss(self._snapshots)
         return plan
 
@@ -249,7 +249,8 @@ class _Run:
                 self._gate = Lake(self._uri).read_json(gated.details) if gated else None
         with self._phase("publish"):
             release = call(publish_release, *staged, gated, self._suspicious)
-        return "published" if gated is None or gated.passed else "held", release
+        held = (gated is not None and not gated.passed) or unapproved(self._suspicious)
+        return "held" if held else "published", release
 
     def _prune(self) -> None:
         """Prune also when nothing changed: releases age in quiet weeks, too."""

@@ -1,8 +1,8 @@
 """Step 6: one release, all tables or none, and the channel moved to it by compare-and-set.
 
 The order is: tables (staged), tags that protect the pinned versions, the release's row, the
-channel. A release that its gate holds is recorded, so that it can be opened, compared and promoted
-by hand, but no channel moves."""
+channel. A release that its gate holds, or that has unapproved text, is recorded, so that it can be
+opened, compared and promoted by hand, but no channel moves."""
 
 import logging
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from tasks.gate.decision import GateDecision
 from tasks.maintain import open_dataset, search_of
 from tasks.plan import Plan
 from tasks.release_spec import ReleaseSpec, staged_release, table_digest
+from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration
 from tasks.snapshot import Snapshot
 from tasks.stage import key_digests
@@ -34,7 +35,7 @@ def publish_release(
     gated: GateDecision | None = None,
     suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
-    """Record the release, and move the channel to it unless its gate holds it.
+    """Record the release, and move the channel to it unless it is held.
 
     Every step may have been done before by a run that was killed. A recorded release keeps its
     pins, unless what it pins was pruned: then it is recorded again with these. If another run moved
@@ -42,7 +43,7 @@ def publish_release(
 
     Args:
         gated: the result of its gate, which replaces an earlier one in the manifest.
-        suspicious: the result of `find_suspicious`.
+        suspicious: the result of `find_suspicious`; it holds the release if it has unapproved text.
 
     Raises:
         PromotionConflict: the channel moved since the plan was made. If that was before the release
@@ -54,6 +55,9 @@ def publish_release(
         return published
     release = _recorded(store, spec.release)
     gate = gated.manifest() if gated is not None else {}
+    waiting = len(unapproved(suspicious))
+    if waiting:
+        gate["unapproved"] = waiting
     if release is None or not is_whole(store, release):
         _check_pins(store, spec, pins)
         release = staged_release(configuration, plan, snapshots, spec, pins, suspicious)
@@ -68,7 +72,7 @@ def publish_release(
         release = replace(release, manifest={**release.manifest, **gate})
         store.update(release)
     protect(store, release)
-    if gated is None or gated.passed:
+    if not waiting and (gated is None or gated.passed):
         store.promote(release.id, plan.channel, expected=plan.generation)
     try:
         # A prune that decided before the channel moved may have removed row or tags meanwhile.

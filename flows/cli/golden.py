@@ -199,6 +199,7 @@ def _register_generate(commands: Subparsers) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
+    from tasks.gate.rules import margin_text
     from tasks.golden.checking import check_golden
 
     configuration, uri = _configuration_and_board(options)
@@ -211,7 +212,7 @@ def _check(options: argparse.Namespace) -> int:
         **limits,
     )
     failed = checked.failed(strict=options.strict)
-    margins = _margin_lines(configuration, checked, options.golden)
+    margins = [margin_text(checked.usable)] if checked.usable else []
     if options.json:
         print_json(
             {"file": options.golden, "ok": not failed, "margins": margins} | checked.to_dict()
@@ -233,19 +234,6 @@ def _configuration_and_board(
         return None, options.board or default_board()
     configuration = load_configuration(options.config)
     return configuration, options.board or configuration.uri
-
-
-def _margin_lines(
-    configuration: "Configuration | None", checked: "Checked", file: str
-) -> list[str]:
-    """How small a loss a gate can show with the usable queries, and the rules that ask for less."""
-    from tasks.gate.rules import margin_advice, margin_text, parse_rule
-
-    lines = [margin_text(checked.usable)] if checked.usable else []
-    if configuration and configuration.gate and _is_configured(configuration, Path(file)):
-        rules = [parse_rule(text) for text in configuration.gate.rules]
-        lines += margin_advice(rules, checked.queries)
-    return lines
 
 
 def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":

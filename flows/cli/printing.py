@@ -6,7 +6,7 @@ from pegboard.cli.diff import field_lines
 from pegboard.cli.output import plain
 from pegboard.cli.tables import count_text, limited_lines
 from pegboard.store.diff import FieldChange
-from tasks.gate.messages import held_lines, measured_line
+from tasks.gate.messages import held_run_lines, measured_line
 
 MAX_ROWS = 10
 MAX_TEXT = 1_000
@@ -93,7 +93,7 @@ def outcome_line(outcome: dict[str, Any]) -> str:
                 f"`pegboard promote {release}` restores the other."
             )
         case "held":
-            return "\n".join(held_lines(outcome["gate"], plan["channel"]))
+            return "\n".join(held_run_lines(outcome))
         case _:
             return (
                 f"Release {release} is live on {outcome['board']} "

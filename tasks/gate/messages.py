@@ -3,9 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegboard.cli.diff import field_lines
 from pegboard.cli.gate import rules_text
 from pegboard.cli.output import plain
-from pegboard.cli.tables import count_text, interval_text
+from pegboard.cli.tables import count_text, interval_text, list_text
+from pegboard.store.diff import FieldChange
+from tasks.safety.changed import unapproved
 
 MAX_QUERIES = 10
 """Lost queries, and broken canaries, that are listed; the details have all."""
@@ -33,6 +36,43 @@ def measured_line(details: Details) -> str:
         f"Golden queries: {chosen['measure']} {interval_text(chosen)} over {details['queries']} by "
         f"strategy {chosen['strategy']} in index {chosen['index']}"
         f"{'; ' if parts else ''}{', '.join(parts)}."
+    )
+
+
+def held_run_lines(outcome: Mapping[str, Any], *, brief: bool = False) -> list[str]:
+    """Return why the release of a run (see `flows.reindex.reindex`) is held, and the next steps."""
+    details, channel = outcome["gate"], outcome["plan"]["channel"]
+    failed = details is not None and not details["passed"]
+    waiting = unapproved(outcome["suspicious"])
+    lines = held_lines(details, channel, brief=brief) if failed else []
+    return [*lines, *_unapproved_lines(outcome, waiting, brief=brief)] if waiting else lines
+
+
+def _unapproved_lines(
+    outcome: Mapping[str, Any], waiting: Mapping[str, Details], *, brief: bool
+) -> list[str]:
+    release, plan = outcome["release"], outcome["plan"]
+    lines = [
+        f"Release {release} is held; '{plan['channel']}' stays at release {plan['live']}: "
+        f'{count_text(len(waiting), "new or changed tool")} of catalogs with trust = "limited" '
+        f"{'waits' if len(waiting) == 1 else 'wait'} for approval."
+    ]
+    for tool, fields in list(waiting.items())[: 0 if brief else MAX_DESCRIBED]:
+        lines.append(f"  {tool}")
+        for name, change in fields.items():
+            texts = FieldChange(change["before"], change["after"])
+            lines += [f"    {line}" for line in field_lines(name, texts)]
+    if rest := list(waiting)[MAX_DESCRIBED:]:
+        lines.append(f"  also: {list_text(rest, MAX_DESCRIBED)}")
+    return [plain(line) for line in (*lines, _approve(release, plan))]
+
+
+def _approve(release: str, plan: Mapping[str, Any]) -> str:
+    option = "" if plan["channel"] == "live" else f" --channel {plan['channel']}"
+    return (
+        f"Next: read the texts, whole with `pegboard releases diff {plan['live']} {release} "
+        f"--texts`; approve them: pegboard promote {release}{option}; or skip the tools, or give "
+        f"descriptions of your own, under [overrides]."
     )
 
 

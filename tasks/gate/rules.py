@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, GroupBy
-from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.intervals import interval, margin_shown, queries_needed
 from pegboard.evaluation.measures import Measure, parse_measure
 
@@ -209,28 +208,6 @@ def margin_text(queries: int) -> str:
         f"than {_rounded_up(least)} with 95 % confidence', if the answers to one in twenty change; "
         f"0.01 needs about {queries_needed(math.sqrt(CHANGED), 0.01):,}."
     )
-
-
-def margin_advice(rules: Sequence[Rule], queries: Sequence[GoldenQuery]) -> list[str]:
-    """Return what to change about comparisons with confidence that have too few queries."""
-    advice: list[str] = []
-    for rule in rules:
-        count = sum(rule.by != "kind" or query.kind == rule.name for query in queries)
-        if rule.confidence is None or not count:
-            continue
-        spread = math.sqrt(CHANGED)
-        needed = queries_needed(spread, rule.margin, rule.confidence)
-        if needed is not None and needed <= count:
-            continue
-        enough = "no number of queries is enough" if needed is None else f"it takes {needed:,}"
-        least = _rounded_up(margin_shown(spread, count, rule.confidence))
-        advice.append(
-            f"rule '{rule.text}' has {count_text(count, 'query', 'queries')}, and will hold back "
-            f"most changes, improvements too: {enough} to show that nothing got worse, if the "
-            f"answers to one in twenty change. Allow {least} or more, compare the means (leave out "
-            f"'with ... confidence'), or add queries."
-        )
-    return advice
 
 
 def _rounded_up(margin: float) -> str:

@@ -9,7 +9,7 @@ from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import STANDARD, Measure, parse_measure
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
-from tasks.gate.rules import FORMS, Rule, margin_advice, parse_rule
+from tasks.gate.rules import FORMS, Rule, parse_rule
 from tasks.golden.reading import read_golden
 from tasks.settings.configuration import Configuration
 from tasks.settings.release import (
@@ -122,12 +122,6 @@ def read_gate(configuration: Configuration) -> GateSpec | None:
         measures=tuple(needed),
         captured=settings.captured,
     )
-
-
-def gate_advice(configuration: Configuration) -> tuple[str, ...]:
-    """Return what to change about rules that the golden queries are too few for."""
-    gate = read_gate(configuration)
-    return tuple(margin_advice(gate.rules, gate.queries)) if gate else ()
 
 
 def _read_queries(

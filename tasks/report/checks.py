@@ -17,6 +17,7 @@ def verdict_data(
     changes: Mapping[str, Any],
     channels: Sequence[str],
     captured: Mapping[str, Any],
+    unapproved: int = 0,
 ) -> dict[str, Any]:
     """Return the headline with its state and reason.
 
@@ -24,6 +25,7 @@ def verdict_data(
 
     Args:
         captured: the queries that suspicious tools captured.
+        unapproved: new and changed tools of catalogs with limited trust.
     """
     first = "counts" in changes and changes.get("against") is None
     changed = _changed_tools(changes, first=first)
@@ -31,6 +33,12 @@ def verdict_data(
     live = "Live" if list(channels) == ["live"] else live
     if first and channels:
         live = f"First release, {live[0].lower()}{live[1:]}"
+    waiting = ""
+    if unapproved and not channels:
+        waiting = f"{count_text(unapproved, 'tool')} of limited trust to approve"
+        if gate.get("passed") is not False:
+            says = _sentences(waiting, changed)
+            return {"state": "held", "title": "Held, not live", "says": says}
     if gate.get("passed") is None:
         nothing = "Published without golden queries: nothing was measured"
         return {"state": "none", "title": live, "says": _sentences(nothing, changed)}
@@ -45,6 +53,7 @@ def verdict_data(
             rules_text(rules) if failed else "",
             f"{canaries['missed']} of {count} broke" if canaries.get("missed") else "",
             too_many if _captured_too_many(captured) else "",
+            waiting,
         ]
         title = f"{live}, by hand" if channels else "Held, not live"
         return {"state": "held", "title": title, "says": _sentences(_joined(reasons), value)}
@@ -140,7 +149,7 @@ def _safety_checks(
         return checks
     parts = [f"{count_text(flagged['total'], 'tool')} flagged"] if flagged["total"] else []
     if suspicious["total"]:
-        parts.append(f"{count_text(suspicious['total'], 'tool')} stuffed or copied")
+        parts.append(f"{count_text(suspicious['total'], 'tool')} suspicious or to approve")
     says = ", ".join(parts) or "no tool is flagged"
     return [*checks, _check("Safety", "look" if parts else "good", says, "safety")]
 

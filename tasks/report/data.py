@@ -82,7 +82,11 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": _release_data(uri, subject, channels),
         "verdict": verdict_data(
-            gate, changes, channels_of(subject, channels), measurements["queries"]["captured"]
+            gate,
+            changes,
+            channels_of(subject, channels),
+            measurements["queries"]["captured"],
+            subject.manifest.get("unapproved", 0),
         ),
         "counts": dict(subject.manifest.get("counts", {})),
         "gate": gate,
@@ -127,7 +131,7 @@ def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) 
 
 
 def _suspicious(release: Release) -> list[dict[str, Any]]:
-    """The tools that are stuffed with examples or copy others, with what was found of each."""
+    """The tools that `find_suspicious` names, with what was found of each."""
     suspicious: Mapping[str, Any] = release.manifest.get("suspicious") or {}
     return [
         {"id": tool, "findings": [dict(finding) for finding in suspicious[tool]]}

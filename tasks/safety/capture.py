@@ -4,12 +4,14 @@
   says that it does. Such examples draw requests that it does not answer.
 - `near-copy`: a description repeats that of another agent's tool, perhaps with some words more; or
   name, description and parameters are the same, however short.
+- `clone`: most of what is new or changed in a catalog are near-copies of each other, as tools are
+  that repeat the wording of requests to fill all first places.
 
-Both are reasons to look at a tool, as the flags of `untrusted.py` are, and stand in the manifest of
+All are reasons to look at a tool, as the flags of `untrusted.py` are, and stand in the manifest of
 a release under `suspicious`. They depend on the other tools, so they are no column of `tools`.
 
-documents/shingles-<digest>   each tool's shingles: all that stand in a row in its description; and
-                              one value for its name, description and parameters
+documents/shingles-<digest>   each tool's shingles: all that stand in a row in its description; one
+                              value for its name, description and parameters; its words
 
 The shingles of tools that did not change are read; all are counted each time."""
 
@@ -32,6 +34,7 @@ from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.plan import Plan
+from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -59,7 +62,7 @@ that fit everything have .30 to .77 among 400 tools of Seal-Tools."""
 MAX_WARNINGS = 10
 
 NEAR_COPY = "near-copy"
-SHINGLES_VERSION = 2
+SHINGLES_VERSION = 3
 """Change when the same tools give other shingles, so that stored ones are not reused."""
 SHINGLE = 3
 """Words in a row by which descriptions are compared."""
@@ -71,6 +74,19 @@ AT_ONCE = 20_000
 """Tools that are compared with all others at once."""
 MAX_SHARED = 20
 """Tools of the release that have a shingle: one of more is boilerplate."""
+
+CLONE = "clone"
+CLONED = 0.7
+"""Jaccard similarity of the words of two descriptions whose other words the names do not have."""
+COMMON = 0.8
+"""Of a tool's shingles: one that is boilerplate in so much of it is a clone, too."""
+RELATED = 0.3
+"""Of the shingles of another tool, before words are compared."""
+MIN_CLONES = 50
+"""New and changed clones of a catalog; fewer are a family of operations."""
+CLONES = 0.5
+"""The share of clones among what is new or changed in a catalog. Of Stripe's API, which has most of
+14 catalogs, 21 % are clones, and 35 % of a hundred operations in a row."""
 
 Suspicious = dict[str, list[dict[str, Any]]]
 
@@ -103,7 +119,10 @@ def find_suspicious(
         for tool, evidence in _stuffed(lake, encoder, rows, sample, agents):
             found[tool].append(evidence)
     fresh = {*plan.new, *plan.changed} if plan.live else set(examples.get_column("id"))
-    for tool, evidence in near_copies(stored_shingles(lake, snapshots), fresh):
+    shingles = stored_shingles(lake, snapshots)
+    for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
+        found[tool].append(evidence)
+    for tool, evidence in changed_definitions(configuration, plan, snapshots):
         found[tool].append(evidence)
     return {tool: found[tool] for tool in sorted(found)}
 
@@ -111,20 +130,32 @@ def find_suspicious(
 def warnings_of(suspicious: Suspicious) -> list[str]:
     """Return a sentence for each suspicious tool, the first `MAX_WARNINGS`, and what to do."""
     lines: list[str] = []
+    suspicious = {
+        tool: rows
+        for tool, rows in suspicious.items()
+        if any(row["flag"] != UNAPPROVED for row in rows)
+    }
     for tool, rows in list(suspicious.items())[:MAX_WARNINGS]:
-        reasons = [
-            f"it repeats the description of {row['of']}"
-            if row["flag"] == NEAR_COPY
-            else "its examples are nearer to many other tools than to itself"
-            for row in rows
-        ]
+        reasons = [_reason(row) for row in rows if row["flag"] != UNAPPROVED]
         lines.append(
-            f"{tool} may take the requests of other tools: {' and '.join(reasons)}. Look at it; "
-            f'skip it under [overrides], or set trust = "limited" for its catalog.'
+            f"{tool} is suspicious: {' and '.join(reasons)}. Look at it; skip it under "
+            f'[overrides], or set trust = "limited" for its catalog.'
         )
     if more := len(suspicious) - len(lines):
-        lines.append(f"{more} more tools may take the requests of others; the report has all.")
+        lines.append(f"{more} more tools are suspicious; the report has all.")
     return lines
+
+
+def _reason(row: Mapping[str, Any]) -> str:
+    match row["flag"]:
+        case code if code == NEAR_COPY:
+            return f"it repeats the description of {row['of']}"
+        case code if code == CLONE:
+            return f"it is one of {row['clones']} near-copies of each other in its catalog"
+        case code if code == NEW_TEXT:
+            return f"its changed text has {', '.join(map(repr, row['texts']))}"
+        case _:
+            return "its examples are nearer to many other tools than to itself"
 
 
 def _stuffed(
@@ -178,7 +209,7 @@ def stored_shingles(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
             inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
             make=_tool_shingles,
         )
-    return read_rows(lake, path, ["tool", "agent", "content", "shingles"])
+    return read_rows(lake, path, ["tool", "agent", "content", "shingles", "words", "names"])
 
 
 def _tool_shingles(tools: "pl.DataFrame") -> "pl.DataFrame":
@@ -186,18 +217,30 @@ def _tool_shingles(tools: "pl.DataFrame") -> "pl.DataFrame":
 
 
 def shingle_rows(tools: Iterable[Tool]) -> "pl.DataFrame":
-    """Return for each tool its agent, its content as one value, and its different shingles.
+    """Return for each tool its agent, its content as one value, its different shingles, and the
+    words, but numbers, of its description (`words`) and its name (`names`).
 
     The content is null for a tool that has neither description nor parameters.
     """
     import polars as pl
 
-    rows = [(tool.id, tool.agent, _content(tool), _shingles(tool.description)) for tool in tools]
+    rows = [
+        (
+            *(tool.id, tool.agent, _content(tool), _shingles(tool.description)),
+            *(
+                _digests(word for word in singular_words(text) if not word.isdigit())
+                for text in (tool.description, tool.name)
+            ),
+        )
+        for tool in tools
+    ]
     schema = {
         "tool": pl.String,
         "agent": pl.String,
         "content": pl.String,
         "shingles": pl.List(pl.UInt64),
+        "words": pl.List(pl.UInt64),
+        "names": pl.List(pl.UInt64),
     }
     return pl.DataFrame(rows, schema=schema, orient="row")
 
@@ -255,6 +298,65 @@ def _shared(rare: "pl.DataFrame", fresh: "pl.DataFrame") -> "pl.DataFrame":
     )
 
 
+def clones(rows: "pl.DataFrame", fresh: Collection[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the fresh tools that are near-copies of others of their catalog, where these are most
+    of what is fresh there.
+
+    Args:
+        rows: of `shingle_rows`, of all tools.
+    """
+    import polars as pl
+
+    catalog = pl.col("agent").str.split("/").list.first()
+    for _, tools in rows.group_by(catalog, maintain_order=True):
+        own = tools.with_row_index("number")
+        asked = own.filter(pl.col("tool").is_in(sorted(fresh)))
+        if len(asked) < MIN_CLONES:
+            continue
+        cloned = asked.join(_clones(own, asked), on="number", how="semi").get_column("tool")
+        if len(cloned) >= max(MIN_CLONES, CLONES * len(asked)):
+            yield from ((tool, {"flag": CLONE, "clones": len(cloned)}) for tool in cloned)
+
+
+def _clones(tools: "pl.DataFrame", fresh: "pl.DataFrame") -> "pl.DataFrame":
+    """Return the numbers of the fresh ones of these tools that consist of boilerplate, or whose
+    words are nearly those of another, though their names do not say what differs.
+    """
+    import polars as pl
+
+    every = tools.select("number", "shingles").explode("shingles").drop_nulls("shingles")
+    every = every.with_columns(pl.len().over("shingles").alias("count"))
+    common = pl.col("count") > MAX_SHARED
+    sizes = every.group_by("number").agg(common.mean().alias("common"), pl.len().alias("whole"))
+    sizes = sizes.filter(pl.col("whole") >= MIN_SHINGLES)
+    rare = every.filter(pl.col("count").is_between(2, MAX_SHARED)).join(sizes, on="number")
+    words = tools.select("number", "words", "names")
+    numbers = [sizes.filter(pl.col("common") >= COMMON).select("number")]
+    for part in fresh.select("number").iter_slices(AT_ONCE // MAX_SHARED):
+        related = (
+            rare.join(part, on="number", how="semi")
+            .join(rare, on="shingles", suffix="_other")
+            .filter(pl.col("number") != pl.col("number_other"))
+            .group_by("number", "number_other", "whole_other")
+            .len()
+            .filter(pl.col("len") >= RELATED * pl.col("whole_other"))
+            .join(words, on="number")
+            .join(words, left_on="number_other", right_on="number", suffix="_other")
+        )
+        numbers.append(related.filter(_are_clones()).select("number"))
+    return pl.concat(numbers).unique()
+
+
+def _are_clones() -> "pl.Expr":
+    import polars as pl
+
+    words, others = pl.col("words").list, pl.col("words_other")
+    same, every = words.set_intersection(others).list.len(), words.set_union(others).list.len()
+    different = words.set_symmetric_difference(others).list
+    named = pl.col("names").list.set_symmetric_difference(pl.col("names_other"))
+    return (same >= CLONED * every) & (different.set_intersection(named).list.len() == 0)
+
+
 def _twins(rows: "pl.DataFrame", fresh: Collection[str]) -> dict[str, str]:
     """Return the fresh tools with the content of another agent's tool, and that tool."""
     import polars as pl
@@ -279,6 +381,9 @@ def _content(tool: Tool) -> str | None:
 
 def _shingles(text: str) -> list[int]:
     words = singular_words(text)
-    several = {" ".join(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1)}
-    digests = (hashlib.blake2b(words.encode(), digest_size=8).digest() for words in several)
+    return _digests(" ".join(words[at : at + SHINGLE]) for at in range(len(words) - SHINGLE + 1))
+
+
+def _digests(texts: Iterable[str]) -> list[int]:
+    digests = (hashlib.blake2b(text.encode(), digest_size=8).digest() for text in set(texts))
     return sorted(map(int.from_bytes, digests))

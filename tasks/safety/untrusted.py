@@ -78,15 +78,20 @@ _MARKS_OF_DIRECTION = re.compile("[\u200e\u200f\u061c\u202a-\u202c\u2066-\u2069]
 
 def flags_of(tool: Tool) -> tuple[str, ...]:
     """Return the sorted codes of what is suspicious in a tool's texts."""
+    flags = (
+        _flags_of_repeated(text) if len(text) <= REPEATED else flags_of_text(text)
+        for text in texts_of(tool)
+    )
+    return tuple(sorted(frozenset().union(*flags)))
+
+
+def texts_of(tool: Tool) -> list[str]:
+    """Return the different texts of a tool, those of its schemas included."""
     fields: list[Any] = [tool.name, tool.description, tool.annotations]
     fields += [tool.input_schema, tool.output_schema]
     needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
     lists = (tool.examples, tool.tags, needs)
-    texts = dict.fromkeys(text for value in (*fields, *lists) for text in _strings(value, ""))
-    flags = (
-        _flags_of_repeated(text) if len(text) <= REPEATED else flags_of_text(text) for text in texts
-    )
-    return tuple(sorted(frozenset().union(*flags)))
+    return list(dict.fromkeys(text for value in (*fields, *lists) for text in _strings(value, "")))
 
 
 def flags_of_text(text: str) -> frozenset[str]:
@@ -94,8 +99,7 @@ def flags_of_text(text: str) -> frozenset[str]:
     flags: set[str] = set()
     if has_invisible(text):
         flags.add(INVISIBLE)
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
+    text = comparable(text)
     for reading in readings(text):
         if INSTRUCTS not in flags and any(pattern.matches(reading) for pattern in INSTRUCTING):
             flags.add(INSTRUCTS)
@@ -104,6 +108,13 @@ def flags_of_text(text: str) -> frozenset[str]:
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
     return frozenset(flags)
+
+
+def comparable(text: str) -> str:
+    """Return what is visible of a text in NFKC, of which `readings` are made."""
+    if text.isascii():
+        return text
+    return unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
 
 
 _flags_of_repeated = lru_cache(maxsize=20_000)(flags_of_text)

@@ -11,13 +11,17 @@ STATES = {None: "skipped", True: "holds", False: "failed"}
 
 
 def gate_state(release: Release, channels: Iterable[Channel]) -> str:
-    """Return `passed`, `held`, or `failed` if promoted by hand; empty without a gate."""
-    gate = _gate(release)
-    if not gate:
+    """Return `passed`, `held`, or of one promoted by hand `approved`, if only its texts had to be,
+    or `failed`; empty without a gate and such texts.
+    """
+    gate, waiting = _gate(release), release.manifest.get("unapproved")
+    if not gate and not waiting:
         return ""
-    if gate["passed"]:
+    passed = bool(gate.get("passed", True))
+    if not waiting and passed:
         return "passed"
-    return "failed" if any(channel.release == release.id for channel in channels) else "held"
+    promoted = "approved" if passed else "failed"
+    return promoted if any(channel.release == release.id for channel in channels) else "held"
 
 
 def failures(release: Release) -> list[str]:
@@ -30,9 +34,10 @@ def failures(release: Release) -> list[str]:
 
 def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
     """Return the state of the gate, what was measured, and every rule, one per line."""
-    gate = _gate(release)
+    gate, waiting = _gate(release), release.manifest.get("unapproved")
+    text = f"{waiting} new or changed tools of limited trust" if waiting else ""
     if not gate:
-        return []
+        return [f"{gate_state(release, channels)}: {text}"] if text else []
     chosen, canaries = gate["chosen"], gate["canaries"]["count"]
     lines = [
         f"{gate_state(release, channels)}, {gate['at']}: {gate['queries']} golden queries"
@@ -42,6 +47,7 @@ def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
         f"{chosen['index']}",
         *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['reason']}" for rule in gate["rules"]),
         *(f"failed: {line}" for line in _broken_canaries(gate)),
+        *([f"to approve: {text}"] if text else []),
     ]
     return [plain(line) for line in lines]
 

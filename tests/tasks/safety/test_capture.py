@@ -3,7 +3,15 @@
 import pytest
 
 from pegboard.records import Tool
-from tasks.safety.capture import NEAR_COPY, STUFFING, near_copies, shingle_rows, warnings_of
+from tasks.safety.capture import (
+    CLONE,
+    NEAR_COPY,
+    STUFFING,
+    clones,
+    near_copies,
+    shingle_rows,
+    warnings_of,
+)
 
 NOUNS = [
     "door",
@@ -126,16 +134,56 @@ def test_tools_of_one_agent_and_boilerplate_are_no_copies():
     assert list(near_copies(shingle_rows(boilerplate), {row.id for row in boilerplate})) == []
 
 
+VARIANTS = ["{}", "Quickly: {}", "{} For you.", "When somebody says: {} (option 4)"]
+
+
+def wordings(count, variants=VARIANTS):
+    """Tools of one agent, each request in several near-copies."""
+    requests = [
+        f"Could you please carry the {noun}{number} of my {noun} to the yard of neighbour {number}"
+        for number in range(-(-count // len(NOUNS) // len(variants)))
+        for noun in NOUNS
+    ]
+    texts = [variant.format(request) for request in requests for variant in variants][:count]
+    return [
+        Tool(f"kit/a/t{number}", "kit", "kit/a", f"t{number}", text)
+        for number, text in enumerate(texts)
+    ]
+
+
+@pytest.mark.parametrize("variants", [VARIANTS, [f"{{}} Option {n}." for n in range(30)]])
+def test_near_copies_of_each_other_that_fill_what_is_new_in_a_catalog_are_flagged(variants):
+    tools = wordings(120, variants)
+
+    flagged = dict(clones(shingle_rows(tools), {tool.id for tool in tools}))
+
+    assert set(flagged) == {tool.id for tool in tools}
+    assert flagged["kit/a/t0"] == {"flag": CLONE, "clones": 120}
+
+
+@pytest.mark.parametrize(("copies", "others"), [(40, 0), (80, 100)])
+def test_families_of_operations_are_no_clones(copies, others):
+    text = "Reads record {0} of archive {0} and returns its title, author and year {0}."
+    distinct = [
+        Tool(f"kit/a/r{number}", "kit", "kit/a", f"read_{number}x", text.format(f"{number}x"))
+        for number in range(others)
+    ]
+    tools = [*wordings(copies), *distinct]
+
+    assert list(clones(shingle_rows(tools), {tool.id for tool in tools})) == []
+
+
 def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():
     copy = [{"flag": NEAR_COPY, "of": "good/good/tool", "similarity": 1.0}]
     several = {f"other/other/tool_{number:02}": copy for number in range(13)}
 
     first, *_, last = warnings_of(several)
 
-    assert "other/other/tool_00 may take the requests of other tools" in first
+    assert "other/other/tool_00 is suspicious" in first
     assert "it repeats the description of good/good/tool" in first
     assert "trust = " in first
     assert last.startswith("3 more tools")
+    assert warnings_of({"a/b/c": [{"flag": "unapproved", "fields": {}}]}) == []
     assert warnings_of({}) == []
 
 

@@ -1,0 +1,166 @@
+"""Tools whose definition changed since the live release.
+
+- `unapproved`: text of a catalog with `trust = "limited"` is new or changed. It holds the release
+  until a person promotes it (`pegboard promote`), which makes it the live text.
+- `new-text`: a changed definition has an address that the old one lacks, or a sentence that tells
+  a model what to do.
+
+Old text is compared with new, so what did not change raises neither."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from catalogs.shared.tool_row import tool_of
+from pegboard.records import Tool
+from pegboard.store.diff import IDS_AT_ONCE, tools_with_kinds
+from pegboard.store.releases import Release, ReleaseStore
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.plan import Plan
+from tasks.safety.readings import readings
+from tasks.safety.untrusted import comparable, texts_of
+from tasks.settings.configuration import Configuration
+
+UNAPPROVED = "unapproved"
+NEW_TEXT = "new-text"
+DEFINITION = ("description", "input_schema", "output_schema", "annotations")
+"""The fields of a tool that a model reads, beside its name."""
+MAX_TEXT = 2_000
+"""Characters of what differs in a field, before and after; `pegboard diff --texts` has all."""
+CONTEXT = 60
+"""Equal characters shown before and after what differs."""
+MAX_NEW = 5
+"""Addresses and sentences that are named of one tool."""
+
+_ADDRESS = re.compile(
+    r"\b(?:https?|ftp|wss?)://[^\s\"'<>()\[\]{}?#]{1,200}"
+    r"|\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{2,64}){1,4}"
+    r"|\b(?:[\w-]{1,64}\.){1,4}[a-z]{2,12}/[\w./-]{0,200}"
+)
+_DIALECT = "://json-schema.org/"
+_SENTENCE = re.compile(r"(?<=[.!?:;])\s+|\n+")
+_INSTRUCTION = re.compile(
+    r"\b(?:you (?:must|should|have to|need to|are required)|always|never|ignore|disregard"
+    r"|(?:do not|don'?t) (?:tell|mention|ask|inform|show|reveal|use|call|run)"
+    r"|without (?:telling|asking|informing)|instead of|before (?:using|calling|any|every|each)"
+    r"|assistants?|llms?|language models?|system prompt|(?:chat|conversation) history"
+    r"|(?:this|the|full|entire|whole) (?:conversation|chat))\b"
+    r"|\b(?:pass|send|forward|include|attach|copy|share|upload|post|append|give|read|fetch|collect)"
+    r"\b[^.\n]{0,40}\b(?:user'?s|users'|their|credentials|passwords?|secrets?|tokens?)\b"
+)
+
+
+def changed_definitions(
+    configuration: Configuration, plan: Plan, snapshots: Mapping[str, str]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tools whose definition waits for approval or says something new, with what shows
+    it; none without a live release.
+
+    In a catalog of limited trust that is live, a new tool waits, too: a changed name is one.
+
+    Args:
+        snapshots: catalog -> digest, revised.
+    """
+    if plan.live is None:
+        return
+    store = ReleaseStore(configuration.uri)
+    live = store.get(plan.live)
+    limited = {
+        name
+        for name in configuration.catalogs
+        if configuration.options(name).trust == "limited" and name in live.manifest["catalogs"]
+    }
+    new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
+    ids = sorted((*plan.changed, *new))
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        for before, tool in _pairs(store, live, snapshots, ids[start : start + IDS_AT_ONCE]):
+            override = configuration.overrides.get(tool.id)
+            described = override is not None and override.description is not None
+            names = DEFINITION[1:] if described else DEFINITION
+            fields = _changed_fields(before, tool, names)
+            if fields and tool.catalog in limited:
+                yield tool.id, {"flag": UNAPPROVED, "fields": fields}
+            if before and fields and (texts := new_texts(before, tool)):
+                yield tool.id, {"flag": NEW_TEXT, "texts": texts}
+
+
+def unapproved(suspicious: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Return the changed fields of the tools that wait for approval, by id."""
+    return {
+        tool: row["fields"]
+        for tool, rows in suspicious.items()
+        for row in rows
+        if row["flag"] == UNAPPROVED
+    }
+
+
+def new_texts(before: Tool, after: Tool) -> list[str]:
+    """Return the addresses and the instructions to a model that only the later state has."""
+    old, new = (
+        "\n".join(reading for text in _texts(tool) for reading in readings(comparable(text)))
+        for tool in (before, after)
+    )
+    addresses = dict.fromkeys(
+        address for address in _addresses(new) if address not in set(_addresses(old))
+    )
+    known = set(_SENTENCE.split(old))
+    told = dict.fromkeys(
+        sentence.strip()[:MAX_TEXT]
+        for sentence in _SENTENCE.split(new)
+        if sentence not in known and _INSTRUCTION.search(sentence)
+    )
+    return [*list(addresses)[:MAX_NEW], *list(told)[:MAX_NEW]]
+
+
+def _texts(tool: Tool) -> list[str]:
+    return texts_of(replace(tool, examples=(), tags=(), dependencies=()))
+
+
+def _addresses(text: str) -> list[str]:
+    return [found.rstrip(".,;:") for found in _ADDRESS.findall(text) if _DIALECT not in found]
+
+
+def _pairs(
+    store: ReleaseStore, live: Release, snapshots: Mapping[str, str], ids: Sequence[str]
+) -> Iterator[tuple[Tool | None, Tool]]:
+    """Yield the tools of these ids: in the live release, None for a new one, and now."""
+    before = tools_with_kinds(store, live, ids)
+    rows = snapshot_rows(Lake(store.uri), snapshots, "tools", ids=ids)
+    for row in rows.iter_rows(named=True):
+        tool = tool_of(row)
+        yield before[tool.id][0] if tool.id in before else None, tool
+
+
+def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
+    """Return what differs in these fields of a tool, as texts; of a new one its name, too."""
+    fields: dict[str, Any] = {}
+    for name in names if before else ("name", *names):
+        old, new = _text(getattr(before, name, None)), _text(getattr(after, name))
+        if old != new:
+            start = _common(old, new)
+            end = _common(old[start:][::-1], new[start:][::-1])
+            fields[name] = {"before": _part(old, start, end), "after": _part(new, start, end)}
+    return fields
+
+
+def _text(value: Any) -> str:
+    if not value or isinstance(value, str):
+        return value or ""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters two texts begin with are the same."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+
+
+def _part(text: str, start: int, end: int) -> str:
+    """Return what differs of a text, with what stands before and after it."""
+    first, last = max(0, start - CONTEXT), min(len(text), len(text) - end + CONTEXT)
+    part = text[first:last]
+    cut = last < len(text) or len(part) > MAX_TEXT
+    return f"{'…' if first else ''}{part[:MAX_TEXT]}{'…' if cut else ''}"
