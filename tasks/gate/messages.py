@@ -42,9 +42,9 @@ def measured_line(details: Details) -> str:
 def held_run_lines(outcome: Mapping[str, Any], *, brief: bool = False) -> list[str]:
     """Return why the release of a run (see `flows.reindex.reindex`) is held, and the next steps."""
     details, channel = outcome["gate"], outcome["plan"]["channel"]
-    failed = details is not None and not details["passed"]
-    waiting = unapproved(outcome["suspicious"])
-    lines = held_lines(details, channel, brief=brief) if failed else []
+    waiting, lines = unapproved(outcome["suspicious"]), list[str]()
+    if details is not None and not details["passed"]:
+        lines = held_lines(details, channel, brief=brief)
     return [*lines, *_unapproved_lines(outcome, waiting, brief=brief)] if waiting else lines
 
 

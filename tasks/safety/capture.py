@@ -34,7 +34,7 @@ from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.plan import Plan
-from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions
+from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions, unapproved
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -96,7 +96,8 @@ def find_suspicious(
     plan: Plan,
     snapshots: Mapping[str, str],
 ) -> Suspicious:
-    """Return the suspicious tools of a release by id, each with its flags and what shows them.
+    """Return the suspicious tools of a release by id, each with its flags and what shows them;
+    those that wait for approval first.
 
     Of a copy and its original, only what is new or changed since the live release is flagged; both
     are where nothing is live.
@@ -124,7 +125,9 @@ def find_suspicious(
         found[tool].append(evidence)
     for tool, evidence in changed_definitions(configuration, plan, snapshots):
         found[tool].append(evidence)
-    return {tool: found[tool] for tool in sorted(found)}
+    waiting = unapproved(found)
+    order = sorted(found, key=lambda tool: (tool not in waiting, tool))
+    return {tool: found[tool] for tool in order}
 
 
 def warnings_of(suspicious: Suspicious) -> list[str]:

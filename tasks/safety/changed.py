@@ -68,10 +68,11 @@ def changed_definitions(
         return
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live)
+    listed = live.manifest.get("catalogs", ())
     limited = {
         name
         for name in configuration.catalogs
-        if configuration.options(name).trust == "limited" and name in live.manifest["catalogs"]
+        if configuration.options(name).trust == "limited" and name in listed
     }
     new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
     ids = sorted((*plan.changed, *new))
