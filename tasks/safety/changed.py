@@ -1,4 +1,4 @@
-"""Tools whose definition changed since the live release.
+"""Tools, and agents, whose definition changed since the live release.
 
 - `unapproved`: text of a catalog with `trust = "limited"` is new or changed. It holds the release
   until a person promotes it (`pegboard promote`), which makes it the live text.
@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from catalogs.shared.tool_row import tool_of
@@ -18,7 +19,7 @@ from pegboard.records import Tool
 from pegboard.store.diff import IDS_AT_ONCE, tools_with_kinds
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.lake.snapshot_rows import agents_of, snapshot_rows
 from tasks.plan import Plan
 from tasks.safety.readings import readings
 from tasks.safety.untrusted import comparable, texts_of
@@ -76,16 +77,15 @@ def changed_definitions(
     }
     new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
     ids = sorted((*plan.changed, *new))
-    for start in range(0, len(ids), IDS_AT_ONCE):
-        for before, tool in _pairs(store, live, snapshots, ids[start : start + IDS_AT_ONCE]):
-            override = configuration.overrides.get(tool.id)
-            described = override is not None and override.description is not None
-            names = DEFINITION[1:] if described else DEFINITION
-            fields = _changed_fields(before, tool, names)
-            if fields and tool.catalog in limited:
-                yield tool.id, {"flag": UNAPPROVED, "fields": fields}
-            if before and fields and (texts := new_texts(before, tool)):
-                yield tool.id, {"flag": NEW_TEXT, "texts": texts}
+    for before, tool in chain(_agents(store, live, snapshots), _tools(store, live, snapshots, ids)):
+        override = configuration.overrides.get(tool.id)
+        described = override is not None and override.description is not None
+        names = DEFINITION[1:] if described else DEFINITION
+        fields = _changed_fields(before, tool, names)
+        if fields and tool.catalog in limited:
+            yield tool.id, {"flag": UNAPPROVED, "fields": fields}
+        if before and fields and (texts := new_texts(before, tool)):
+            yield tool.id, {"flag": NEW_TEXT, "texts": texts}
 
 
 def unapproved(suspicious: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
@@ -124,15 +124,31 @@ def _addresses(text: str) -> list[str]:
     return [found.rstrip(".,;:") for found in _ADDRESS.findall(text) if _DIALECT not in found]
 
 
-def _pairs(
+def _tools(
     store: ReleaseStore, live: Release, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
     """Yield the tools of these ids: in the live release, None for a new one, and now."""
-    before = tools_with_kinds(store, live, ids)
-    rows = snapshot_rows(Lake(store.uri), snapshots, "tools", ids=ids)
-    for row in rows.iter_rows(named=True):
-        tool = tool_of(row)
-        yield before[tool.id][0] if tool.id in before else None, tool
+    for start in range(0, len(ids), IDS_AT_ONCE):
+        part = ids[start : start + IDS_AT_ONCE]
+        before = tools_with_kinds(store, live, part)
+        rows = snapshot_rows(Lake(store.uri), snapshots, "tools", ids=part)
+        for row in rows.iter_rows(named=True):
+            tool = tool_of(row)
+            yield before[tool.id][0] if tool.id in before else None, tool
+
+
+def _agents(
+    store: ReleaseStore, live: Release, snapshots: Mapping[str, str]
+) -> Iterator[tuple[Tool, Tool]]:
+    """Yield the agents whose description changed, in the live release and now, as tools without
+    arguments.
+    """
+    rows = store.read_rows(live.tables["agents"], ["id", "description"]).to_pylist()
+    before = {row["id"]: row["description"] for row in rows}
+    for agent in agents_of(Lake(store.uri), snapshots):
+        tool = Tool(agent.id, agent.catalog, agent.id, agent.name, agent.description)
+        if before.get(agent.id, tool.description) != tool.description:
+            yield replace(tool, description=before[agent.id]), tool
 
 
 def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
