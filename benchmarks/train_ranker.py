@@ -1,11 +1,12 @@
 """Fit the ranker that ships with the library, and show how it does on catalogs that it was not
 fitted on.
 
-    python -m benchmarks train_ranker --data DIR --real DIR [--board DIR] [--write]
+    python -m benchmarks train_ranker --data DIR --real DIR [--board DIR] [--encoder NAME] [--write]
 
 Fits on the real catalogs and the development halves of the papers' benchmarks, first without each
 in turn, which is then asked (all tasks of a paper are left out together), then on all; with
---write, those weights become `pegboard/ranker/default.json`, and docs/results.md has the table.
+--write, those weights go into `pegboard/ranker/default.json` as that encoder's, and the default
+encoder's table into docs/results.md.
 
 A request and each clause of it, beside the whole as the default strategy searches them, score every
 candidate; a candidate has the best of these. The weights minimise the softmax loss of the right
@@ -21,7 +22,7 @@ import math
 import random
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -119,10 +120,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--data", required=True, metavar="DIR", type=Path, help="holds the benchmarks' folders")
     add("--real", required=True, metavar="DIR", type=Path, help="holds the real catalogs")
     add("--board", metavar="DIR", type=Path, help="keep the boards here")
+    add("--encoder", metavar="NAME", default=DEFAULT_ENCODER, help=f"default: {DEFAULT_ENCODER}")
     add("--write", action="store_true", help="write the weights into the library")
     options = parser.parse_args(arguments)
     with working_folder(options.board) as folder:
-        tasks = list(training_tasks(options.data, options.real, folder))
+        tasks = list(training_tasks(options.data, options.real, folder, options.encoder))
     left_out = {
         family: fit_weights([task for task in tasks if task.family != family])
         for family in dict.fromkeys(task.family for task in tasks)
@@ -134,25 +136,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print(*table_lines(HEADER, texts), sep="\n")
     by_words = fit_weights(tasks, [name for name in FEATURES if name not in COSINES])
     rankers = {
-        "vectors_and_words": fit_curve(tasks, left_out, weights),
+        options.encoder: fit_curve(tasks, left_out, weights),
         "words": fit_curve(tasks, dict.fromkeys(left_out, by_words), by_words),
     }
     values = {name: ranker.to_dict() for name, ranker in rankers.items()}
-    text = json.dumps(values, indent=1)
-    print(text)
+    print(json.dumps(values, indent=1))
     if options.write:
-        TARGET.write_text(text + "\n", "utf-8")
+        shipped = json.loads(TARGET.read_text("utf-8")) | values
+        TARGET.write_text(json.dumps(shipped, indent=1) + "\n", "utf-8")
+    if options.write and options.encoder == DEFAULT_ENCODER:
         write_between_marks(RESULTS, "ranker", "\n".join(markdown_table(HEADER, texts)) + "\n")
     return 0
 
 
-def training_tasks(data: Path, real: Path, folder: Path) -> Iterator[TrainingTask]:
-    """Build the boards and measure the candidates of every request."""
-    encoder = load_encoder(DEFAULT_ENCODER)
+def training_tasks(
+    data: Path, real: Path, folder: Path, encoder_name: str
+) -> Iterator[TrainingTask]:
+    """Build the boards with that encoder, and measure the candidates of every request."""
+    encoder = load_encoder(encoder_name)
     benchmarks = {"real": load_benchmark("real", real)}
-    benchmarks |= {name: load_benchmark(name, data, ASKED, SEED) for name in PAPERS}
+    benchmarks |= {paper: load_benchmark(paper, data, ASKED, SEED) for paper in PAPERS}
+    indexes = f'[[indexes]]\nencoder = "{encoder.name}"\n'
     for name, benchmark in benchmarks.items():
-        boards = open_boards(benchmark, folder / name, encoder)
+        built = [replace(board, indexes=board.indexes or indexes) for board in benchmark.boards]
+        boards = open_boards(replace(benchmark, boards=tuple(built)), folder / name, encoder)
         others = [benchmarks[other] for other in PAPERS if other != name]
         for query_set in benchmark.query_sets:
             if query_set.agents:

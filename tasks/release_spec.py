@@ -178,7 +178,11 @@ def make_release_spec(
         retrieval.append(gate.release_digest)
     if prompts := published_prompts(configuration.base):
         retrieval.append(prompts)
-    rankers = [default_ranker(share).to_dict() for share in (1.0, 0.0)]
+    rankers = [
+        default_ranker(index.encoder, share).to_dict()
+        for index in configuration.indexes
+        for share in (1.0, 0.0)
+    ]
     whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, rankers)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     paths = {table.table: table.path for table in documents}
@@ -193,7 +197,10 @@ def make_release_spec(
         gate.digest if gate else None,
         {index.name: own.understood(index.encoder) for index, own in languages},
         tuple(text for index, own in languages for text in own.advice(index)),
-        {index.name: default_ranker(own.legible(index.encoder)) for index, own in languages},
+        {
+            index.name: default_ranker(index.encoder, own.legible(index.encoder))
+            for index, own in languages
+        },
     )
 
 

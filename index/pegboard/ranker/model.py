@@ -1,7 +1,7 @@
 """The ranker: a linear model over the features of a candidate. Scores can be compared between
 requests, and give a probability.
 
-The weights that ship with the library (`default.json`) are fitted by `python -m
+The weights that ship with the library (`default.json`), by encoder, are fitted by `python -m
 benchmarks train_ranker` on the development halves of public benchmarks and on real catalogs. Those
 that a release is searched with are in its manifest, under `indexes.<name>.ranker`.
 """
@@ -23,6 +23,8 @@ RANKER_VERSION = 1
 """Changes when a feature of the same name means something else; others are known by name."""
 NOTHING_FITS = "nothing_fits"
 """The threshold below which no tool fits."""
+OTHERS = "local/all-MiniLM-L6-v2"
+"""The encoder whose ranker serves encoders that have none of their own."""
 DIGITS = 5
 HALF = 0.5
 
@@ -94,14 +96,17 @@ class Ranker:
         return cls(weights, *curve, dict(values["thresholds"]))
 
 
-def default_ranker(legible: float = 1.0) -> Ranker:
+def default_ranker(encoder: str = "", legible: float = 1.0) -> Ranker:
     """Return the ranker that ships with the library.
 
     Args:
+        encoder: the name of the index's encoder. One without a ranker of its own gets that of
+            `OTHERS`, a general encoder.
         legible: the share of an index's texts that its encoder can read. Below a half, the ranker
             goes by words alone.
     """
-    return _shipped()["words" if legible < HALF else "vectors_and_words"]
+    shipped = _shipped()
+    return shipped["words"] if legible < HALF else shipped.get(encoder, shipped[OTHERS])
 
 
 @cache

@@ -148,12 +148,13 @@ class ToolRelease(LoadedRelease):
 
     def _described(self) -> Release:
         languages = IndexLanguages.of({CATALOG: [text for *_, text in self._documents]})
+        ranker = default_ranker(self._encoder.name, languages.legible(self._encoder.name))
         index = {
             "encoder": self._encoder.name,
             "fingerprint": self._encoder.fingerprint,
             "dimensions": self._encoder.dimensions,
             "language": DEFAULT_LANGUAGE,
-            "ranker": default_ranker(languages.legible(self._encoder.name)).to_dict(),
+            "ranker": ranker.to_dict(),
         }
         content = digest(sorted(tool.digest for tool in self._by_id.values()), index)
         manifest: dict[str, Any] = {

@@ -7,9 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.features import FEATURES, Measures, feature_matrix
-from pegboard.ranker.model import Ranker, default_ranker
+from pegboard.ranker.model import OTHERS, Ranker, default_ranker
 from pegboard.search.ranking import ScoredTool
 
 
@@ -98,3 +99,11 @@ def test_the_table_contract_describes_every_feature():
     hybrid = contract.read_text("utf-8").partition("**Hybrid.**")[2].partition("\n**")[0]
 
     assert re.findall(r"^\| (\w+) \|", hybrid, re.MULTILINE)[1:] == list(FEATURES)
+
+
+def test_an_encoder_has_the_ranker_that_was_fitted_to_it_and_others_that_of_a_general_one():
+    own, general = default_ranker(DEFAULT_ENCODER), default_ranker(OTHERS)
+
+    assert own.weights != general.weights
+    assert default_ranker("openai/text-embedding-3-small") == default_ranker() == general
+    assert default_ranker(DEFAULT_ENCODER, legible=0.2) == default_ranker("hashing/64", legible=0.2)
