@@ -63,10 +63,10 @@ def expected(field, values):
 
 
 @pytest.mark.parametrize("field", FIELDS)
-@pytest.mark.parametrize("value", HOSTILE)
-def test_a_value_finds_exactly_the_rows_that_have_it(passing, field, value):
-    assert passing({field: value}) == expected(field, [value])
-    assert (value in HOSTILE) == bool(expected("agent", [value]))
+def test_a_value_finds_exactly_the_rows_that_have_it(passing, field):
+    for value in HOSTILE:
+        assert expected("agent", [value])
+        assert passing({field: value}) == expected(field, [value]), value
 
 
 @given(value=st.text(), field=st.sampled_from(["agent", "tags"]))
