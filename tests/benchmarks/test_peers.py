@@ -108,7 +108,7 @@ def test_a_peer_that_fails_says_why(adapters, adapter, reason):
 
 def test_a_peer_that_takes_too_long_or_cannot_be_started_fails(adapters):
     with pytest.raises(PeerFailed, match="it took too long"):
-        asked("slow", bag_of_words, timeout=2.0)
+        asked("slow", bag_of_words, timeout=0.5)
     with pytest.raises(PeerFailed, match="cannot be started"):
         ask(["/no/such/python"], TOOLS, ["feed"], 1, bag_of_words)
 
