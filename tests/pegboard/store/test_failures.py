@@ -7,6 +7,8 @@ A call that did not give up would hang: pytest-timeout is the guard, and no test
 import errno
 import json
 import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 
 import pytest
@@ -35,28 +37,47 @@ def board_uri_at(keys, monkeypatch, configured):
     return board_uri_at
 
 
-@pytest.mark.parametrize(
-    ("status", "code", "meaning", "step"),
-    [
-        (403, "InvalidAccessKeyId", "it refuses these credentials (", "Check the keys"),
-        (403, "AccessDenied", "it refuses these credentials (", "they may list, read, write"),
-        (403, "SignatureDoesNotMatch", "it refuses these credentials (", "Check the keys"),
-        (503, "SlowDown", "it is out of order or asks to slow down (", "Try again in a while"),
-        (507, "XMinioStorageFull", "there is no space left (", "Free some space"),
-    ],
-)
+@pytest.fixture
+def at_once():
+    """Call something with each of several values, all at the same time: Lance asks a store that
+    fails again and again, with pauses.
+    """
+
+    def at_once(call, *values):
+        with ThreadPoolExecutor(len(values[0])) as pool:
+            return list(pool.map(call, *values))
+
+    return at_once
+
+
+REFUSALS = [
+    (403, "InvalidAccessKeyId", "it refuses these credentials (", "Check the keys"),
+    (403, "AccessDenied", "it refuses these credentials (", "they may list, read, write"),
+    (403, "SignatureDoesNotMatch", "it refuses these credentials (", "Check the keys"),
+    (503, "SlowDown", "it is out of order or asks to slow down (", "Try again in a while"),
+    (507, "XMinioStorageFull", "there is no space left (", "Free some space"),
+]
+
+
 def test_a_refusal_is_explained_and_quoted(
-    board_uri_at, board_and_lake_fail, refusing, keys, status, code, meaning, step
+    configured, keys, at_once, board_and_lake_fail, refusing
 ):
-    uri = board_uri_at(refusing(status, code, f"the server's reason, with {keys[1]}"))
+    reason = f"the server's reason, with {keys[1]}"
+    uris = [
+        configured(
+            f"s3://bucket/{code}", aws_endpoint=refusing(status, code, reason), **PATIENT
+        ).uri
+        for status, code, *_ in REFUSALS
+    ]
 
-    board, lake = board_and_lake_fail(uri)
+    messages = at_once(board_and_lake_fail, uris)
 
-    assert board.startswith(f"The store of the board at {uri} failed: ")
-    assert lake.startswith(f"{uri}/lake/latest.json")
-    for message in (board, lake):
-        assert f"{meaning}{code}: the server's reason" in message
-        assert step in message
+    for uri, (board, lake), (_, code, meaning, step) in zip(uris, messages, REFUSALS, strict=True):
+        assert board.startswith(f"The store of the board at {uri} failed: ")
+        assert lake.startswith(f"{uri}/lake/latest.json")
+        for message in (board, lake):
+            assert f"{meaning}{code}: the server's reason" in message
+            assert step in message
 
 
 def test_by_default_a_store_that_is_busy_is_asked_a_few_times_only(
@@ -80,14 +101,15 @@ def test_a_store_that_is_away_is_reported(board_uri_at, board_and_lake_fail, por
         assert "Check the address, the endpoint and the network" in message
 
 
-def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys, fails):
+def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys, at_once, fails):
     uri = configured("s3://bucket/silent", aws_endpoint=refusing(None), **HASTY).uri
-    for call in (
+    calls = (
         lambda: pegboard.open(uri),
         lambda: ReleaseStore(uri).create(),
         lambda: Lake(uri).exists("a"),
-    ):
-        fails(call, r"it does not answer in time \(no answer.*open_timeout")
+    )
+
+    at_once(fails, calls, [r"it does not answer in time \(no answer.*open_timeout"] * 3)
 
 
 @pytest.mark.slow
@@ -192,31 +214,38 @@ def test_doctor_finds_a_store_that_refuses(doctor, refusing):
 def google_account(tmp_path):
     """Write the file of a service account that needs no token, for a storage at an address."""
 
-    def google_account(endpoint):
+    def google_account(name, endpoint):
         fields = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
-        path = tmp_path / "account.json"
+        path = tmp_path / f"{name}.json"
         path.write_text(json.dumps({**fields, "gcs_base_url": endpoint, "disable_oauth": True}))
         return str(path)
 
     return google_account
 
 
-@pytest.mark.parametrize("place", ["environment", "configuration", "argument"])
 def test_googles_account_is_found_wherever_it_is_named(
-    google_account, refusing, configured, monkeypatch, place, board_and_lake_fail, fails
+    google_account, refusing, configured, monkeypatch, at_once, fails
 ):
-    file = google_account(refusing(403, "AccessDenied", "this server refuses"))
-    uri = f"gs://{place}/board"
-    match = r"it refuses these credentials \(AccessDenied: this server refuses\)"
-    if place == "argument":
-        options = {"google_service_account": file, "allow_http": "true"}
-        fails(ReleaseStore(uri, options).all, match)
-        return
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT" if place == "environment" else "ACCOUNT", file)
-    own = {"service_account": "${ACCOUNT}"} if place == "configuration" else {}
-    configured(uri, allow_http="true", **own)
+    files = {
+        place: google_account(place, refusing(403, "AccessDenied", f"the one of the {place}"))
+        for place in ("environment", "configuration", "argument")
+    }
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", files["environment"])
+    monkeypatch.setenv("ACCOUNT", files["configuration"])
+    options = {"google_service_account": files["argument"], "allow_http": "true"}
+    calls, places = [ReleaseStore("gs://argument/board", options).all], ["argument"]
+    for place, own in (
+        ("environment", {}),
+        ("configuration", {"service_account": "${ACCOUNT}"}),
+    ):
+        uri = configured(f"gs://{place}/board", allow_http="true", **own).uri
+        calls += [partial(pegboard.open, uri), partial(Lake(uri).read_json, "latest.json")]
+        places += [place] * 2
+    matches = [
+        rf"it refuses these credentials \(AccessDenied: the one of the {place}" for place in places
+    ]
 
-    board_and_lake_fail(uri, match)
+    at_once(fails, calls, matches)
 
 
 def test_missing_credentials_are_reported_with_the_variables_to_set(
