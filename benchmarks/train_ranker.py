@@ -22,7 +22,7 @@ import math
 import random
 import sys
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.papers.benchmark import Benchmark, QuerySet
+from benchmarks.papers.indexes import IndexFile
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.tables import write_between_marks
 from benchmarks.real.catalogs import unanswerable
@@ -156,10 +157,9 @@ def training_tasks(
     encoder = load_encoder(encoder_name)
     benchmarks = {"real": load_benchmark("real", real)}
     benchmarks |= {paper: load_benchmark(paper, data, ASKED, SEED) for paper in PAPERS}
-    indexes = f'[[indexes]]\nencoder = "{encoder.name}"\n'
+    index = IndexFile("", f'[[indexes]]\nencoder = "{encoder.name}"\n')
     for name, benchmark in benchmarks.items():
-        built = [replace(board, indexes=board.indexes or indexes) for board in benchmark.boards]
-        boards = open_boards(replace(benchmark, boards=tuple(built)), folder / name, encoder)
+        boards = open_boards(index.applied_to(benchmark), folder / name, encoder)
         others = [benchmarks[other] for other in PAPERS if other != name]
         for query_set in benchmark.query_sets:
             if query_set.agents:

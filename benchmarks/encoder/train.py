@@ -25,6 +25,8 @@ from benchmarks.encoder.examples import Example, training_groups
 DOCUMENT_TOKENS, REQUEST_TOKENS = 80, 40
 SCALE = 20.0
 AVERAGE = 0.998
+PASSES, SIZE, EACH, RATE = 6, 48, 3, 5e-5
+"""Of the data, tools of a batch, most requests of a tool, and AdamW's highest learning rate."""
 SAMPLED = 4
 
 
@@ -112,35 +114,24 @@ def main() -> None:
     add("--base", type=Path, required=True, help="folder of the weights to start from")
     add("--collections", type=Path, required=True, help="see train.sh")
     add("--out", type=Path, required=True)
-    add("--passes", type=int, default=6)
-    add("--size", type=int, default=48)
-    add("--each", type=int, default=3)
-    add("--rate", type=float, default=5e-5)
     add("--seed", type=int, default=0)
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     draw = random.Random(options.seed)  # noqa: S311  a sample
     encoder = Encoder(options.base)
-    passes = [
-        training_groups(options.collections, options.seed + number)
-        for number in range(options.passes)
-    ]
+    passes = [training_groups(options.collections, options.seed + n) for n in range(PASSES)]
     near = nearest(encoder, passes[0])
-    steps = [
-        batch
-        for groups in passes
-        for batch in batches(groups, near, options.size, options.each, draw)
-    ]
+    steps = [batch for groups in passes for batch in batches(groups, near, SIZE, EACH, draw)]
     print(len(steps), "steps", flush=True)
     trained = [each for each in encoder.parameters() if each.requires_grad]
-    optimizer = torch.optim.AdamW(trained, lr=options.rate, weight_decay=0.01)
+    optimizer = torch.optim.AdamW(trained, lr=RATE, weight_decay=0.01)
     average = [each.detach().clone() for each in trained]
     encoder.train()
     begun, losses, pairs = time.monotonic(), [], 0
     for number, batch in enumerate(steps):
         warm, left = min(1.0, (number + 1) / 60), max(0.02, 1 - number / len(steps))
         for group in optimizer.param_groups:
-            group["lr"] = options.rate * warm * left
+            group["lr"] = RATE * warm * left
         loss = loss_of(
             encoder(batch.documents, DOCUMENT_TOKENS),
             encoder(batch.requests, REQUEST_TOKENS),
@@ -158,8 +149,6 @@ def main() -> None:
             rate = pairs / (time.monotonic() - begun)
             mean = math.fsum(losses[-25:]) / 25
             print(f"{number + 1} loss {mean:.3f}, {rate:.1f} pairs/s", flush=True)
-        if number % 500 == 499:
-            save(encoder, trained, average, options.out)
     save(encoder, trained, average, options.out)
 
 

@@ -165,8 +165,7 @@ def decisions(case: Case, folder: Path, encoder: "Encoder") -> list[Decision]:
     (board,) = open_boards(case.benchmark, folder / case.benchmark.name, encoder).values()
     queries = [query.query for query in case.queries]
     right, wrong = _said(board, queries), _said(board, case.others)
-    deciders = ["score"] if np.isnan(right["probability"]).any() else ["score", "probability"]
-    return [Decision(case.group, case.name, one, right[one], wrong[one]) for one in deciders]
+    return [Decision(case.group, case.name, one, right[one], wrong[one]) for one in right]
 
 
 def means(made: Sequence[Decision]) -> list[dict[str, Any]]:
@@ -199,13 +198,12 @@ def _mean(
     measure: "Callable[[Scores, Scores], float]", made: Sequence[Decision]
 ) -> dict[str, float]:
     rng = np.random.default_rng(SEED)
+
+    def drawn(scores: "Scores") -> "Scores":
+        return rng.choice(scores, len(scores))
+
     draws = [
-        np.mean(
-            [
-                measure(rng.choice(o.right, len(o.right)), rng.choice(o.wrong, len(o.wrong)))
-                for o in made
-            ]
-        )
+        np.mean([measure(drawn(one.right), drawn(one.wrong)) for one in made])
         for _ in range(RESAMPLES // 4)
     ]
     value = float(np.mean([measure(one.right, one.wrong) for one in made]))
@@ -214,13 +212,10 @@ def _mean(
 
 
 def _said(board: "Searcher", queries: Sequence[str]) -> "dict[str, Scores]":
-    """The best hit's score and the result's probability for each query; NaN where there is none."""
+    """The best hit's score and the result's probability for each query; 0 where there is no hit."""
     results = board.search([GoldenQuery(query) for query in queries], DEPTH)
     scores = [max((hit.score for hit in result), default=0.0) for result in results]
-    likely = [
-        np.nan if one.probability is None and len(one) else one.probability or 0.0
-        for one in results
-    ]
+    likely = [result.probability or 0.0 for result in results]
     return {"score": np.array(scores), "probability": np.array(likely, float)}
 
 

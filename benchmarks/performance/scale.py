@@ -1,4 +1,4 @@
-"""`python -m benchmarks scale [--tools 10000 100000] [--encoder E] [--engine N]
+"""`python -m benchmarks scale [--tools 10000 100000] [--encoder E]
 [--folder F] [--json]`: what builds of a large catalog cost by step, and how its board is then read,
 beside plain lancedb.
 
@@ -48,8 +48,6 @@ agent = "agent"
 [[indexes]]
 name = "full"
 encoder = "{encoder}"
-[run]
-engine = "{engine}"
 """
 RUNS = ("full", "nothing", "change")
 FILE_TOOLS = 100_000
@@ -187,10 +185,10 @@ class Meter:
         return int(peak) * 1024 / 1e6
 
 
-def write_project(folder: Path, tools: dict[int, int], encoder: str, engine: str) -> None:
+def write_project(folder: Path, tools: dict[int, int], encoder: str) -> None:
     """The catalog and the configuration; `tools` is seed -> edition."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pegboard.toml").write_text(PROJECT.format(encoder=encoder, engine=engine))
+    (folder / "pegboard.toml").write_text(PROJECT.format(encoder=encoder))
     seeds = sorted(tools)
     for start in range(0, len(seeds), FILE_TOOLS):
         with (folder / f"tools-{start // FILE_TOOLS:04}.jsonl").open("w") as file:
@@ -320,7 +318,6 @@ def main() -> None:
     parser = parser_of(__doc__)
     parser.add_argument("--tools", nargs="+", type=int, default=[10_000, 100_000])
     parser.add_argument("--encoder", default="hashing/256")
-    parser.add_argument("--engine", default="local", help="`[run] engine` (default: local)")
     parser.add_argument("--folder", type=Path, help="keep the projects here")
     parser.add_argument("--part", choices=("build", "read"), help="in this process, for one size")
     options = parser.parse_args()
@@ -330,16 +327,16 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         for tools in options.tools:
             folder = (options.folder or Path(temporary)) / str(tools)
-            _measure(folder, tools, options.encoder, options.engine, as_json=options.json)
+            _measure(folder, tools, options.encoder, as_json=options.json)
 
 
-def _measure(folder: Path, tools: int, encoder: str, engine: str, *, as_json: bool) -> None:
+def _measure(folder: Path, tools: int, encoder: str, *, as_json: bool) -> None:
     rows: list[dict[str, Any]] = []
     catalog = dict.fromkeys(range(tools), 0)
     for name in RUNS:
         catalog = changed(catalog, CHANGE) if name == "change" else catalog
         if name != "nothing":
-            write_project(folder, catalog, encoder, engine)
+            write_project(folder, catalog, encoder)
         rows += [{"tools": tools, "run": name, **row} for row in _part("build", folder)]
     print_rows("build", rows, as_json=as_json)
     print_rows("read", [{"tools": tools, **row} for row in _part("read", folder)], as_json=as_json)

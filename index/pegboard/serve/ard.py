@@ -7,6 +7,7 @@ gets the agents that it may see. There is no federation: only the board's own ag
 
 import re
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -16,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from pegboard import __version__
-from pegboard.records import Agent
+from pegboard.records import Agent, Tool
 from pegboard.serve.access import Client
 from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.gateway import Gateway
@@ -26,6 +27,8 @@ from pegboard.serve.http_models import Parameters
 from pegboard.serve.views import View
 
 CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
+MAX_QUERIES = 5
+"""Requests that an entry has as examples."""
 MAX_HITS = 100
 """Tools that one search looks at."""
 CODES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND"}
@@ -83,8 +86,10 @@ class ArdRegistry:
         entries = [registry]
         if client is not None:
             view = await self._gateway.views.of(client)
-            agents = await view.board.list_agents()
-            entries += [self._entry(request, view, agent) for agent in agents]
+            tools = await view.board.list_tools()
+            for agent in await view.board.list_agents():
+                own = [tool for tool in tools if tool.agent == agent.id]
+                entries.append(self._entry(request, view, agent, own))
         return {"specVersion": "1.0", "host": {"displayName": "Pegboard"}, "entries": entries}
 
     async def search(
@@ -118,19 +123,23 @@ class ArdRegistry:
         view = await self._gateway.views.of(client)
         for agent in await view.board.list_agents():
             if self._identifier(request, agent) == identifier:
-                return self._entry(request, view, agent)
+                tools = await view.board.list_tools({"agent": agent.id})
+                return self._entry(request, view, agent, tools)
         self._gateway.observer.refused("unknown_agent", identifier, client.name)
         raise ApiError(
             404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
             "POST /search finds those there are.",
         )  # fmt: skip
 
-    def _entry(self, request: Request, view: View, agent: Agent) -> dict[str, Any]:
+    def _entry(
+        self, request: Request, view: View, agent: Agent, own: Sequence[Tool] = ()
+    ) -> dict[str, Any]:
+        """Return the entry of an agent, with requests that its own tools, if given, answer."""
         tools = [entry for entry in view.entries.values() if entry.agent == agent.id]
         remote = {"type": "streamable-http", "url": f"{self._address(request)[0]}/mcp"}
         description = agent.description or f"{agent.name}, {len(tools)} tools"
         card = {"name": agent.name, "version": __version__, "description": description}
-        return {
+        entry: dict[str, Any] = {
             "identifier": self._identifier(request, agent),
             "displayName": agent.name,
             "type": CARD,
@@ -140,6 +149,8 @@ class ArdRegistry:
             "version": view.release,
             "data": {**card, "remotes": [remote]},
         }
+        queries = _queries(own)
+        return entry | ({"representativeQueries": queries} if len(queries) > 1 else {})
 
     def _identifier(self, request: Request, agent: Agent) -> str:
         publisher = self._address(request)[1]
@@ -151,6 +162,13 @@ class ArdRegistry:
         base = str(request.base_url if auth is None or not auth.base_url else auth.base_url)
         host = urlsplit(base).hostname or "localhost"
         return base.rstrip("/"), host.replace(":", "-")
+
+
+def _queries(tools: Sequence[Tool]) -> list[str]:
+    """Return requests that tools answer: the first one of each before any second one."""
+    places = range(MAX_QUERIES)
+    examples = (tool.examples[n] for n in places for tool in tools if len(tool.examples) > n)
+    return list(islice(examples, MAX_QUERIES))
 
 
 def _passes(entry: Mapping[str, Any], filters: Mapping[Any, Sequence[str] | str]) -> bool:

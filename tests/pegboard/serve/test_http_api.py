@@ -339,6 +339,7 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     assert result["identifier"] in {entry["identifier"] for entry in entries}
     pattern = re.compile(r"urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+")  # that of the specification
     assert all(pattern.fullmatch(entry["identifier"]) for entry in entries)
+    assert any(1 < len(entry.get("representativeQueries", ())) <= 5 for entry in entries)
     assert (missing.status_code, missing.json()["errorCode"]) == (404, "NOT_FOUND")
     [entry] = ask(board_uri, ("GET", f"/agents/{quote(result['identifier'], safe='')}"))
     assert entry.json() in entries
