@@ -147,8 +147,7 @@ class Board:
 
         def ask(loaded: LoadedRelease) -> dict[str, float]:
             strategy = strategy_of(None, loaded)
-            index = loaded.index_name(strategy.indexes[0] if strategy.indexes else None)
-            return loaded.thresholds(index, strategy.modes) or {}
+            return loaded.thresholds(loaded.index_name(strategy.index), strategy.mode) or {}
 
         return self._answer(ask)
 

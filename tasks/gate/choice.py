@@ -9,7 +9,6 @@ from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.measures import Measure
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
 from pegboard.retrieval.strategy import Strategy
-from pegboard.search.ranking import searched_as
 from pegboard.store.releases import Release
 from tasks.gate.spec import GateSpec, configured_strategy
 from tasks.settings.configuration import Configuration
@@ -103,10 +102,7 @@ def choose_best(
 
 def manifest_default(chosen: SystemSpec, configuration: Configuration) -> dict[str, Any]:
     """Return `default_index` and `strategy` of a manifest for a chosen system."""
-    index = chosen.index
-    if index is None:
-        names = chosen.strategy.indexes
-        index = configuration.default if configuration.default in names else names[0]
+    index = chosen.index or chosen.strategy.index or configuration.default
     return {"default_index": index, "strategy": chosen.strategy.to_dict()}
 
 
@@ -114,7 +110,7 @@ def accept_threshold(system: SystemSpec, staged: Release) -> dict[str, Any] | No
     """Return the probability from which on a request has an answer, in the first index searched;
     None for a search that is not hybrid.
     """
-    if searched_as(system.strategy.modes) != "hybrid":
+    if system.strategy.mode != "hybrid":
         return None
     thresholds = staged.manifest["indexes"][system.indexes[0]]["ranker"]["thresholds"]
     return {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}

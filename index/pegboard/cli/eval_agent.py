@@ -19,12 +19,12 @@ from pegboard.cli.systems import open_searcher
 from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
 
 if TYPE_CHECKING:
-    from pegboard.evaluation.agent_evaluation import AgentEvaluation, AgentRun, Prepared
+    from pegboard.evaluation.agent_evaluation import AgentEvaluation, Prepared
 
 EXAMPLES = """\
 examples:
-  pegboard eval-agent golden.jsonl --board ./board --model openai/gpt-4o-mini --limit 50 --dry-run
-  pegboard eval-agent golden.jsonl --board ./board --model openai/gpt-4o-mini --budget-usd 2
+  pegboard eval-agent golden.jsonl --board ./board --model openai/gpt-4o-mini --limit 50 \\
+      --budget-usd 2
   pegboard eval-agent golden.jsonl --board ./board --model hosted_vllm/qwen3 \\
       --api-base http://127.0.0.1:8000/v1 --tools 1,5,10,20,50 --json
 
@@ -54,11 +54,6 @@ def register(subparsers: Subparsers) -> None:
         default="eval-agent",
         metavar="DIR",
         help="the folder for replies (default: eval-agent)",
-    )
-    parser.add_argument(
-        "--dry-run",
-        action="store_true",
-        help="print the number of calls and their highest cost, and exit",
     )
     add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
 
@@ -122,8 +117,6 @@ def _eval_agent(options: argparse.Namespace) -> int:
         price=options.price,
     )
     run = AgentRun(completer, open_ledger(options.out), options.concurrency, options.budget_usd)
-    if options.dry_run:
-        return _dry_run(options, prepared, run)
     evaluation = evaluate_agent(prepared, run, progress_lines("asked the agent"))
     if options.json:
         print_json(evaluation.to_dict())
@@ -159,25 +152,6 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     for reason in prepared.skipped:
         _warn(f"Not tried: {reason}")
     return prepared
-
-
-def _dry_run(options: argparse.Namespace, prepared: "Prepared", run: "AgentRun") -> int:
-    estimate = run.estimate(prepared.trials(run.model))
-    if options.json:
-        print_json({"queries": len(prepared.cases), "tools": list(prepared.sizes)} | estimate)
-        return 0
-    cost = (
-        "cost unknown: give a price (--price)"
-        if estimate["cost_usd"] is None
-        else f"at most {estimate['cost_usd']:.4f} USD"
-    )
-    print(
-        f"{len(prepared.cases)} queries with {', '.join(map(str, prepared.sizes))} tools: "
-        f"{estimate['calls']} calls to make, {estimate['answered']} answered before\n"
-        f"{estimate['prompt_tokens']} tokens of prompts (an estimate), at most "
-        f"{estimate['completion_tokens']} of replies, {cost}"
-    )
-    return 0
 
 
 def _print(evaluation: "AgentEvaluation") -> None:

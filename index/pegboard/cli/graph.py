@@ -1,10 +1,8 @@
 """`pegboard graph`: which tools need which others."""
 
 import argparse
-from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pegboard.cli.output import (
     Subparsers,
@@ -14,19 +12,17 @@ from pegboard.cli.output import (
     open_board,
     print_json,
 )
-from pegboard.cli.tables import count_text, print_table
+from pegboard.cli.tables import print_table
 from pegboard.cli.tools import find_tool
 
 if TYPE_CHECKING:
-    from pegboard.graph.tool_graph import ToolGraph
     from pegboard.records import Edge
 
 EXAMPLES = """\
 A tool is given by its id, or by its true name where only one tool has it.
 
 examples:
-  pegboard graph show --board ./board                     how many dependencies, of which tools
-  pegboard graph show get_stock_price --board ./board     what a tool needs, and what needs it
+  pegboard graph show get_stock_price --board ./board
 
 No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
 (docs/explanation/dependencies.md)."""
@@ -49,49 +45,22 @@ def register(subparsers: Subparsers) -> None:
         actions,
         "show",
         _show,
-        help="what a tool needs and what needs it; of all tools, an overview",
+        help="what a tool needs, and what needs it",
     )
-    show.add_argument("tool", nargs="?", metavar="TOOL", help="a tool; without it, an overview")
-    add_json_option(show, "everything that is known")
+    show.add_argument("tool", metavar="TOOL", help="its id, or its true name")
+    add_json_option(show, "tool, needs, needs_through_others, needed_by")
     add_options(show, "--board", "--channel", "--release")
 
 
 def _show(options: argparse.Namespace) -> int:
     board = open_board(options)
     graph = board.graph
-    if options.tool:
-        tool = options.tool if options.tool in graph else find_tool(board, options.tool).id
-        return _show_tool(graph, tool, as_json=options.json)
-    needing = Counter({tool: len(_targets(graph.edges_from(tool))) for tool in graph.tools})
-    needed = Counter({tool: len({e.source for e in graph.edges_to(tool)}) for tool in graph.tools})
-    overview: dict[str, Any] = {
-        "release": board.release.id,
-        "tools": len(graph.tools),
-        "edges": len(graph),
-        "types": dict(Counter(edge.type for edge in graph.edges).most_common()),
-        "origins": dict(Counter(edge.origin for edge in graph.edges).most_common()),
-        "most_needed": _most(needed),
-        "most_needing": _most(needing),
-    }
-    if options.json:
-        print_json(overview)
-        return 0
-    found = count_text(len(graph), "dependency", "dependencies")
-    print(f"release {overview['release']}: {found} of {count_text(len(+needing), 'tool')}")
-    for name in ("types", "origins"):
-        counts = ", ".join(f"{count} {value}" for value, count in overview[name].items())
-        print(f"{name}: {counts or 'none'}")
-    for title, name in (("most needed", "most_needed"), ("needing most", "most_needing")):
-        _print_list(title, [[f"{count:>4}", tool] for tool, count in overview[name].items()])
-    return 0
-
-
-def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
+    tool = options.tool if options.tool in graph else find_tool(board, options.tool).id
     needs, needed_by = graph.edges_from(tool), graph.edges_to(tool)
-    direct = {tool, *_targets(needs)}
+    direct = {tool, *(edge.target for edge in needs)}
     through = [edge for edge in graph.dependencies(tool, None) if edge.target not in direct]
     lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
-    if as_json:
+    if options.json:
         edges = {name: [asdict(edge) for edge in group] for name, group in lists.items()}
         print_json({"tool": tool, **edges})
         return 0
@@ -100,15 +69,6 @@ def _show_tool(graph: "ToolGraph", tool: str, *, as_json: bool) -> int:
     _print_list("and through others", [[edge.target, f"(of {edge.source})"] for edge in through])
     _print_list("needed by", [[tool] for tool in dict.fromkeys(edge.source for edge in needed_by)])
     return 0
-
-
-def _most(counts: Counter[str]) -> dict[str, int]:
-    """The highest counts, equal ones by id; those that are not zero."""
-    return dict(sorted((+counts).items(), key=lambda pair: (-pair[1], pair[0]))[:SHOWN])
-
-
-def _targets(edges: "Iterable[Edge]") -> list[str]:
-    return list(dict.fromkeys(edge.target for edge in edges))
 
 
 def _why(edge: "Edge") -> str:

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,10 +28,8 @@ from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, scor
 from pegboard.hits import Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
 from pegboard.llm.client import Budget, Client, price_of
-from pegboard.llm.hosted import prompt_text
 from pegboard.llm.ledger import JsonlFile, Ledger
 from pegboard.redaction import redact_line
-from pegboard.tokens import token_bound
 
 MEASURES = {
     "CallScore": "weighted",
@@ -336,24 +334,6 @@ class AgentRun:
     def spent_usd(self) -> float | None:
         """What this run paid; None if the price is unknown."""
         return None if self._price is None else self._budget.spent_usd
-
-    def estimate(self, trials: Sequence[Trial]) -> dict[str, Any]:
-        """What asking would cost at most: prompts by the completer's own count, whole replies.
-
-        Returns: {calls, answered (calls made before), prompt_tokens, completion_tokens, cost_usd};
-        the cost is None if the price is unknown.
-        """
-        pending, answered = self._pending(trials)
-        count: Callable[[str], int] = getattr(self._completer, "count_tokens", token_bound)
-        prompt = sum(count(prompt_text(trial.request)) for trial in pending)
-        completion = sum(trial.request.max_tokens for trial in pending)
-        return {
-            "calls": len(pending),
-            "answered": answered,
-            "prompt_tokens": prompt,
-            "completion_tokens": completion,
-            "cost_usd": self._price and prompt * self._price[0] + completion * self._price[1],
-        }
 
     def ask(self, trials: Sequence[Trial], advance: Advance = lambda _: None) -> None:
         """Ask what the ledger does not answer.

@@ -76,7 +76,7 @@ class System(ABC):
     Attributes:
         searcher: the release; `searcher.restricted(tools)` searches some of its tools only.
         strategy: with a `name`.
-        index: None for the indexes that the strategy names, or else the release's default.
+        index: None for the index that the strategy names, or else the release's default.
         name: what the system is called in rows; the strategy's name if empty.
     """
 
@@ -97,7 +97,7 @@ class System(ABC):
 
     @property
     def index_name(self) -> str:
-        """The index that is searched; the first of several."""
+        """The index that is searched."""
         return self.searcher.loaded.index_name(self.index)
 
     @property
@@ -141,9 +141,8 @@ class ReleaseSystem(System):
 
     @property
     def index_name(self) -> str:
-        """The index that is searched; the first of several."""
-        index = self.index or next(iter(self.strategy.indexes or ()), None)
-        return self.searcher.loaded.index_name(index)
+        """The index that is searched."""
+        return self.searcher.loaded.index_name(self.index or self.strategy.index)
 
     @property
     def key(self) -> tuple[Any, ...]:

@@ -7,7 +7,7 @@ found.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from threading import Lock
@@ -16,7 +16,6 @@ from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch, Findings
 from pegboard.naming import CallNames, valid_name
-from pegboard.tokens import estimate_tokens
 
 WORDS_ONLY = "hashing/16"
 """Encoder of boards that are searched by words alone; its vectors are not used."""
@@ -93,22 +92,10 @@ class OwnTools:
         # A third of the places, and those that are free: what is new has no other way to be found.
         room = max(k // 3, k - len(names), 1)
         unknown = [hit.tool.name for hit in match.unknown.search(query, room, mode="text")]
-        if self.search.max_tokens is not None:
-            unknown = self._fitting(unknown, match.unknown)
         others = [match.unknown_names[name] for name in unknown]
         names = list(dict.fromkeys([*names[: k - len(others)], *others]))
         reason = findings.reason if findings.reason != NO_TOOL else NO_MATCH
         return Selected(tuple(names), "" if names else reason)
-
-    def _fitting(self, names: Sequence[str], board: Board) -> list[str]:
-        """Those whose descriptions take at most a third of the tokens."""
-        left = (self.search.max_tokens or 0) / 3
-        fitting: list[str] = []
-        for tool in (tool for tool in board.list_tools() if tool.name in names):
-            left -= estimate_tokens(tool.name + tool.description)
-            if left >= 0:
-                fitting.append(tool.name)
-        return [name for name in names if name in fitting]
 
     def _match(self, tools: Mapping[str, str]) -> _Match:
         return self._matched(self.search.names(), tuple(tools.items()))

@@ -14,7 +14,7 @@ from pegboard.retrieval.strategy import Strategy
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, ScoredTool, convex_combination, hybrid_depth
+from pegboard.search.ranking import ScoredTool, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class IndexResult:
-    """The rankings of one query in one index: by `vector` (cosine), `text` (BM25) and, if both were
-    searched, `ranker`, with the candidates that it scored.
+class QueryRankings:
+    """The rankings of one query: by `vector` (cosine), `text` (BM25) and, if both were searched,
+    `ranker`, with the candidates that it scored.
     """
 
     query: str
-    index: str
     rankings: Mapping[str, Sequence[ScoredTool]]
     weighed: Measures | None = None
 
@@ -40,7 +39,7 @@ class Searches:
     """How the queries of one strategy are searched in one release.
 
     Attributes:
-        indexes: names of the release's indexes, one or more.
+        index: the name of one of the release's indexes.
         k: the number of tools that the caller wants.
         vector: the vector of the only query, if the caller encoded it.
     """
@@ -48,7 +47,7 @@ class Searches:
     loaded: LoadedRelease
     vectors: QueryVectors
     strategy: Strategy
-    indexes: Sequence[str]
+    index: str
     where: Filter | None
     k: int
     vector: "Sequence[float] | NDArray[np.floating] | None" = None
@@ -57,67 +56,49 @@ class Searches:
         """Whether there is something to search for: words, or a vector."""
         return bool(text.strip()) or self.vector is not None
 
-    @property
-    def scorers(self) -> list[str]:
-        """The scorers that the modes need: `vector`, `text` or both."""
-        modes = set(self.strategy.modes)
-        return [scorer for scorer in ("vector", "text") if modes & {"hybrid", scorer}]
-
-    def search(self, texts: Sequence[str], depth: int) -> list[list[IndexResult]]:
-        """Search every text in every index: one encoder call and one batch search per index.
+    def search(self, texts: Sequence[str], depth: int) -> list[QueryRankings]:
+        """Search every text: one encoder call and one batch search.
 
         Returns:
-            For each text one result per index. Raises as `Board.search` does.
+            One result for each text. Raises as `Board.search` does.
         """
-        results: list[list[IndexResult]] = [[] for _ in texts]
         if not texts:
-            return results
-        n = max(depth, self.k, hybrid_depth(self.k) if "hybrid" in self.strategy.modes else 0)
-        for index in self.indexes:
-            for place, own in enumerate(self._search(index, texts, n)):
-                results[place].append(own)
-        return results
-
-    def _search(self, index: str, texts: Sequence[str], n: int) -> list[IndexResult]:
+            return []
+        mode, index = self.strategy.mode, self.index
+        n = max(depth, self.k, hybrid_depth(self.k) if mode == "hybrid" else 0)
         searched = self.loaded.index(index)
         tokens = [self.loaded.query_words(index, text) for text in texts]
-        if self.scorers == ["text"]:
+        if mode == "text":
             found = searched.texts(tokens, n, self.where)
             return [
-                IndexResult(text, index, {"text": rows})
-                for text, rows in zip(texts, found, strict=True)
+                QueryRankings(text, {"text": rows}) for text, rows in zip(texts, found, strict=True)
             ]
         if self.vector is None:
             units = self.vectors.units(self.loaded, index, texts)
         else:
             units = self.vectors.unit(self.loaded, index, self.vector)[None]
-        if self.scorers == ["vector"]:
+        if mode == "vector":
             found = searched.vectors(units, n, self.where)
             return [
-                IndexResult(text, index, {"vector": rows})
+                QueryRankings(text, {"vector": rows})
                 for text, rows in zip(texts, found, strict=True)
             ]
         ranker, both = self.loaded.ranker(index), searched.both_many(units, tokens, n, self.where)
         return [
-            IndexResult(
+            QueryRankings(
                 text,
-                index,
                 {"vector": own.vector, "text": own.text, "ranker": ranker.rank(text, own)},
                 own,
             )
             for text, own in zip(texts, both, strict=True)
         ]
 
-    def ranking(self, results: Sequence[IndexResult]) -> Ranking:
-        """Return one ranking of what was found for one query, as deep as it was searched."""
-        depths = (len(rows) for result in results for rows in result.rankings.values())
-        modes, alpha = self.strategy.modes, self.strategy.alpha
-        rankings = [_ranking(result, mode, alpha) for result in results for mode in modes]
-        if len(rankings) > 1:
-            fused = self.strategy.fuse_queries.fuse(rankings, [1.0] * len(rankings))
-        else:
-            fused = rankings[0]
-        return fused[: max(depths, default=0)]
+    def ranking(self, result: QueryRankings) -> Ranking:
+        """Return the ranking of what was found for one query, as deep as it was searched."""
+        mode, alpha = self.strategy.mode, self.strategy.alpha
+        if mode == "hybrid" and alpha is not None:
+            return convex_combination(result.rankings["vector"], result.rankings["text"], alpha)
+        return result.rankings["ranker" if mode == "hybrid" else mode]
 
 
 @dataclass(slots=True)
@@ -143,7 +124,7 @@ class Context:
     caller: "LlmCaller | None" = None
     explain: bool = False
     trace: PartTrace = field(default_factory=lambda: PartTrace("", ""))
-    results: list[IndexResult] = field(default_factory=list[IndexResult])
+    results: list[QueryRankings] = field(default_factory=list[QueryRankings])
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     silent: list[str] = field(default_factory=list[str])
 
@@ -171,12 +152,13 @@ class Context:
         fits a step alone may not fit the request.
         """
         best: dict[str, float] = {}
-        whole = {one.index: one for one in self.results if one.query == self.request.text}
+        text = self.request.text
+        whole = next((one.rankings for one in self.results if one.query == text), None)
         for result in self.results:
             rankings = result.rankings
-            if result.index in whole and result.query != self.request.text:
-                rankings = _mean_scores(rankings, whole[result.index].rankings)
-            own = self.loaded.probabilities(result.index, result.query, rankings)
+            if whole is not None and result.query != text:
+                rankings = _mean_scores(rankings, whole)
+            own = self.loaded.probabilities(self.searches.index, rankings)
             if own is None:
                 return None
             for tool, probability in own.items():
@@ -186,7 +168,7 @@ class Context:
     @property
     def thresholds(self) -> dict[str, float] | None:
         """The ranker's thresholds by name; None but in a hybrid search."""
-        return self.loaded.thresholds(self.searches.indexes[0], self.searches.scorers)
+        return self.loaded.thresholds(self.searches.index, self.searches.strategy.mode)
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
         """Return at most `depth` tools for every query: one encoder call, one search for all."""
@@ -195,10 +177,10 @@ class Context:
         results = await self.execution.run(lambda: self.searches.search(texts, depth))
         return [self.found(own)[:depth] for own in results]
 
-    def found(self, results: Sequence[IndexResult]) -> Ranking:
+    def found(self, result: QueryRankings) -> Ranking:
         """Record what was found for one query, and return its ranking."""
-        self.results.extend(results)
-        return self.searches.ranking(results)
+        self.results.append(result)
+        return self.searches.ranking(result)
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """Return the tools of those ids without blocking; unknown ids are absent."""
@@ -251,9 +233,3 @@ def _means(part: Sequence[ScoredTool], whole: Sequence[ScoredTool]) -> list[Scor
         ScoredTool(row.tool, (row.score + known.get(row.tool, least)) / 2, row.part) for row in part
     ]
     return sorted(means, key=lambda row: (-row.score, row.tool))
-
-
-def _ranking(result: IndexResult, mode: Mode, alpha: float | None) -> Ranking:
-    if mode == "hybrid" and alpha is not None:
-        return convex_combination(result.rankings["vector"], result.rankings["text"], alpha)
-    return result.rankings["ranker" if mode == "hybrid" else mode]

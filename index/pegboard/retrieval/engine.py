@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from pegboard.retrieval.context import Context, IndexResult
+from pegboard.retrieval.context import Context, QueryRankings
 from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Transform
 
@@ -71,7 +71,7 @@ async def transformed(transforms: Sequence[Transform], state: Context) -> list[Q
 
 
 async def _rank(
-    state: Context, queries: Sequence[Query], results: Sequence[Sequence[IndexResult]]
+    state: Context, queries: Sequence[Query], results: Sequence[QueryRankings]
 ) -> Candidates:
     strategy = state.searches.strategy
     rankings: dict[int, list[Ranking]] = {}

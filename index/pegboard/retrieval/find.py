@@ -9,7 +9,7 @@ from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.ranker.model import NOTHING_FITS, Ranker
-from pegboard.retrieval.context import Context, IndexResult, Searches
+from pegboard.retrieval.context import Context, QueryRankings, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import (
     AsyncExecution,
@@ -111,10 +111,9 @@ async def _find(
     caller: "LlmCaller | None",
     execution: Execution,
 ) -> list[FindResult]:
-    names = [arguments.index] if arguments.index else strategy.indexes or [None]
-    indexes = [loaded.index_name(name) for name in names]
+    index = loaded.index_name(arguments.index or strategy.index)
     where = loaded.filter(arguments.where)
-    searches = Searches(loaded, vectors, strategy, indexes, where, arguments.k, arguments.vector)
+    searches = Searches(loaded, vectors, strategy, index, where, arguments.k, arguments.vector)
     history = tuple(_message(message) for message in arguments.history)
     states = [
         Context(
@@ -180,14 +179,14 @@ def _why(state: Context, ids: Sequence[str]) -> dict[str, dict[str, dict[str, An
                 if several:
                     own[scorer]["query"] = result.query
         if state.explain and result.weighed is not None:
-            _add_contributions(why, result, state.loaded.ranker(result.index))
+            _add_contributions(why, result, state.loaded.ranker(state.searches.index))
     for tool in why.keys() & state.added.keys():
         why[tool]["dependency"] = dict(state.added[tool])
     return why
 
 
 def _add_contributions(
-    why: Mapping[str, dict[str, dict[str, Any]]], result: IndexResult, ranker: Ranker
+    why: Mapping[str, dict[str, dict[str, Any]]], result: QueryRankings, ranker: Ranker
 ) -> None:
     """Add what each feature adds to the score of each tool that this query found best."""
     assert result.weighed is not None

@@ -90,7 +90,7 @@ def find_agents(
     trace, texts = Trace("agents"), (request,)
     if decompose and request.strip():
         strategy = Strategy(name=trace.strategy, modes=(mode,))
-        searches = Searches(loaded, vectors, strategy, [index], allowed, k)
+        searches = Searches(loaded, vectors, strategy, index, allowed, k)
         texts = (request, *_decomposed(request, searches, trace, caller))
     texts = [text for text in dict.fromkeys(texts) if text.strip()]
     if not texts:

@@ -16,7 +16,7 @@ from pegboard.errors import QueryError
 from pegboard.ranker.model import default_ranker
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.parts import Fusion, Refinement, Transform
-from pegboard.search.ranking import MODES, Mode, searched_as
+from pegboard.search.ranking import MODES, Mode
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
@@ -62,9 +62,8 @@ class Strategy:
     Attributes:
         name: for traces and manifests.
         transforms: make the queries to search for, one after the other, from the request.
-        indexes: the indexes to search; the release's default if empty.
-        modes: how each query is searched; the rankings of several modes or indexes are fused
-            by `fuse_queries`.
+        indexes: the index to search, in a list of one; the release's default if empty.
+        modes: how each query is searched, in a list of one.
         depth: tools that each search gives.
         alpha: makes the mode `hybrid` rank by alpha * cosine + (1 - alpha) * BM25, each scaled,
             instead of by the ranker, if it is given. Probabilities stay the ranker's.
@@ -94,6 +93,16 @@ class Strategy:
         options = ", ".join(f"{name}={value!r}" for name, value in values.items() if name != "name")
         return f"<Strategy {self.name!r}{f': {options}' if options else ''}>"
 
+    @property
+    def mode(self) -> Mode:
+        """How each query is searched."""
+        return self.modes[0]
+
+    @property
+    def index(self) -> str | None:
+        """The index to search; None for the release's default."""
+        return self.indexes[0] if self.indexes else None
+
     def parts(self) -> list[Transform | Fusion | Refinement]:
         """All parts, in the order of the fields."""
         return [
@@ -118,7 +127,7 @@ class Strategy:
             if part.part == "at-least"
             and (probability := getattr(part, "probability", None)) is not None
         ]
-        known = default_ranker().thresholds if searched_as(self.modes) == "hybrid" else None
+        known = default_ranker().thresholds if self.mode == "hybrid" else None
         return any(known is None or (isinstance(one, str) and one not in known) for one in needed)
 
     def to_dict(self) -> dict[str, Any]:
@@ -284,10 +293,13 @@ _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
         "the share of the cosine, 0 to 1",
     ),
     "modes": (
-        lambda value: _are_texts(value) and value and set(value) <= set(MODES),
-        f"one or more of {', '.join(MODES)}",
+        lambda value: _are_texts(value) and len(value) == 1 and value[0] in MODES,
+        f"a list with one of {', '.join(MODES)}",
     ),
-    "indexes": (_are_texts, "a list of texts"),
+    "indexes": (
+        lambda value: _are_texts(value) and len(value) <= 1,
+        "a list with the name of one index, or none",
+    ),
 }
 """The fields that hold no parts: whether a value is valid, and what is expected."""
 

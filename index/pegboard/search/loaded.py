@@ -1,7 +1,7 @@
 """One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from pegboard.records import Agent, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.ranking import ScoredTool, searched_as
+from pegboard.search.ranking import Mode, ScoredTool
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
 from pegboard.store.contract import (
     CHECKSUM,
@@ -186,7 +186,7 @@ class LoadedRelease:
         return self._rankers[index]
 
     def probabilities(
-        self, index: str, query: str, rankings: Mapping[str, Sequence[ScoredTool]]
+        self, index: str, rankings: Mapping[str, Sequence[ScoredTool]]
     ) -> dict[str, float] | None:
         """The probability of each tool that one query found, by the ranker of a hybrid search; None
         for a search by vectors or by words alone.
@@ -196,9 +196,9 @@ class LoadedRelease:
         ranker = self.ranker(index)
         return {row.tool: ranker.probability(row.score) for row in rankings["ranker"]}
 
-    def thresholds(self, index: str, modes: Collection[str]) -> dict[str, float] | None:
-        """The probabilities that matter in those modes, by name; None but in a hybrid search."""
-        return dict(self.ranker(index).thresholds) if searched_as(modes) == "hybrid" else None
+    def thresholds(self, index: str, mode: Mode) -> dict[str, float] | None:
+        """The probabilities that matter in that mode, by name; None but in a hybrid search."""
+        return dict(self.ranker(index).thresholds) if mode == "hybrid" else None
 
     def agent_index(self, name: str) -> MemoryIndex:
         """The agents' own descriptions in an index, searched as its tools are, with agents' ids."""

@@ -1,6 +1,6 @@
 """Rankings of tools and their fusion."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -79,10 +79,3 @@ def convex_combination(
         scores[row.tool] = alpha * (row.score + 1) / best_cosine + (1 - alpha) * words
     rounded = [ScoredTool(tool, round(score, FUSED_DIGITS)) for tool, score in scores.items()]
     return sorted(rounded, key=lambda row: (-row.score, row.tool))
-
-
-def searched_as(modes: Collection[str]) -> str:
-    """Return what a search in those modes, or with rankings of those names, is: `hybrid`, `vector`
-    or `text`.
-    """
-    return next(iter(modes)) if len(modes) == 1 else "hybrid"

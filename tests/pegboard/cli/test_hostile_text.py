@@ -36,7 +36,7 @@ COMMANDS = {
     "promote": ["old --channel canary", "live --channel canary --json"],
     "rollback": ["--channel canary"],
     "eval": ["GOLDEN --worst 2 --by catalog", "GOLDEN --json", "BROKEN"],
-    "eval-agent": ["GOLDEN --model x/y --dry-run", "BROKEN --model x/y --dry-run"],
+    "eval-agent": ["BROKEN --model x/y"],
     "stress": ["GOLDEN --noise 0,1", "GOLDEN --noise 0,1 --json"],
     "doctor": ["", "--json"],
     "serve": [f"--channel '{HOSTILE}'", f"-c '{HOSTILE}'", f"--host '{HOSTILE}' --port 0"],

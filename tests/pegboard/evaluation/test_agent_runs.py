@@ -240,20 +240,6 @@ def test_a_killed_run_resumes_where_it_stopped(start, tmp_path, board_uri, capsy
     assert paid.total() == REQUESTS + 1  # the request in flight when the process was killed
 
 
-def test_a_dry_run_sends_nothing_and_estimates_the_cost(agent):
-    estimate = agent.result("right", "--dry-run", "--price", "1,2")
-    _, out, _ = agent.run("right", "--dry-run")
-
-    assert agent.paid() == []
-    assert not agent.out.exists()
-    assert (estimate["calls"], estimate["answered"]) == (REQUESTS, 0)
-    assert estimate["completion_tokens"] == REQUESTS * 1024
-    usd = (estimate["prompt_tokens"] + 2 * REQUESTS * 1024) / 1e6
-    assert estimate["cost_usd"] == pytest.approx(usd)
-    assert "8 calls to make, 0 answered before" in out
-    assert "cost unknown: give a price (--price)" in out
-
-
 def test_a_run_stays_within_its_budget_and_a_larger_one_resumes_it(agent):
     words = "--price 1000,1000 --reply-tokens 100 --concurrency 1"
     options = words.split()

@@ -15,7 +15,6 @@ import pegboard
 from pegboard import AsyncBoard
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.ranker.model import default_ranker
-from pegboard.retrieval.fusion import BestScore
 from pegboard.retrieval.parts import Query, ScoredTool
 from pegboard.retrieval.strategy import Strategy
 from tests.pegboard.retrieval.stubs import ScriptedCompleter
@@ -188,14 +187,14 @@ def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alon
     assert list(together[-1]) == []
 
 
-def test_several_modes_and_indexes_are_fused(board):
-    strategy = Strategy(
-        modes=("vector", "text"), indexes=("full", "fine"), fuse_queries=BestScore()
+def test_a_strategy_searches_its_own_index_in_its_own_mode(board):
+    strategy = Strategy(modes=("vector",), indexes=("fine",))
+    found = board.find("convert an amount of dollars", 3, strategy=strategy)
+    expected = board.search("convert an amount of dollars", 3, mode="vector", index="fine")
+    assert list(found) == expected
+    assert list(board.find("dollars", 3, strategy=strategy, index="full")) == board.search(
+        "dollars", 3, mode="vector", index="full"
     )
-    found = board.find("convert an amount of dollars", 3, strategy=strategy, explain=True)
-    assert names(found)[0] == "convert_currency"
-    only = board.find("convert an amount of dollars", 3, strategy=strategy, index="full")
-    assert only[0].score <= found[0].score
 
 
 def test_a_strategy_that_fails_for_one_request_leaves_nothing_half_begun(board):

@@ -109,7 +109,7 @@ INVALID_OPTIONS = {
         "listwise-rerank": [{"depth": 0}],
         "grade": [{"depth": 0, "keep": -1}],
         "post-selection": [{"depth": 1.5}],
-        "reflect": [{"rounds": 0, "missing": 0, "add": 0}],
+        "reflect": [{"missing": 0, "add": 0}],
         "step-loop": [{"k": 0, "more": 0, "rounds": 0, "variations": 0}],
     },
 }

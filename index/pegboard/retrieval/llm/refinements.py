@@ -168,31 +168,23 @@ class Reflect(LlmPart):
     something came in. No rule can do this without an LLM.
 
     Attributes:
-        rounds: the most rounds; it ends sooner when nothing is missing.
-        missing: the most capabilities in a round.
+        missing: the most capabilities.
         add: the tools that each of them brings.
     """
 
     part: ClassVar[str] = "reflect"
-    rounds: int = 1
     missing: int = 3
     add: int = 2
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the ranking with what came in."""
         ranking = list(candidates.ranking)
-        searched: list[str] = []
-        for _ in range(self.rounds):
-            if not (missing := await self._missing(candidates, ranking, context)):
-                break
-            tools = await self._search(missing, ranking, context)
-            searched += missing
-            if not tools:
-                break
-            ranking = _merged(ranking, tools, context.request.k)
-        if searched:
-            context.trace.queries = (*context.trace.queries, *searched)
-            context.trace.note = f"missing: {'; '.join(searched)}"
+        missing = await self._missing(candidates, ranking, context)
+        if missing:
+            if tools := await self._search(missing, ranking, context):
+                ranking = _merged(ranking, tools, context.request.k)
+            context.trace.queries = (*context.trace.queries, *missing)
+            context.trace.note = f"missing: {'; '.join(missing)}"
         elif context.trace.fallback_reason is None:
             context.trace.note = "nothing is missing"
         return ranking
