@@ -95,8 +95,7 @@ def _eval(options: argparse.Namespace) -> int:
     if options.json:
         print_json(comparison(evaluations, options.by or (), options.worst))
     else:
-        _print(evaluations, options.by or (), options.worst)
-        print_overhead(overheads)
+        print_evaluations(evaluations, options.by or (), options.worst)
     for evaluation in {one.release: one for one in evaluations}.values():
         warn_of_missing_tools("pegboard eval", evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
@@ -114,7 +113,15 @@ def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSyst
     return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
 
 
-def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
+def print_evaluations(
+    evaluations: "Sequence[Evaluation]", by: Sequence[Any] = (), worst: int = 0
+) -> None:
+    """Print evaluations of the same queries, their differences, and what their answers took.
+
+    Args:
+        by: print the measures of each `kind` or `catalog`, too.
+        worst: how many of the worst queries of each system to print.
+    """
     from pegboard.evaluation.comparison import differences, system_name
 
     first = evaluations[0]
@@ -139,6 +146,7 @@ def _print(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -
     for one in evaluations if worst else ():
         print(f"\nworst of {system_name(one, evaluations)}")
         _print_worst(one.worst(worst))
+    print_overhead([evaluation.overhead for evaluation in evaluations])
 
 
 def _print_worst(queries: Sequence[dict[str, Any]]) -> None:

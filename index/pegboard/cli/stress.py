@@ -1,26 +1,19 @@
 """`pegboard stress`: golden queries among more and more distractors."""
 
 import argparse
-import sys
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
 
+from pegboard.cli.eval import print_evaluations
 from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
 from pegboard.cli.systems import (
     add_system_options,
     chosen_systems,
     fallbacks_exit_code,
-    noise_text,
     open_searcher,
-    print_differences,
-    print_overhead,
     warn_of_missing_tools,
 )
-from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
+from pegboard.cli.tables import progress_lines
 from pegboard.errors import QueryError
-
-if TYPE_CHECKING:
-    from pegboard.evaluation.stress import Stress
 
 WHOLE = "all"
 EPILOG = """\
@@ -35,8 +28,6 @@ examples:
   pegboard stress golden.jsonl --board ./board --strategy search --strategy clauses --noise 0,10,50
   pegboard stress golden.jsonl --board ./board --limit 100 --measure Recall@5 --json > stress.json
 """
-
-Row = dict[str, Any]
 
 
 def register(subparsers: Subparsers) -> None:
@@ -57,7 +48,7 @@ def register(subparsers: Subparsers) -> None:
         metavar="N,...",
         help="distractors for each right tool, or all (default: 0,10,30,50,all)",
     )
-    add_json_option(parser, "release, rows, differences, overhead, unknown, ...")
+    add_json_option(parser, "near_by, and levels as `pegboard eval` has them, each with its noise")
 
 
 def _stress(options: argparse.Namespace) -> int:
@@ -72,6 +63,7 @@ def _stress(options: argparse.Namespace) -> int:
     levels = len(noises(counts, whole=whole))
     with closing(open_searcher(options)) as searcher:
         systems = chosen_systems(options, searcher)
+        near_by = systems[0].index_name
         result = stress(
             systems,
             queries,
@@ -83,12 +75,14 @@ def _stress(options: argparse.Namespace) -> int:
             ),
         )
     if options.json:
-        print_json(result.to_dict())
+        print_json({"near_by": near_by, "levels": [level.to_dict() for level in result]})
     else:
-        _print(result.to_dict())
-        print_overhead(result.overheads)
-    _warn(result)
-    return fallbacks_exit_code("pegboard stress", result.overheads, options.max_fallbacks)
+        for level in result:
+            print(f"\n{level.noise}: {level.candidates:g} candidates, near by index {near_by}")
+            print_evaluations(level.evaluations)
+    warn_of_missing_tools("pegboard stress", result[0].evaluations[0])
+    overheads = [evaluation.overhead for level in result for evaluation in level.evaluations]
+    return fallbacks_exit_code("pegboard stress", overheads, options.max_fallbacks)
 
 
 def _counts(text: str) -> list[int | None]:
@@ -100,33 +94,3 @@ def _counts(text: str) -> list[int | None]:
             f"0,10,50,{WHOLE}."
         )
     return list(dict.fromkeys(None if word == WHOLE else int(word) for word in words))
-
-
-def _print(result: Row) -> None:
-    from pegboard.evaluation.comparison import system_text
-
-    print(
-        f"{result['queries']} queries, release {result['release']}; near by the vectors of index "
-        f"{result['near_by']}"
-    )
-    print("the mean and its 95 % interval\n")
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for row in result["rows"]:
-        system = system_text(row["strategy"], row["index"], row.get("fallbacks", 0.0))
-        key = (noise_text(row), f"{row['candidates']:g}", system)
-        lines.setdefault(key, []).append(interval_text(row))
-    measures = dict.fromkeys(row["measure"] for row in result["rows"])
-    print_table(
-        ["noise", "candidates", "", *measures], [[*key, *own] for key, own in lines.items()]
-    )
-    print_differences(result["differences"])
-
-
-def _warn(result: "Stress") -> None:
-    if result.left_out:
-        print(
-            f"pegboard stress: left out: {count_text(result.left_out, 'query', 'queries')} of "
-            f"which the release has no tool. Check the file: pegboard golden check",
-            file=sys.stderr,
-        )
-    warn_of_missing_tools("pegboard stress", result.first)

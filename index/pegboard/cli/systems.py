@@ -74,12 +74,6 @@ def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallback
     return 0
 
 
-def noise_text(row: Mapping[str, Any]) -> str:
-    """The noise of a row of the stress test: `none`, `10 random`, `all`; empty for other rows."""
-    count = f"{row['noise']} " if row.get("noise") else ""
-    return count + row.get("distractors", "")
-
-
 def print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
     """Print rows of `difference_rows`, if there are any."""
     if not rows:
@@ -90,7 +84,6 @@ def print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
     )
     lines = [
         [
-            noise_text(row),
             f"{row['strategy']} in {row['index']}",
             row["measure"],
             difference_text(row),
@@ -98,7 +91,7 @@ def print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
         ]
         for row in rows
     ]
-    print_table(["", "", "measure", "difference", "p"], lines)
+    print_table(["", "measure", "difference", "p"], lines)
 
 
 def warn_of_missing_tools(name: str, evaluation: "Evaluation") -> None:
