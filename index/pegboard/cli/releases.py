@@ -180,13 +180,7 @@ def _retention_reasons(release: Release, channels: list[Channel]) -> list[str]:
 
 def _table_text(name: str, pin: Pin) -> str:
     text = f"{name}: version {pin.version} of {pin.table}, {count_text(pin.rows, 'row')}"
-    if not name.startswith(("emb_", "agents_")):
-        return text
-    if pin.search is None:
-        return f"{text}, searched without an index"
-    names = ("partitions", "nprobes", "ef", "refine")
-    settings = ", ".join(f"{pin.search[key]} {key}" for key in names if key in pin.search)
-    return f"{text}, {pin.search['vector']} ({settings}), {pin.search['text']}"
+    return text if pin.search is None else f"{text}, {pin.search['vector']}, {pin.search['text']}"
 
 
 def _verify(options: argparse.Namespace) -> int:

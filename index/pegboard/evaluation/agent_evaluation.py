@@ -345,7 +345,9 @@ class AgentRun:
             CompletionError: the model cannot be reached, or refuses every call; replies are kept.
             BudgetExhausted: the next call does not fit into the budget.
         """
-        pending, answered = self._pending(trials)
+        by_key = {trial.key: trial for trial in trials}
+        pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
+        answered = len(by_key) - len(pending)
         advance(answered)
         stopped = asyncio.run(self._ask_all(pending, advance)) if pending else None
         errors = list(self._failed.values())
@@ -359,12 +361,6 @@ class AgentRun:
     def score(self, trials: Iterable[Trial]) -> list[ScoredTrial]:
         """Score the trials; one without a reply scores 0."""
         return [self._scored(trial) for trial in trials]
-
-    def _pending(self, trials: Sequence[Trial]) -> tuple[list[Trial], int]:
-        """The trials to ask, each request once, and how many requests were answered before."""
-        by_key = {trial.key: trial for trial in trials}
-        pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
-        return pending, len(by_key) - len(pending)
 
     async def _ask_all(self, trials: Sequence[Trial], advance: Advance) -> CompletionError | None:
         """Ask all trials; returns why the client stopped, if it did."""

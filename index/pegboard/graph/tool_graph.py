@@ -51,14 +51,7 @@ class ToolGraph:
         return tool in self._from or tool in self._to
 
     def __repr__(self) -> str:
-        return f"ToolGraph({len(self.tools)} tools, {len(self)} edges)"
-
-    @property
-    def tools(self) -> tuple[str, ...]:
-        """The ids of all tools that an edge leaves or reaches: sources first, each as it first
-        stands in `edges`.
-        """
-        return tuple(dict.fromkeys((*self._from, *self._to)))
+        return f"ToolGraph({len(self)} edges)"
 
     def edges_from(self, tool: str) -> tuple[Edge, ...]:
         """What a tool depends on by itself."""

@@ -6,7 +6,7 @@ Only tools that the client may see are searched: the server's own rules decide t
 """
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportInvalidTypeForm=false
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastmcp.server.context import Context
@@ -52,16 +52,6 @@ class BoardSearchTransform(BaseSearchTransform):
 
     async def _search(self, tools: Sequence[Tool], query: str) -> Sequence[Tool]:
         return _in_order(tools, await _select(self._own, tools, query))
-
-
-def search_function(search: Search) -> Callable[[Sequence[Tool], str], Awaitable[Sequence[Tool]]]:
-    """Return the search of CodeMode: `CodeMode(discovery_tools=[Search(search_fn=...), ...])`."""
-    own = own_tools(search)
-
-    async def find(tools: Sequence[Tool], query: str) -> Sequence[Tool]:
-        return _in_order(tools, await _select(own, tools, query))
-
-    return find
 
 
 async def _select(own: OwnTools, tools: Sequence[Tool], query: str) -> Selected:

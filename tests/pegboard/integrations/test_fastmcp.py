@@ -12,9 +12,8 @@ fastmcp = pytest.importorskip("fastmcp", "4", reason="fastmcp 4 is not installed
 
 from fastmcp import Client, FastMCP  # noqa: E402
 from fastmcp.exceptions import ToolError  # noqa: E402
-from fastmcp.experimental.transforms.code_mode import CodeMode, GetSchemas, Search  # noqa: E402
 
-from pegboard.integrations.fastmcp import BoardSearchTransform, search_function  # noqa: E402
+from pegboard.integrations.fastmcp import BoardSearchTransform  # noqa: E402
 
 # Deprecations inside the framework and what it uses are its own.
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -93,14 +92,3 @@ def test_a_search_that_finds_nothing_says_why(board):
     _, (result,) = ask(whole, ("search_tools", {"query": " "}))
 
     assert result.content[0].text.startswith("The query is blank.")
-
-
-def test_code_mode_searches_the_board(board):
-    whole = server("desk", "git")
-    search = Search(search_fn=search_function(BoardSearch(board, k=1)))
-    whole.add_transform(CodeMode(discovery_tools=[search, GetSchemas()]))
-
-    _, (result,) = ask(whole, ("search", {"query": "order_lunch"}))
-
-    assert "desk_order_lunch" in result.content[0].text
-    assert "git_" not in result.content[0].text
