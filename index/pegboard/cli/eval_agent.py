@@ -102,7 +102,7 @@ def _add_query_options(group: Any) -> None:
     )
     add_options(group, "--strategy", "--index", "--hosted-encoder")
     add_options(group, "--llm", "--llm-api-base", "--max-fallbacks")
-    add("--limit", type=_count, metavar="N", help="ask N of the queries, drawn at random")
+    add_options(group, "--limit")
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
@@ -137,12 +137,11 @@ def _prepared(options: argparse.Namespace) -> "Prepared":
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.overhead import check_fallbacks
 
-    queries = read_queries(options.golden)
+    queries = read_queries(options.golden)[: options.limit]
     spec = AgentSpec(
         sizes=options.tools,
         strategy=strategy_option(options.strategy),
         index=options.index,
-        limit=options.limit,
         margin=options.margin,
         reply_tokens=options.reply_tokens,
     )

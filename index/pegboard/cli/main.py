@@ -62,7 +62,6 @@ def _parser() -> argparse.ArgumentParser:
         eval_agent,
         examples,
         find,
-        graph,
         releases,
         serve,
         stress,
@@ -77,7 +76,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"pegboard {__version__}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for command in (find, tools, graph, releases):
+    for command in (find, tools, releases):
         command.register(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)

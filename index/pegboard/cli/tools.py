@@ -1,4 +1,4 @@
-"""`pegboard tools`: which tools a board has, and one of them in full."""
+"""`pegboard tools` and `graph`: the tools of a board, one of them in full, and what it needs."""
 
 import argparse
 import json
@@ -23,7 +23,7 @@ from pegboard.errors import BoardNotFound, QueryError
 
 if TYPE_CHECKING:
     from pegboard.board import Board
-    from pegboard.records import Agent, Tool
+    from pegboard.records import Agent, Edge, Tool
 
 EXAMPLES = """\
 A tool is given by its id, or by its true name where only one tool has it.
@@ -35,16 +35,23 @@ examples:
 
 `list` compares text; to find tools for a request use `pegboard find`. What a tool needs, and what
 needs it, is in `pegboard graph show`."""
+GRAPH = """\
+A tool is given by its id, or by its true name where only one tool has it.
+
+No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
+(docs/explanation/dependencies.md)."""
 LISTED = 200
 """Tools that are printed; --json has all."""
 NAMED = 10
 """Ids that an error names."""
 WIDTH = 60
 """Characters of a description in the list."""
+SHOWN = 10
+"""Dependencies of a kind that are printed; --json has all."""
 
 
 def register(subparsers: Subparsers) -> None:
-    """Add the command."""
+    """Add the commands."""
     parser = add_command(
         subparsers,
         "tools",
@@ -62,7 +69,19 @@ def register(subparsers: Subparsers) -> None:
     show = add_command(actions, "show", _show, help="show one tool, and where its parts came from")
     show.add_argument("tool", metavar="TOOL", help="its id, or its true name")
     add_json_option(show, "release, tool, agent")
-    for action in (listing, show):
+    parser = add_command(
+        subparsers,
+        "graph",
+        epilog=GRAPH,
+        help="which tools need which others",
+        description="Look at the dependencies between the tools of a published board, by which "
+        "searches are expanded.",
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    graph = add_command(actions, "show", _show_graph, help="what a tool needs, and what needs it")
+    graph.add_argument("tool", metavar="TOOL", help="its id, or its true name")
+    add_json_option(graph, "tool, needs, needs_through_others, needed_by")
+    for action in (listing, show, graph):
         add_options(action, "--board", "--channel", "--release")
 
 
@@ -153,3 +172,35 @@ def _parts(tool: "Tool", agent: "Agent") -> Iterator[tuple[str, str, str]]:
         if value:
             yield label, "catalog", json.dumps(value, ensure_ascii=False)
     yield from (("suspicious", "build", flag) for flag in tool.flags)
+
+
+def _show_graph(options: argparse.Namespace) -> int:
+    board = open_board(options)
+    graph = board.graph
+    tool = options.tool if options.tool in graph else find_tool(board, options.tool).id
+    needs, needed_by = graph.edges_from(tool), graph.edges_to(tool)
+    direct = {tool, *(edge.target for edge in needs)}
+    through = [edge for edge in graph.dependencies(tool, None) if edge.target not in direct]
+    lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
+    if options.json:
+        edges = {name: [asdict(edge) for edge in group] for name, group in lists.items()}
+        print_json({"tool": tool, **edges})
+        return 0
+    print_table((), [[tool]])
+    _print_list("needs", [[edge.target, _why(edge)] for edge in needs], limit=None)
+    _print_list("and through others", [[edge.target, f"(of {edge.source})"] for edge in through])
+    _print_list("needed by", [[tool] for tool in dict.fromkeys(edge.source for edge in needed_by)])
+    return 0
+
+
+def _why(edge: "Edge") -> str:
+    """How a tool needs the other, and why."""
+    certain = f" ({edge.origin}, {edge.confidence:.2f})" if edge.origin != "declared" else ""
+    for_parameter = f" for {edge.parameter}" if edge.parameter else ""
+    return f"{edge.type}{for_parameter}{certain}{f': {edge.reason}' if edge.reason else ''}"
+
+
+def _print_list(title: str, rows: list[list[str]], limit: int | None = SHOWN) -> None:
+    print(f"{title}: {len(rows) or 'none'}")
+    if rows:
+        print_table((), rows, "  ", limit)

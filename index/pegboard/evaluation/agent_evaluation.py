@@ -39,7 +39,7 @@ MEASURES = {
 }
 """For each measure of tool calls the field of a query's score."""
 SEED = 0
-"""Of the queries and distractors that are drawn: every run draws the same ones."""
+"""Of the distractors that are drawn: every run draws the same ones."""
 MISSING_SHOWN = 5
 """Missing tools that a message names."""
 INSTRUCTION = (
@@ -58,7 +58,6 @@ class AgentSpec:
         sizes: how many tools the agent is given: those that a query needs, and distractors. A query
             that needs more gets these. Retrieval is measured at the same numbers.
         strategy, index: how the release is searched; its own if None.
-        limit: ask this many of the queries, drawn at random; all if None.
         margin: by how much the chosen k may be worse than the best; the default of a sweep.
         reply_tokens: the most tokens of a reply.
     """
@@ -66,7 +65,6 @@ class AgentSpec:
     sizes: tuple[int, ...] = (1, 5, 10, 20)
     strategy: Any = None
     index: str | None = None
-    limit: int | None = None
     margin: float = 0.02
     reply_tokens: int = 1024
 
@@ -189,9 +187,6 @@ def prepare(
     cases, skipped = cases_of(searcher, queries)
     if not cases:
         raise ConfigurationError(_no_cases_message(skipped))
-    if spec.limit is not None and spec.limit < len(cases):
-        dice = random.Random(SEED)  # noqa: S311  a sample, no secret
-        cases = [cases[place] for place in sorted(dice.sample(range(len(cases)), spec.limit))]
     tools = len(searcher.names.catalogs)
     sizes = tuple(size for size in sorted(set(spec.sizes)) if size <= tools)
     if larger := ", ".join(map(str, sorted(set(spec.sizes) - set(sizes)))):

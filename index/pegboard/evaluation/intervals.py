@@ -94,7 +94,6 @@ def interval(
 def compare(
     ours: "Sequence[float] | NDArray[np.float64]",
     theirs: "Sequence[float] | NDArray[np.float64]",
-    confidence: float = CONFIDENCE,
 ) -> Difference:
     """How far the mean of `ours` is above that of `theirs`, query by query.
 
@@ -109,7 +108,7 @@ def compare(
             f"have to answer the same queries."
         )
     gaps = first - second
-    low, high = _bounds(gaps, confidence)
+    low, high = _bounds(gaps, CONFIDENCE)
     return Difference(float(gaps.mean()), low, high, _randomised(first, second), gaps.size)
 
 

@@ -114,21 +114,19 @@ class BoardSearch:
         plan = self._plan(query, among)
         if isinstance(plan, Findings):
             return plan
-        found = [
-            self.board.find(plan.query, self.k, where=each, **self._options) for each in plan.where
-        ]
-        return self._findings(found, plan)
+        text, filters, exact = plan
+        found = [self.board.find(text, self.k, where=each, **self._options) for each in filters]
+        return self._findings(found, exact)
 
     async def find_async(self, query: str, among: Collection[str] | None = None) -> Findings:
         """Return what `find` does; the event loop goes on meanwhile."""
         plan = await asyncio.to_thread(self._plan, query, among)
         if isinstance(plan, Findings):
             return plan
+        text, filters, exact = plan
         board = AsyncBoard(self.board)
-        found = [
-            await board.find(plan.query, self.k, where=each, **self._options) for each in plan.where
-        ]
-        return await asyncio.to_thread(self._findings, found, plan)
+        found = [await board.find(text, self.k, where=each, **self._options) for each in filters]
+        return await asyncio.to_thread(self._findings, found, exact)
 
     def names(self, release: str | None = None) -> CallNames:
         """Return the names of the tools of the current release, or of one that just answered."""
@@ -140,7 +138,10 @@ class BoardSearch:
             self._names = known, names
         return names
 
-    def _plan(self, query: str, among: Collection[str] | None) -> "_Plan | Findings":
+    def _plan(
+        self, query: str, among: Collection[str] | None
+    ) -> tuple[str, list[dict[str, Any]], int] | Findings:
+        """The text, the filter of each search for it, and how many of them are for named tools."""
         names = self.names()
         query = query.encode("utf-8", "replace").decode()  # a model may write half a character
         if not query.strip():
@@ -151,14 +152,14 @@ class BoardSearch:
         named = narrowed(where, names.named_in(query))
         alone = named is not None and len(query.split()) == 1
         filters = [each for each in (named, None if alone else where) if each is not None]
-        return _Plan(query, filters, int(named is not None))
+        return query, filters, int(named is not None)
 
-    def _findings(self, found: Sequence[FindResult], plan: "_Plan") -> Findings:
+    def _findings(self, found: Sequence[FindResult], exact: int) -> Findings:
         names = self.names(found[-1].release)
         best: dict[str, Hit] = {}
         for place, result in enumerate(found):
             # What is named fits, however little it resembles the rest of the request.
-            if not result.nothing_fits or place < plan.exact:
+            if not result.nothing_fits or place < exact:
                 best |= {hit.tool.id: hit for hit in result if hit.tool.id not in best}
         hits = [hit for hit in best.values() if hit.tool.id in names.names][: self.k]
         if not hits:
@@ -184,15 +185,6 @@ class BoardSearch:
             f"{len(hits)} tools were found, but the definition of each is too long: the shortest "
             f"takes about {least:.0f} tokens, and {self.max_tokens} are allowed."
         )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """The searches for one query: the filter of each; named tools first."""
-
-    query: str
-    where: Sequence[Mapping[str, Any]]
-    exact: int
 
 
 def narrowed(where: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any] | None:

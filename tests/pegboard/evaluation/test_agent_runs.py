@@ -280,7 +280,7 @@ def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):
     [
         ("--tools 0,5", "whole numbers of at least 1, such as 1,5,10"),
         ("--price cheap", "expected two numbers, such as 0.15,0.60"),
-        ("--limit -1", "a whole number of at least 1"),
+        ("--reply-tokens -1", "a whole number of at least 1"),
     ],
 )
 def test_invalid_options_are_refused_with_an_example(options, message, capsys):
