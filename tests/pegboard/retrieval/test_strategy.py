@@ -81,7 +81,7 @@ def test_all_problems_of_a_strategy_are_reported_at_once():
         "'fuse_queries.k' is 'sixty', expected a whole number",
         "has no 'q'; it has k",
         "'refine' is 'dependencies', expected a list of parts",
-        "'modes' is ['fuzzy'], expected one or more of hybrid, vector, text",
+        "'modes' is ['fuzzy'], expected a list with one of hybrid, vector, text",
         "'depth' is 0",
         "'refine_step[0]'",
         "initial = -1",
