@@ -27,7 +27,7 @@ COMMANDS = {
              f"x --strategy '{HOSTILE}'"],
     "strategies": [""],
     "tools": ["list", "list --json", "show TOOL", "show TOOL --json", f"show '{HOSTILE}'"],
-    "graph": ["show", "show TOOL", "show OTHER", "show TOOL --json", "show zzz",
+    "graph": ["show TOOL", "show OTHER", "show TOOL --json", "show zzz",
               "show dollars", f"show '{HOSTILE}'"],
     "releases": ["list", "show live", "show live --json", "verify", "verify --json",
                  "diff old live", "diff old live --json", "diff old live --texts",
@@ -72,8 +72,8 @@ def hostile(tmp_path_factory, workshop_type):
     old = publish(record("tool", "Before."), record("other"), record("gone"))
     tool = id_of(workshop, old, "tool")
     written = Enrichment(description=HOSTILE, avoid=HOSTILE, topics=(HOSTILE,))
-    sets = write_enrichments(workshop.lake, "set", {tool: written}, {})
-    new = publish(record("tool"), record("other"), enrichments=sets.path)
+    path = write_enrichments(workshop.lake, {tool: written}, {})
+    new = publish(record("tool"), record("other"), enrichments=path)
     workshop.store.promote(old.id, "old")
     rule = {"rule": HOSTILE, "passed": False, "reason": HOSTILE}
     chosen = {"index": "full", "strategy": HOSTILE, "measure": HOSTILE, "threshold": None}
