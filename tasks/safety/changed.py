@@ -104,16 +104,16 @@ def new_texts(before: Tool, after: Tool) -> list[str]:
         "\n".join(reading for text in _texts(tool) for reading in readings(comparable(text)))
         for tool in (before, after)
     )
+    before_addresses, before_sentences = set(_addresses(old)), set(_SENTENCE.split(old))
     addresses = dict.fromkeys(
-        address for address in _addresses(new) if address not in set(_addresses(old))
+        address for address in _addresses(new) if address not in before_addresses
     )
-    known = set(_SENTENCE.split(old))
-    told = dict.fromkeys(
+    sentences = dict.fromkeys(
         sentence.strip()[:MAX_TEXT]
         for sentence in _SENTENCE.split(new)
-        if sentence not in known and _INSTRUCTION.search(sentence)
+        if sentence not in before_sentences and _INSTRUCTION.search(sentence)
     )
-    return [*list(addresses)[:MAX_NEW], *list(told)[:MAX_NEW]]
+    return [*list(addresses)[:MAX_NEW], *list(sentences)[:MAX_NEW]]
 
 
 def _texts(tool: Tool) -> list[str]:

@@ -41,6 +41,14 @@ def test_of_a_token_and_a_header_both_are_asked_for_and_each_of_several_tokens_c
     assert [name_of(client) for client in both] == ["ana", "ana"]
 
 
+def test_a_client_of_requests_without_credentials_is_told_from_the_others():
+    rules = rules_of(everyone={}, ana={"header": {"X-Team": "a"}})
+
+    clients = [rules.client({}), rules.client({"x-team": "a"}), rules_of().client({})]
+
+    assert [client.credentials for client in clients] == [False, True, False]
+
+
 @pytest.mark.parametrize(
     ("claims", "expected"),
     [
