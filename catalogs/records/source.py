@@ -7,6 +7,7 @@ rejected. See docs/how-to/sources.md."""
 
 import csv
 import io
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
@@ -370,7 +371,7 @@ def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
     text = io.StringIO(read_text(path, max_bytes), newline="")
     reader = csv.reader(text, delimiter=separator, strict=True)
     header = next(reader, [])
-    if repeated := [name for name in dict.fromkeys(header) if header.count(name) > 1]:
+    if repeated := [name for name, count in Counter(header).items() if count > 1]:
         raise SourceError(f"{path} has the columns {repeated} twice. Rename or remove one of each.")
     number = 0
     while True:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from pegboard.llm import Completer
 
 P = ParamSpec("P")
+PROOF = "what can these tools do?"
+"""A running reader moves to a release that answers this."""
 
 
 def open_board(
@@ -77,11 +79,21 @@ def open_board(
     def load(identity: str) -> LoadedRelease:
         return LoadedRelease(store, store.get(identity), in_memory_rows)
 
+    def prove(loaded: LoadedRelease) -> None:
+        from pegboard.retrieval.find import FindArguments, find
+
+        find(loaded, FindArguments([PROOF], 1), vectors, None)
+        loaded.check_tools()
+        if caller is not None:
+            from pegboard.retrieval.llm.questions import check_prompts
+
+            check_prompts(loaded.release.manifest.get("prompts", {}))
+
     if release:
         releases: LoadedRelease | ChannelFollower = load(release)
     else:
         read = partial(_channel, store, channel)
-        releases = ChannelFollower(read, load, refresh=refresh, background=background)
+        releases = ChannelFollower(read, load, prove, refresh=refresh, background=background)
     return Board(releases, vectors, caller=caller, address=public_uri(uri))
 
 

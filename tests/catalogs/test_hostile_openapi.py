@@ -9,6 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalogs.openapi import operation
+from catalogs.openapi import schema as schemas
 from catalogs.openapi.document import References, parse_yaml
 from pegboard.errors import SourceError
 from tests.catalogs.openapi_documents import STORE, TREE, places
@@ -108,6 +109,21 @@ def test_a_hostile_operation_is_rejected_and_the_others_are_listed(listed_docume
     (row,) = listing.rejected
     assert why in row.why
     assert row.where.startswith("api.json ")
+
+
+def test_many_operations_with_one_huge_schema_are_rejected_after_some(listed_document, monkeypatch):
+    monkeypatch.setattr(schemas, "MAX_COMMON", 20)
+    monkeypatch.setattr(schemas, "MAX_SPARE", 300)
+    paths = {f"/b{number}": body(link(0)) for number in range(100)}
+
+    listing = listed_document(document(paths, S0=many(50, {"type": "string"})))
+
+    assert "get_fine" in {tool.name for tool in listing.tools}
+    assert 1 < len(listing.tools) < 20
+    assert len(listing.tools) + len(listing.rejected) == 101
+    assert "more than 20 parts, and such schemas of this document more than 300 in all" in (
+        listing.rejected[-1].why
+    )
 
 
 def test_parents_that_are_named_again_at_every_level_are_read_once(listed_document, monkeypatch):

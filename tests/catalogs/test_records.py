@@ -5,9 +5,11 @@ import json
 import polars as pl
 import pytest
 
+from catalogs.records.source import read_rows
 from pegboard.errors import SourceError
 from pegboard.records import Dependency
 from pegboard.schemas.loose import loose_object, loose_type
+from tests.linear import grows_too_fast
 
 
 @pytest.fixture
@@ -123,6 +125,16 @@ def test_broken_rows_of_a_csv_are_rejected_one_by_one(listed, tmp_path, end):
     for number, (row, why) in enumerate(zip(listing.rejected, broken.values(), strict=True), 2):
         assert row.where == f"t.csv row {number}"
         assert why in row.why
+
+
+def test_the_columns_of_a_csv_are_compared_in_linear_time(tmp_path):
+    file = tmp_path / "t.csv"
+
+    def read(header):
+        file.write_text(f"{header}\n", "utf-8")
+        list(read_rows(file))
+
+    assert not grows_too_fast(read, lambda length: ",".join(f"c{n}" for n in range(length)))
 
 
 @pytest.mark.parametrize(

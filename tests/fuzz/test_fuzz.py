@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import boards
 from tests.fuzz.run import run
 from tests.fuzz.sources import DOCUMENTS, RECORDS, mcp_live
 
@@ -30,6 +31,27 @@ def test_a_hostile_record_costs_itself_and_a_hostile_file_or_module_no_other(tmp
 @pytest.mark.slow
 def test_a_hostile_tool_of_a_live_server_costs_itself(tmp_path):
     assert run(1, 60, tmp_path, size=30, generators=[mcp_live]).violations == []
+
+
+def test_a_hostile_board_is_a_clear_error_calls_nobody_and_leaves_running_readers(tmp_path):
+    outcome = boards.run(1, 27, tmp_path)
+
+    assert outcome.violations == []
+    assert outcome.refused > 27
+
+
+@pytest.mark.slow
+@pytest.mark.soak
+@pytest.mark.timeout(7_200)
+def test_hundreds_of_hostile_boards_are_clear_errors():
+    number = "2000" if FULL else "200"
+    command = [sys.executable, "-m", "tests.fuzz.boards", "--seed", "2", "--variants", number]
+
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+
+    outcome = json.loads(done.stdout)
+    assert outcome["violations"] == []
+    assert outcome["peak_mb"] < MEMORY_MB
 
 
 @pytest.mark.slow

@@ -14,7 +14,7 @@ from pegboard.cli.gate import failures, gate_lines, gate_state
 from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
 from pegboard.cli.tables import count_text, print_table
 from pegboard.errors import ContractMismatch
-from pegboard.store.contract import check_contract
+from pegboard.store.contract import CONTRACT, check_contract
 from pegboard.store.export import export_release
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
@@ -116,14 +116,19 @@ def _list(options: argparse.Namespace) -> int:
 
 
 def _list_row(release: Release, channels: list[Channel]) -> tuple[str, ...]:
-    counts = release.manifest["counts"]
+    described = ("", "", f"of table contract {release.contract}", "")
+    if release.contract == CONTRACT:
+        counts, indexes = release.manifest["counts"], release.manifest["indexes"]
+        described = (
+            str(counts["tools"]),
+            str(counts["agents"]),
+            ", ".join(sorted(indexes)),
+            gate_state(release, channels),
+        )
     return (
         release.id,
         f"{release.created_at:%Y-%m-%d %H:%M:%S}",
-        str(counts["tools"]),
-        str(counts["agents"]),
-        ", ".join(sorted(release.manifest["indexes"])),
-        gate_state(release, channels),
+        *described,
         ", ".join(channel.name for channel in channels if channel.release == release.id),
     )
 
@@ -141,9 +146,9 @@ def _show(options: argparse.Namespace) -> int:
         "created": [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"],
         "contract": [str(release.contract)],
         "channel": _retention_reasons(release, channels),
-        "gate": gate_lines(release, channels),
+        "gate": gate_lines(release, channels) if release.contract == CONTRACT else [],
         "table": [_table_text(*table) for table in release.tables.items()],
-        **_manifest_lists(release),
+        **(_manifest_lists(release) if release.contract == CONTRACT else {}),
     }
     _print_lists(lists)
     return 0
@@ -167,7 +172,7 @@ def _manifest_lists(release: Release) -> dict[str, list[str]]:
             f"{name}: {', '.join(f'{of[kind]} {kind}' for kind in ('tools', 'agents', 'rejected'))}"
             for name, of in manifest["catalogs"].items()
         ],
-        "changes": [f"{counts}, against {changes['against'] or 'an empty board'}"],
+        "changes": [f"{counts}, against {changes.get('against') or 'an empty board'}"],
     }
 
 

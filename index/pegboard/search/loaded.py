@@ -1,6 +1,5 @@
 """One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from threading import Lock
@@ -14,6 +13,7 @@ from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Mode, ScoredTool
 from pegboard.search.text import DEFAULT_LANGUAGE, query_words
+from pegboard.store.checks import ENRICHMENT, TOOL, rows_problem, shape_problem
 from pegboard.store.contract import (
     CHECKSUM,
     EDGES,
@@ -22,6 +22,7 @@ from pegboard.store.contract import (
     check_contract,
     column_checksums,
     embedding_table,
+    json_value,
     row_checksums,
     tool_fields,
 )
@@ -123,7 +124,7 @@ class LoadedRelease:
     def agents(self) -> dict[str, Agent]:
         """All agents by id."""
         rows = self._read("agents").to_pylist()
-        return {row["id"]: agent_from_row(row) for row in rows}
+        return Agents({row["id"]: agent_from_row(row) for row in rows})
 
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
         """The tools of those ids; unknown ids are absent."""
@@ -135,6 +136,7 @@ class LoadedRelease:
                 rows = self._tools_table.read(
                     where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1
                 )
+                self._check("tools", rows, None)
                 if not self._rows_hold(rows):
                     raise self._damaged("tools", "rows differ from their checksums")
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
@@ -153,6 +155,11 @@ class LoadedRelease:
         rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
         for row in rows.sort_by("id").to_pylist():
             yield tool_from_row(row)
+
+    def check_tools(self) -> None:
+        """Raise StoreError unless every tool can be used; of large boards none is looked at."""
+        for row in self._tool_rows.to_pylist() if self._tool_rows is not None else ():
+            tool_from_row(row)
 
     def check_recorded(self) -> None:
         """Raise BoardNotFound if the store no longer has the release."""
@@ -272,6 +279,7 @@ class LoadedRelease:
         table = self._open(name)
         with store_errors(self._store.uri, f"Table '{name}' of release {self.release.id}"):
             rows = table.read(columns)
+            self._check(name, rows, columns)
             pin = self.release.tables[name]
             if rows.num_rows != pin.rows:
                 raise self._damaged(name, f"it has {rows.num_rows} rows, expected {pin.rows}")
@@ -285,6 +293,18 @@ class LoadedRelease:
                 )
         return rows
 
+    def _check(self, name: str, rows: "pa.Table", columns: Sequence[str] | None) -> None:
+        """Raise StoreError unless rows are as the contract of their table says, and the agents of
+        tools are in `agents`.
+        """
+        index = name.removeprefix("emb_").removeprefix("agents_")
+        entry = self.release.manifest["indexes"].get(index, {})
+        if problem := rows_problem(rows, name, columns, entry.get("dimensions", 0)):
+            raise self._damaged(name, problem)
+        if name == "tools" and "agent" in rows.column_names:
+            for agent in rows.column("agent").unique().to_pylist():
+                _ = self.agents[agent]
+
     def _rows_hold(self, rows: "pa.Table") -> bool:
         return rows.column(CHECKSUM).to_pylist() == row_checksums(rows)
 
@@ -297,17 +317,31 @@ class LoadedRelease:
         )
 
 
+class Agents(dict[str, Agent]):
+    """Agents by id. Raises StoreError for one that a tool or a row names and the release lacks."""
+
+    def __missing__(self, identity: str) -> Agent:
+        raise _unusable("agents", identity, "it is missing, though the release names it")
+
+
 def agent_from_row(row: Mapping[str, Any]) -> Agent:
     """The agent of a row of the `agents` table."""
     fields = {
         name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")
     }
-    return Agent(**fields, enrichment=_enrichment(row))
+    return Agent(**fields, enrichment=_enrichment("agents", row))
 
 
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of the `tools` table."""
-    return Tool(**tool_fields(row), enrichment=_enrichment(row), flags=tuple(row["flags"]))
+    """The tool of a row of the `tools` table. Raises StoreError if its JSON cannot be used."""
+    try:
+        fields = tool_fields(row)
+        problem = shape_problem(fields, TOOL, "it")
+    except (TypeError, ValueError) as error:
+        raise _unusable("tools", row["id"], str(error)) from None
+    if problem:
+        raise _unusable("tools", row["id"], problem)
+    return Tool(**fields, enrichment=_enrichment("tools", row), flags=tuple(row["flags"]))
 
 
 def edge_from_row(row: Mapping[str, Any]) -> Edge:
@@ -316,6 +350,21 @@ def edge_from_row(row: Mapping[str, Any]) -> Edge:
     return Edge(**{name: row[name] for name in names})
 
 
-def _enrichment(row: Mapping[str, Any]) -> Enrichment | None:
+def _enrichment(table: str, row: Mapping[str, Any]) -> Enrichment | None:
     written = row["enrichment"]
-    return Enrichment.from_dict(json.loads(written)) if written else None
+    if not written:
+        return None
+    try:
+        values = json_value(written)
+    except ValueError as error:
+        raise _unusable(table, row["id"], str(error)) from None
+    if problem := shape_problem(values, ENRICHMENT, "its enrichment"):
+        raise _unusable(table, row["id"], problem)
+    return Enrichment.from_dict(values)
+
+
+def _unusable(table: str, key: str, problem: str) -> StoreError:
+    return StoreError(
+        f"The row {key!r:.200} of table '{table}' cannot be used: {problem}. `pegboard build` "
+        f"writes it again, and `pegboard rollback` returns to the release before."
+    )

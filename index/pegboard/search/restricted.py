@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.records import Agent
-from pegboard.search.loaded import SEARCHED, LoadedRelease
+from pegboard.search.loaded import SEARCHED, Agents, LoadedRelease
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import EDGES, embedding_table
 
@@ -37,7 +37,7 @@ class RestrictedRelease(LoadedRelease):
     def agents(self) -> dict[str, Agent]:
         """The agents that have one of the tools, by id."""
         kept = self._kept_agents
-        return {one: agent for one, agent in self._whole.agents.items() if one in kept}
+        return Agents({one: agent for one, agent in self._whole.agents.items() if one in kept})
 
     def _load_index(self, name: str) -> MemoryIndex:
         index = self._whole.index(name)

@@ -10,6 +10,7 @@ from pegboard.errors import BoardNotFound
 from pegboard.opening import open_board
 from pegboard.serve.finder import Finder
 from pegboard.serve.views import Views
+from pegboard.store.contract import CONTRACT
 from pegboard.store.releases import Channel, ReleaseStore
 
 MAX_OTHERS = 2
@@ -80,7 +81,7 @@ class ServedReleases:
                 "channels": [channel.name for channel in channels if channel.release == release.id],
                 "live": release.id == live.id,
             }
-            for release in releases[:MAX_LISTED]
+            for release in [one for one in releases if one.contract == CONTRACT][:MAX_LISTED]
         ]
         return live.id, rows
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError, ContractMismatch
+from pegboard.foreign.limits import MAX_DEPTH
 from pegboard.records import Dependency
 
 if TYPE_CHECKING:
@@ -40,6 +41,9 @@ EDGES = "edges"
 
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
+
+INDEX_NAME = "[a-z][a-z0-9_]{0,39}"
+"""A pattern: the name is part of the names of two tables."""
 
 METADATA = "pegboard."
 """The beginning of the keys of a table's schema metadata; see `table_metadata`."""
@@ -83,7 +87,7 @@ CATALOG_AGENT = tuple(map(Column, ("id", "catalog", "name", "description", "kind
 
 _FIELDS: dict[str, Callable[[Any], Any]] = {
     "text": lambda value: value,
-    "json": lambda text: json.loads(text) if text else None,
+    "json": lambda text: json_value(text) if text else None,
     "texts": tuple,
 }
 _DIGESTS = (Column("digest"), Column(CHECKSUM))
@@ -202,6 +206,24 @@ def table_schema(table: str, dimensions: int = 0) -> "pa.Schema":
     return pa.schema([fields[0].with_metadata(PRIMARY_KEY), *fields[1:]])
 
 
+def json_value(text: str) -> Any:
+    """Return the value of a JSON text that others may have written. Raises ValueError if it is no
+    JSON, has a number that JSON does not have, or is nested too deeply to be used.
+    """
+    too_deep = ValueError(f"it is nested deeper than {MAX_DEPTH} levels")
+    try:
+        value = _JSON.decode(text)
+    except RecursionError:
+        raise too_deep from None
+    if text.count("[") + text.count("{") > MAX_DEPTH:
+        level, depth = [value], 0
+        while level := [part for whole in level for part in _parts(whole)]:
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise too_deep
+    return value
+
+
 def tool_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a `Tool` that its catalog fills, from a row with their columns."""
     fields = {
@@ -248,7 +270,7 @@ def agent_embedding_table(index: str) -> str:
 
 
 def _index_name(index: str) -> str:
-    if not re.fullmatch(r"[a-z][a-z0-9_]{0,39}", index):
+    if not re.fullmatch(INDEX_NAME, index):
         raise ConfigurationError(
             f"An index cannot be named '{index}': expected a lower-case letter, then letters, "
             f"digits or _, at most 40."
@@ -360,6 +382,19 @@ def _add_values(streams: list[int], place: int, values: Any) -> None:
 def table_checksum(rows: Iterable[tuple[str, str]]) -> str:
     """Return the checksum of a table from its rows (key, checksum), whatever their order."""
     return digest(sorted(list(row) for row in rows))
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    """The parts of a JSON value that may have parts."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return [part for part in parts if isinstance(part, dict | list)]
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"it has the number {name}, which JSON does not have")
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
 
 
 def _json_time(value: Any) -> Any:

@@ -197,7 +197,7 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
     changes: dict[str, dict[str, list[str]]] = {}
     for key in sorted(before.keys() ^ after.keys() | changed):
         kind = "removed" if key not in after else "changed" if key in before else "added"
-        source, target, type_, parameter = key.split("#", 3)
+        source, target, type_, parameter = (*key.split("#", 3), "", "", "")[:4]
         text = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
         changes.setdefault(source, {}).setdefault(kind, []).append(text)
     return {

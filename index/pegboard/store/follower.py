@@ -71,17 +71,19 @@ class ChannelFollower:
     Args:
         read: reads the channel.
         load: loads a release by its id.
+        prove: raises an error unless a release can answer.
     """
 
     def __init__(
         self,
         read: Callable[[], Channel],
         load: Callable[[str], LoadedRelease],
+        prove: Callable[[LoadedRelease], None],
         *,
         refresh: float,
         background: bool = False,
     ) -> None:
-        self._read, self._load, self._refresh = read, load, refresh
+        self._read, self._load, self._prove, self._refresh = read, load, prove, refresh
         self._process, self._lock = os.getpid(), Lock()
         now, self._last_check = datetime.now(UTC), time.monotonic()
         channel = read()
@@ -162,6 +164,7 @@ class ChannelFollower:
             if channel.release != loaded.release.id:
                 loaded, loaded_at = self._load(channel.release), datetime.now(UTC)
                 loaded.warm(state.loaded)
+                self._check_answers(loaded, state.loaded)
         # Whatever is wrong with the store or the new release, the one at hand still answers.
         except Exception as error:
             self._state = replace(state, error=str(error) or type(error).__name__)
@@ -176,6 +179,17 @@ class ChannelFollower:
         if state.error is not None:
             release = channel.release
             logger.info("The board follows channel '%s' again: release %s.", channel.name, release)
+
+    def _check_answers(self, loaded: LoadedRelease, before: LoadedRelease) -> None:
+        """Raise an error for a release that cannot answer, unless the one before cannot either."""
+        try:
+            self._prove(loaded)
+        except Exception:
+            try:
+                self._prove(before)
+            except Exception:  # such as of a reader by words alone, without the encoder
+                return
+            raise
 
     def _due(self) -> bool:
         return time.monotonic() - self._last_check >= self._refresh * CHECK_SHARE

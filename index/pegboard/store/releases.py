@@ -22,6 +22,7 @@ from pegboard.errors import (
     PromotionConflict,
     StoreError,
 )
+from pegboard.store.checks import release_problem, rows_problem
 from pegboard.store.contract import (
     CHECKSUM,
     TABLES_FOLDER,
@@ -209,13 +210,14 @@ class ReleaseStore:
 
         What they held is recorded again by the next build, or by `promote`.
         """
-        rows = [row for row in self._record_rows(name) if is_damaged(row)]
-        for row in rows:
-            logger.warning("%s", self._damaged(name, str(row[KEYS[name]]), DIFFERS))
+        problems = [(row, record_problem(name, row)) for row in self._record_rows(name)]
+        damaged = [(row, problem) for row, problem in problems if problem]
+        for row, problem in damaged:
+            logger.warning("%s", self._damaged(name, str(row[KEYS[name]]), problem))
             with store_errors(self.uri):
                 condition = f"{CHECKSUM} = {sql_literals([row[CHECKSUM]])}"
                 open_table(self.database, name, self.uri).delete(condition)
-        return [str(row[KEYS[name]]) for row in rows]
+        return [str(row[KEYS[name]]) for row, _ in damaged]
 
     def _insert(self, name: str, key: str, row: "pa.Table") -> bool:
         """Add a row unless its key is there; whether it was added."""
@@ -236,9 +238,9 @@ class ReleaseStore:
     ) -> list[dict[str, Any]]:
         """Return rows of `releases` or `channels`. Raises StoreError if one is damaged."""
         rows = self._record_rows(name, where, columns)
-        damaged = [row for row in rows if columns is None and is_damaged(row)]
-        if damaged:
-            raise self._damaged(name, str(damaged[0][KEYS[name]]), DIFFERS)
+        for row in rows if columns is None else ():
+            if problem := record_problem(name, row):
+                raise self._damaged(name, str(row[KEYS[name]]), problem)
         return rows
 
     def _damaged(self, name: str, key: str, problem: str) -> StoreError:
@@ -248,8 +250,8 @@ class ReleaseStore:
             "channels": "Move the channel again: `pegboard promote RELEASE --channel NAME`",
         }
         return StoreError(
-            f"The row '{key}' of table '{name}' of the board at {public_uri(self.uri)} is damaged: "
-            f"{problem}. {step[name]}."
+            f"The row '{key:.80}' of table '{name}' of the board at {public_uri(self.uri)} is "
+            f"damaged: {problem}. {step[name]}."
         )
 
     def _record_rows(
@@ -260,7 +262,13 @@ class ReleaseStore:
         except BoardNotFound:
             raise self._no_board() from None
         with store_errors(self.uri, f"Table '{name}'"):
-            return table.read(columns, where).to_pylist()
+            rows = table.read(columns, where)
+            if problem := rows_problem(rows, name, columns):
+                raise StoreError(
+                    f"Table '{name}' of the board at {public_uri(self.uri)} is damaged: {problem}. "
+                    f"Restore it from a copy of the board, or build the board anew."
+                )
+            return rows.to_pylist()
 
     def _expect_folder(self) -> None:
         if "://" not in self.uri and not os.path.isdir(os.path.join(self.uri, TABLES_FOLDER)):  # noqa: PTH112, PTH118
@@ -514,9 +522,18 @@ def record_row(name: str, **values: Any) -> "pa.Table":
     return pa.Table.from_pylist([row], schema=table_schema(name))
 
 
-def is_damaged(row: Mapping[str, Any]) -> bool:
-    """Return whether a row differs from its checksum."""
-    return row_checksum(row) != row[CHECKSUM]
+def record_problem(name: str, row: Mapping[str, Any]) -> str | None:
+    """Return why a row of `releases` or `channels` cannot be used, None if it can.
+
+    Raises ContractMismatch for a release of another contract that this library cannot read.
+    """
+    if row_checksum(row) != row[CHECKSUM]:
+        return DIFFERS
+    if not _is_id(row["release"]):
+        return f"its release is {row['release']!r:.80}, expected hexadecimal digits"
+    if name == "channels":
+        return None
+    return release_problem(row)
 
 
 def _is_id(text: str) -> bool:
@@ -545,7 +562,11 @@ def _release_row(release: Release) -> "pa.Table":
 
 
 def _release(row: Mapping[str, Any]) -> Release:
-    tables = {name: Pin(**pin) for name, pin in json.loads(row["tables"]).items()}
+    fields = Pin.__slots__
+    tables = {
+        name: Pin(**{field: pin[field] for field in fields if field in pin})
+        for name, pin in json.loads(row["tables"]).items()
+    }
     return Release(
         id=row["release"],
         digest=row["digest"],

@@ -8,16 +8,17 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardError
+from pegboard.store.checks import rows_problem
 from pegboard.store.contract import (
     CHECKSUM,
     agent_embedding_table,
     check_contract,
+    column_names,
     embedding_table,
     key_column,
     release_tables,
     row_checksums,
     table_checksum,
-    table_schema,
 )
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
@@ -68,9 +69,9 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
             problems.append(f"{name}: {error}")
             continue
         rows[name] = table.num_rows
-        schema = table_schema(name, dimensions.get(name, 0))
-        if table.schema.names != schema.names or table.schema.types != schema.types:
-            problems.append(f"{name}: has other columns than its contract")
+        problem = rows_problem(table, name, dimensions=dimensions.get(name, 0))
+        if problem or table.column_names != column_names(name):
+            problems.append(f"{name}: {problem or 'has other columns than its contract'}")
             continue
         problems += (f"{name}: {difference}" for difference in _check_rows(name, pin, table))
     return Verification(release.id, release.contract, rows, tuple(problems))

@@ -82,7 +82,7 @@ class Shelf:
         self._channel: Channel | None = None
         self.promote(tools)
         self.board = Board(
-            ChannelFollower(self._read, self._releases.__getitem__, refresh=0.0),
+            ChannelFollower(self._read, self._releases.__getitem__, lambda _: None, refresh=0.0),
             QueryVectors(ENCODER, None),
         )
 

@@ -8,6 +8,7 @@ import logging
 import shutil
 import threading
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ import pytest
 import pegboard
 from pegboard import opening
 from pegboard.errors import BoardNotFound, StoreError
+from pegboard.ranker.model import default_ranker
 from pegboard.store.follower import ChannelFollower
 
 
@@ -99,7 +101,61 @@ def test_a_new_release_that_cannot_be_loaded_is_left_until_it_can(two_releases, 
     assert "is recorded with version" in board.status().error
     assert board.status().release == first.id
     away.rename(manifests)
-    assert names(board) == {"new"}
+    until(lambda: names(board) == {"new"})
+    assert board.status().error is None
+
+
+def move_to(workshop, release, manifest=None, **index):
+    """Move the channel, as a writer that checks nothing, to a release with another manifest."""
+    entry = {**release.manifest["indexes"]["full"], **index}
+    manifest = {**release.manifest, "indexes": {"full": entry}, **(manifest or {})}
+    workshop.store.add(replace(release, id="f" * 12, digest="f" * 64, manifest=manifest))
+    live = workshop.store.channel()
+    moved = replace(live, release="f" * 12, generation=live.generation + 1)
+    assert workshop.store._compare_and_set(moved, live.generation)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"encoder": "openai/of-the-release"}, "names the hosted encoder"),
+        ({"encoder": "hashing/8"}, "with fingerprint hashing-8/1"),
+        ({"encoder": "hashing/8", "fingerprint": "hashing-8/1"}, "has the shape (8,)"),
+        ({"ranker": {**default_ranker().to_dict(), "version": 99}}, "ranker is of version 99"),
+        ({"ranker": None}, "indexes.full.ranker is None, expected an object"),
+        ({"language": "klingon"}, "indexes.full.language is 'klingon', expected one of"),
+        ({"dimensions": 300}, "expected fixed_size_list"),
+        ({"manifest": {"strategy": {"name": "x", "refine": ["no-part"]}}}, "names the part"),
+    ],
+)
+def test_a_running_reader_stays_where_a_new_release_cannot_answer(
+    two_releases, caplog, changes, why
+):
+    workshop, first, second = two_releases
+    board = pegboard.open(workshop.uri, refresh=0)
+    move_to(workshop, second, **changes)
+
+    with caplog.at_level(logging.WARNING, "pegboard"):
+        for _ in range(3):
+            assert {hit.tool.name[:3] for hit in board.find("task", 12)} == {"old"}
+    assert board.status().release == first.id
+    assert why in board.status().error
+    (warning,) = caplog.records
+    assert why in warning.getMessage()
+    workshop.store.promote(second.id)
+    until(lambda: names(board) == {"new"})
+    assert board.status().error is None
+
+
+def test_a_reader_that_searches_words_alone_moves_without_the_encoder(two_releases):
+    workshop, first, second = two_releases
+    move_to(workshop, first, encoder="openai/of-the-release")
+    board = pegboard.open(workshop.uri, refresh=0)
+    assert board.search("task", mode="text")
+
+    workshop.store.promote(second.id)
+    move_to(workshop, second, encoder="openai/of-another")
+    assert board.search("task", mode="text")
     assert board.status().error is None
 
 
@@ -203,7 +259,7 @@ def slow():
             raise StoreError("away")
         return pegboard.Channel("live", "a", 1, datetime.now(UTC), ())
 
-    yield ChannelFollower(read, lambda _: loaded, refresh=0), entered, answer, reads
+    yield ChannelFollower(read, lambda _: loaded, lambda _: None, refresh=0), entered, answer, reads
     answer.set()
 
 

@@ -143,6 +143,12 @@ class LlmPart:
         return prompt.request(question.schema, max_tokens=self.reply_tokens, **question.values)
 
 
+def check_prompts(published: Mapping[str, str]) -> None:
+    """Raise ConfigurationError for a prompt of a release that cannot be used."""
+    for name in published.keys() & FORMATS.keys():
+        _prompt(name, published[name])
+
+
 @lru_cache(maxsize=64)
 def _prompt(name: str, published: str | None) -> Prompt:
     """Return a prompt: the release's text, else the library's own."""
