@@ -46,7 +46,7 @@ from pegboard.serve.own_tools import (
     search_text,
 )
 from pegboard.serve.request_ids import SESSION_ID
-from pegboard.serve.sessions import Session, client_of, current_session
+from pegboard.serve.sessions import Session, client_of, current_session, stated_text
 from pegboard.serve.upstream_provider import UpstreamServers
 from pegboard.serve.views import View
 from pegboard.tokens import estimate_tokens
@@ -55,6 +55,8 @@ INSTRUCTIONS = (
     f"Many tools are available here, and only a few are listed. Ask {SEARCH_TOOLS} for what you "
     f"need in plain words, then call what it found with {CALL_TOOL}."
 )
+CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
+"""By which a client tells `tools/list` what it is about."""
 CANDIDATES = 3
 """Tools that are named in place of an unknown one."""
 
@@ -126,7 +128,8 @@ class BoardProvider(Provider):
 
     async def _list_tools(self) -> Sequence[FastMCPTool]:
         session = current_session(self._gateway)
-        tools = await listed_tools(self._gateway, session)
+        context = stated_text(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
+        tools = await listed_tools(self._gateway, session, context)
         return [GatewayTool.of(tool, self._respond(tool.name)) for tool in tools]
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> FastMCPTool | None:

@@ -1,5 +1,6 @@
 """What `tools/list` has: the gateway's own tools, by which a model searches the board's tools,
-reads and calls them; and of the board's the pinned ones and those that the session found."""
+reads and calls them; and of the board's the pinned ones, those that the session found, and those
+that fit the request's context."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -77,11 +78,19 @@ class GetTool(OwnArguments):
     name: str = Field(description="As search_tools returned it.")
 
 
-async def listed_tools(gateway: Gateway, session: Session) -> list[McpTool]:
-    """Return the tools that a session is sent, of the board's those that its client may see."""
+async def listed_tools(gateway: Gateway, session: Session, context: str = "") -> list[McpTool]:
+    """Return the tools that a session is sent, of the board's those that its client may see.
+
+    Args:
+        context: what the request is about, in words; "" if it does not say.
+
+    Raises as `Finder.find` does for a context.
+    """
+    fitting = await _fitting_ids(gateway, session, context) if context.strip() else []
     view = await gateway.views.of(session.client, callable_only=True)
     ids = listed_ids(gateway, view, session)
     session.listed = tuple(ids)
+    ids |= {view.call_name(identity): identity for identity in fitting if identity in view.entries}
     tools = own_tools(view, gateway.settings.serve.max_k)
     for name, identity in ids.items():
         tool = await view.board.tool(identity)
@@ -106,6 +115,20 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
     found = session.found if serve.mode == "gateway" else {}
     ids = [*pinned, *(one for one in found if one in view.entries)]
     return {view.call_name(identity): identity for identity in ids}
+
+
+async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
+    """Return the ids of the tools that fit a context: all that reach the threshold (Armory)."""
+    settings = gateway.settings.serve.context
+    found = await gateway.finder.find(
+        session.client, context, settings.max_tools, session=session.id, callable_only=True
+    )
+    least = settings.threshold
+    if isinstance(least, str):
+        least = (await found.view.board.thresholds()).get(least, 0.0)
+    return [
+        hit.tool.id for hit in found.hits if hit.probability is None or hit.probability >= least
+    ]
 
 
 def own_tools(view: View, max_k: int) -> list[McpTool]:

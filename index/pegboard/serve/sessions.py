@@ -138,15 +138,21 @@ def client_of(gateway: "Gateway", request: Request) -> Client:
     return client
 
 
+def stated_text(request: Request, header: str, meta: str) -> str:
+    """Return what an MCP request states in `_meta` or in a header; "" for nothing."""
+    text = (request.meta or {}).get(meta)
+    if not text and request.request is not None:
+        text = request.request.headers.get(header)
+    return text if isinstance(text, str) else ""
+
+
 def _session_id(request: Request) -> str:
     """Return the id of a request's session, "" for none; ids of both eras cannot meet."""
     if request.request is None:
         return "stdio"
     if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        named = (request.meta or {}).get(SESSION_META) or request.request.headers.get(
-            SESSION_HEADER
-        )
-        return f"named:{named[:200]}" if isinstance(named, str) and named else ""
+        named = stated_text(request, SESSION_HEADER, SESSION_META)
+        return f"named:{named[:200]}" if named else ""
     return request.request.headers.get("mcp-session-id", "")
 
 

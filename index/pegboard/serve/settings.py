@@ -174,10 +174,12 @@ class ServerSettings(Settings):
     Attributes:
         sessions: instead of that of `[serve.calls]`.
         max_sessions: open at once; then the one that was idle longest ends.
+        auth: `passthrough` sends it the bearer token of the client's own request, and no other.
     """
 
     sessions: Literal["client", "shared"] | None = None
     max_sessions: Annotated[int, Field(ge=1, le=10_000)] = 32
+    auth: Literal["passthrough"] | None = None
 
 
 class ApiSettings(Settings):
@@ -234,6 +236,20 @@ class LlmSettings(Settings):
     timeout: Annotated[float, Field(gt=0)] = 10
 
 
+class ContextSettings(Settings):
+    """`[serve.context]`: which tools `tools/list` has for a request that comes with its context.
+
+    Attributes:
+        threshold: the least probability of a tool, or the name of a threshold of the release.
+        max_tools: the most tools that are listed.
+    """
+
+    threshold: Annotated[float, Field(ge=0, le=1)] | Literal["nothing_fits", "accept_95"] = (
+        "nothing_fits"
+    )
+    max_tools: Annotated[int, Field(ge=1, le=200)] = 20
+
+
 class ServeSettings(Settings):
     """`[serve]`: the gateway.
 
@@ -266,6 +282,7 @@ class ServeSettings(Settings):
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     log: Path | None = None
     golden: Path | None = None
+    context: ContextSettings = ContextSettings()
     llm: LlmSettings | None = None
 
 

@@ -137,7 +137,9 @@ def test_a_hidden_tool_answers_like_one_that_is_not_there(settings, served, desk
     assert not Path(settings.base / "starts").exists()
 
 
-def test_no_search_finds_or_counts_a_hidden_tool(settings, served, desk_uri, over_http):
+def test_no_search_and_no_context_finds_or_counts_a_hidden_tool(
+    settings, served, desk_uri, over_http
+):
     queries = [
         "burn_archive",
         HIDDEN,
@@ -148,7 +150,7 @@ def test_no_search_finds_or_counts_a_hidden_tool(settings, served, desk_uri, ove
     ]
 
     async def run(url):
-        async with over_http(url, ANA) as client:
+        async with over_http(url, {**ANA, "Pegboard-Context": "burn_archive"}) as client:
             listed = await client.list_tools()
             found = [await client.call_tool("search_tools", {"query": q, "k": 20}) for q in queries]
             return listed, found

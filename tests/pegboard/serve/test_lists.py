@@ -1,4 +1,4 @@
-"""`tools/list`: pinned tools, and those that a session found."""
+"""`tools/list`: pinned tools, tools that a session found, and tools for a request's context."""
 
 import asyncio
 
@@ -12,8 +12,9 @@ from pegboard.serve.views import RESERVED
 OWN = list(RESERVED)
 
 
-async def listed(client):
-    result = await client.list_tools(cache_mode="bypass")
+async def listed(client, meta=None):
+    params = {"meta": meta} if meta else {}
+    result = await client.list_tools(cache_mode="bypass", **params)
     return [tool.name for tool in result.tools]
 
 
@@ -34,6 +35,28 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway
         [*OWN, "close_ledger", "call_taxi"],
         [*OWN, "close_ledger", "call_taxi"],
     ]
+
+
+def test_a_list_has_the_pinned_tools_and_those_above_the_threshold_of_a_context(
+    board_uri, gateway_of, connect
+):
+    async def run(threshold):
+        context = {"threshold": threshold, "max_tools": 3}
+        async with (
+            gateway_of(board_uri, pinned=["desk/*/book_*"], context=context) as gateway,
+            connect(gateway) as client,
+        ):
+            about = {"pegboard/context": "convert currency amounts of money"}
+            return await listed(client), await listed(client, about)
+
+    without, everything = asyncio.run(run(0.0))
+    _, none = asyncio.run(run(1.0))
+    _, fitting = asyncio.run(run("nothing_fits"))
+
+    assert without == none == [*OWN, "book_room"]
+    assert "convert_currency" in fitting
+    assert "convert_currency" in everything
+    assert len(everything) == len(OWN) + 1 + 3
 
 
 @pytest.mark.parametrize("mode", ["search", "gateway"])

@@ -8,7 +8,10 @@ import pytest
 from mcp_types import ElicitResult
 
 from pegboard.serve.settings import GatewaySettings, ServeSettings
+from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import text_of
+
+KEY = "open-sesame-4711"
 
 
 @pytest.fixture
@@ -117,6 +120,32 @@ def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
     assert expected in caplog.text
     assert "was not called" in text_of(refused)
     assert not allowed.meta
+
+
+@pytest.mark.parametrize("passed", [True, False])
+def test_a_token_goes_on_with_its_own_requests_alone_to_a_server_that_takes_it(
+    workshop, served, settings, over_http, monkeypatch, passed
+):
+    monkeypatch.setenv("CLOCK_KEY", KEY)
+    monkeypatch.setenv("OTHER_KEY", "ana-4711-token")
+    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
+
+    async def run(url, token):
+        async with over_http(url, {"Authorization": f"Bearer {token}"}) as client:
+            return await client.call_tool("now", {"zone": "UTC"})
+
+    with http_server("sdk_http.py") as port:
+        entry = {"url": f"http://127.0.0.1:{port}/mcp"}
+        serve = {
+            "clients": {"ana": {"token": ["${CLOCK_KEY}", "${OTHER_KEY}"]}},
+            "servers": {"kit/clock": {"auth": "passthrough"}} if passed else {},
+        }
+        catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
+        with served(workshop.uri, settings(catalogs, **serve)) as (url, _):
+            tokens = ("ana-4711-token", KEY, "ana-4711-token")
+            errors = [asyncio.run(run(url, token)).is_error for token in tokens]
+
+    assert errors == [True, not passed, True]
 
 
 def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(

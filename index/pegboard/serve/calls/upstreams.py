@@ -4,11 +4,12 @@ The command of a server comes from the operator's file alone, never from a relea
 tools must not run code on this machine."""
 
 import asyncio
+import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -21,11 +22,13 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
+from pegboard.serve.access import bearer_token
 from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
 from pegboard.serve.calls.connection import Connection, ConnectionLost, Report
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
-from pegboard.servers.config import ServerProblem, configured_servers, resolve_server
+from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
+from pegboard.servers.references import secrets_in_catalogs
 
 RETRY_SECONDS = 2.0
 """For which a server that did not start is not started again."""
@@ -62,6 +65,8 @@ class _Upstream:
     @property
     def shared(self) -> bool:
         """Whether all clients share one session: a server that is started keeps what one did."""
+        if self.settings.auth == "passthrough":
+            return False
         if self.settings.sessions is not None:
             return self.settings.sessions == "shared"
         return not (isinstance(self.entry, Mapping) and "command" in self.entry)
@@ -176,24 +181,30 @@ class Upstreams:
         upstream = self._upstreams[agent]
         modern = _is_modern()
         own = ("", "") if upstream.shared else (client, session)
-        key = (*own, "modern" if modern else "")
+        token = _token() if upstream.settings.auth == "passthrough" else ""
+        key = (*own, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
         async with upstream.opening:
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
                 if connection is not None:
                     await connection.close()
-                connection = await self._open(agent, upstream, key, modern)
+                connection = await self._open(agent, upstream, key, modern, token)
         with connection.held():
             yield connection
 
-    async def _open(self, agent: str, upstream: _Upstream, key: Key, modern: bool) -> Connection:
-        if upstream.failure and time.monotonic() - upstream.failed_at < RETRY_SECONDS:
+    async def _open(
+        self, agent: str, upstream: _Upstream, key: Key, modern: bool, token: str
+    ) -> Connection:
+        # A token that the server refuses holds up no other client.
+        waits = time.monotonic() - upstream.failed_at < RETRY_SECONDS and not token
+        if upstream.failure and waits:
             raise _not_started(agent)
         await self._make_room(agent, upstream)
         limits = self._settings.serve.calls
         try:
+            server = resolve_server(upstream.entry, upstream.base)
             connection = Connection(
-                resolve_server(upstream.entry, upstream.base),
+                _with_token(server, token) if token else server,
                 (limits.timeout, limits.max_bytes),
                 forwards=not upstream.shared and bool(key[1]),
                 modern=modern,
@@ -303,6 +314,41 @@ def _is_modern() -> bool:
     front = _front()
     request: Any = front.request_context if front else None
     return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def _token() -> str:
+    """Return the bearer token of the request that is being answered.
+
+    Raises:
+        CallProblem: it has none.
+    """
+    front = _front()
+    request: Any = front.request_context if front else None
+    token = bearer_token(request.request.headers) if request and request.request else ""
+    if not token:
+        raise CallProblem(
+            "refused",
+            "The server of this tool takes the client's own token, and the request has no bearer "
+            "token. Call it by MCP over HTTP, with Authorization: Bearer ...",
+        )
+    return token
+
+
+def _with_token(server: Server, token: str) -> Server:
+    """Return a server that is sent a client's token, and whose messages are cleared of it.
+
+    Raises:
+        ServerProblem: it is not reached over HTTP.
+    """
+    if server.transport == "stdio":
+        raise ServerProblem('auth = "passthrough" needs a server over HTTP, with a url')
+    headers = {name: v for name, v in server.headers.items() if name.lower() != "authorization"}
+    return replace(
+        server,
+        headers={**headers, "Authorization": f"Bearer {token}"},
+        secrets=(*server.secrets, token),
+        private=(*server.private, *secrets_in_catalogs([token])),
+    )
 
 
 def _answers() -> tuple[Any, str | None]:
