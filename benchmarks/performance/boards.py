@@ -26,7 +26,7 @@ Columns = dict[str, Any]
 
 
 def synthetic_board(
-    folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 0
+    folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 1
 ) -> str:
     """Publish a board with one release; returns its URI.
 
@@ -42,11 +42,10 @@ def synthetic_board(
         "agents": _table("agents", len(agents), _agents(agents)),
         "emb_full": _table("emb_full", rows, tools),
     }
-    if edges:
-        links = _edges(tools["id"], edges)
-        tables["edges"] = _table("edges", len(links["key"]), links)
-        documents = _agent_documents(agents, tools)
-        tables["agents_full"] = _table("agents_full", len(agents), documents)
+    links = _edges(tools["id"], edges)
+    tables["edges"] = _table("edges", len(links["key"]), links)
+    documents = _agent_documents(agents, tools)
+    tables["agents_full"] = _table("agents_full", len(agents), documents)
     uri = str(folder / f"board-{rows}")
     store = ReleaseStore(uri)
     store.create()
@@ -57,11 +56,14 @@ def synthetic_board(
         "encoder": encoder[0],
         "fingerprint": encoder[1],
         "dimensions": DIMENSIONS,
-        "shape": "single",
-        "options": {},
+        **{"shape": "single", "parts": ["name"], "questions": 0, "options": {}},
         "ranker": default_ranker().to_dict(),
     }
-    manifest = {"default_index": "full", "indexes": {"full": index}}
+    changes = dict.fromkeys(("new", "changed", "removed", "unchanged"), 0)
+    manifest = {
+        **{"default_index": "full", "indexes": {"full": index}, "changes": changes},
+        **{"catalogs": {}, "counts": {"tools": rows, "agents": 0}},
+    }
     pins = {name: _pin(name, table, rows) for name, table in opened.items()}
     release = f"{rows:012x}"
     store.add(Release(release, f"{rows:064x}", CONTRACT, datetime.now(UTC), pins, manifest))

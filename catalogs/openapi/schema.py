@@ -27,11 +27,8 @@ MAX_PARTS = 1_000
 every schema leads to thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
-MAX_COMMON = 2_000
-"""Subschemas of a tool that cost nothing of `MAX_SPARE`: twice what references lead to."""
-MAX_SPARE = 1_000_000
-"""Subschemas of all tools of a document beyond that, so that many tools with one huge schema do not
-take an hour."""
+MAX_COMMON, MAX_SPARE = 2_000, 1_000_000
+"""Subschemas of a tool that cost nothing, and those of all tools of a document beyond them."""
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
 """Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
@@ -64,20 +61,7 @@ class SchemaGraph:
     )
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
     _cyclic: set[str] = field(default_factory=set[str])
-    _visited: int = 0
-
-    def visit(self, number: int, side: str) -> None:
-        """Count the subschemas of one tool one by one; raises InvalidPart if they are too many."""
-        if number > MAX_WRITTEN:
-            raise InvalidPart(f"its {side} schema has more than {MAX_WRITTEN:,} parts")
-        if number <= MAX_COMMON:
-            return
-        self._visited += 1
-        if self._visited > MAX_SPARE:
-            raise InvalidPart(
-                f"its {side} schema has more than {MAX_COMMON:,} parts, and such schemas of this "
-                f"document more than {MAX_SPARE:,} in all; describe less, or split the document"
-            )
+    visited: int = 0
 
     def size(self, schema: Any, base: str) -> int:
         """Return the number of subschemas with references written out; cyclic ones count once."""
@@ -198,7 +182,13 @@ class SchemaWriter:
 
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
-        self.graph.visit(self._written, self.side)
+        if self._written > MAX_COMMON:
+            self.graph.visited += 1
+            if self._written > MAX_WRITTEN or self.graph.visited > MAX_SPARE:
+                raise InvalidPart(
+                    f"its {self.side} schema has more than {MAX_WRITTEN:,} parts, or those of this "
+                    f"document more than {MAX_SPARE:,}; describe less, or split the document"
+                )
         if isinstance(schema, RepeatedNames):
             raise InvalidPart(flaw_of(schema))
         if not isinstance(schema, dict):

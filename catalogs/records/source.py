@@ -311,19 +311,14 @@ def read_rows(
             )
     for number, row in enumerate(rows):
         if number == MAX_RECORDS:
-            raise _too_many(path)
+            raise SourceError(f"{path} has more than {MAX_RECORDS:,} records. Split it.")
         yield row
 
 
-def _too_many(path: Path) -> SourceError:
-    return SourceError(f"{path} has more than {MAX_RECORDS:,} records. Split it.")
-
-
 def _row(where: str, value: Any) -> Row:
+    is_record = isinstance(value, dict)
     return Row(
-        where,
-        value,
-        "" if isinstance(value, dict) else f"it is {type(value).__name__}, expected an object",
+        where, value, "" if is_record else f"it is {type(value).__name__}, expected an object"
     )
 
 
@@ -414,11 +409,7 @@ def _parquet(path: Path, max_bytes: int) -> Iterator[Row]:
     content = read_bytes(path, max_bytes)
     try:
         # A few bytes may stand for any number of rows.
-        if polars.scan_parquet(io.BytesIO(content)).select(polars.len()).collect().item() > (
-            MAX_RECORDS
-        ):
-            raise _too_many(path)
-        frame = polars.read_parquet(content)
+        frame = polars.read_parquet(content, n_rows=MAX_RECORDS + 1)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise SourceError(
             f"Cannot read {path} as Parquet: {str(error).splitlines()[0]}. Write it again."

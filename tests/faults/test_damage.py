@@ -108,7 +108,7 @@ def test_a_damaged_release_is_named_and_recorded_again_by_the_next_build(root, c
     expected = read_everything(uri)
     flip(root / "board" / "tables", "releases.lance/data/*", live.encode())
 
-    for call in (ReleaseStore(uri).all, lambda: pegboard.open(uri, release=f"{live:.1}")):
+    for call in (ReleaseStore(uri).all, lambda: pegboard.open(uri, release=f"{live:.6}")):
         with pytest.raises(StoreError, match=r"of table 'releases' .* is damaged.*pegboard build"):
             call()
     with caplog.at_level(logging.WARNING):

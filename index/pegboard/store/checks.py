@@ -21,6 +21,7 @@ from pegboard.store.contract import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+_TABLE_NAME = re.compile("[A-Za-z0-9_]{1,200}")
 LONGEST = 1.001
 """What rounding may make of a unit vector's 1."""
 
@@ -33,7 +34,7 @@ COUNT = (lambda value: type(value) is int and 0 <= value < 2**63, "a number of r
 NUMBER = (lambda value: _is_between(value, -1e9, 1e9), "a number of at most 1e9")
 SHARE = (lambda value: _is_between(value, 0, 1), "a number from 0 to 1")
 FLAG = (lambda value: isinstance(value, bool), "true or false")
-NAME = (lambda value: _is_like(value, "[A-Za-z0-9_]{1,200}"), "letters, digits and _")
+NAME = (lambda value: _is_like(value, _TABLE_NAME), "letters, digits and _")
 LANGUAGE = (lambda value: value in LANGUAGES, f"one of {', '.join(LANGUAGES)}")
 SIZE = (lambda value: type(value) is int and 1 <= value <= 65_536, "a whole number up to 65536")
 
@@ -207,8 +208,8 @@ def _is_between(value: Any, least: float, most: float) -> bool:
     return type(value) in (int, float) and least <= value <= most
 
 
-def _is_like(value: Any, pattern: str) -> bool:
-    return isinstance(value, str) and re.fullmatch(pattern, value) is not None
+def _is_like(value: Any, pattern: re.Pattern[str]) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
 def _are_of_unit_vectors(values: "pa.Array") -> bool:

@@ -42,7 +42,7 @@ EDGES = "edges"
 TABLES_FOLDER = "tables"
 """The LanceDB database below the root of a board."""
 
-INDEX_NAME = "[a-z][a-z0-9_]{0,39}"
+INDEX_NAME = re.compile("[a-z][a-z0-9_]{0,39}")
 """A pattern: the name is part of the names of two tables."""
 
 METADATA = "pegboard."
@@ -270,7 +270,7 @@ def agent_embedding_table(index: str) -> str:
 
 
 def _index_name(index: str) -> str:
-    if not re.fullmatch(INDEX_NAME, index):
+    if not INDEX_NAME.fullmatch(index):
         raise ConfigurationError(
             f"An index cannot be named '{index}': expected a lower-case letter, then letters, "
             f"digits or _, at most 40."

@@ -158,7 +158,7 @@ def test_a_plan_estimates_the_tokens_of_a_hosted_encoder(command, workshop, monk
 def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monkeypatch):
     workshop.write("golden.jsonl", '{"query": "file a bug", "tools": ["create_issue"]}\n')
     lines = (
-        *("find issue", "graph show", "report"),
+        *("find issue", "graph show create_issue", "report"),
         *("releases list", "releases show live", "releases verify", "releases prune"),
         *("eval golden.jsonl", "golden check golden.jsonl", "export live --out out"),
     )

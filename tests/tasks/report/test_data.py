@@ -203,7 +203,12 @@ def test_a_predecessor_that_was_pruned_leaves_its_numbers(plain, hashing):
 def test_a_gate_whose_details_are_gone_keeps_its_verdict(plain):
     workshop, release = plain
     canaries = {"count": 0, "missed": 0}
-    gate = {"passed": True, "rules": [], "queries": 3, "canaries": canaries, "details": "gates/x"}
+    texts = {"measure": "Recall@5", "strategy": "search", "index": "full"}
+    gate = {
+        **{"passed": True, "at": "2026-11-01T00:00:00+00:00", "rules": [], "queries": 3},
+        **{"canaries": canaries, "details": "gates/x"},
+        "chosen": {**texts, "value": 0.9, "low": 0.8, "high": 1.0},
+    }
     assert workshop.store.update(replace(release, manifest={**release.manifest, "gate": gate}))
 
     data = report_data(workshop.uri, release.id)
