@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2751,
-    "tasks": 15435,
+    "flows": 2649,
+    "tasks": 15062,
     "catalogs": 3560,
-    "index/pegboard": 29686,
-    "benchmarks": 6055,
-    "tests": 41687,
+    "index/pegboard": 28865,
+    "benchmarks": 6052,
+    "tests": 41634,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
