@@ -83,7 +83,7 @@ class LoadedRelease:
 
     def language(self, index: str) -> str:
         """The language of an index's words."""
-        return str(self.index_manifest(index).get("language", DEFAULT_LANGUAGE))
+        return str(self.index_manifest(index).get("language") or DEFAULT_LANGUAGE)
 
     def query_words(self, index: str, request: str) -> list[str]:
         """The words by which a request is searched in an index; see `text.query_words`."""
@@ -247,7 +247,10 @@ class LoadedRelease:
         table = embedding_table(name)
         pin = self.release.tables[table]
         if pin.rows > self._in_memory_rows:
-            return LanceIndex(self._open(table), self._store.uri, pin.rows, pin.search)
+            opened = self._open(table)
+            with store_errors(self._store.uri, f"Table '{table}' of release {self.release.id}"):
+                self._check(table, opened.read(SEARCHED, limit=1), SEARCHED)
+            return LanceIndex(opened, self._store.uri, pin.rows, pin.search)
         return MemoryIndex(self._held(table, SEARCHED))
 
     def _open(self, name: str) -> BoardTable:

@@ -178,7 +178,7 @@ def tools_with_kinds(
     tools: dict[str, tuple[Tool, str]] = {}
     for start in range(0, len(ids), IDS_AT_ONCE):
         where = f"id IN ({sql_literals(ids[start : start + IDS_AT_ONCE])})"
-        for row in store.read_rows(release.tables["tools"], where=where).to_pylist():
+        for row in store.read_rows(release.tables["tools"], where=where, name="tools").to_pylist():
             tools[row["id"]] = (tool_from_row(row), row["kind"])
     return tools
 
@@ -191,7 +191,8 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
     # Without their places: a tool that gains a dependency moves its others, which is no change.
     columns = ["key", "reason", "origin", "confidence", "evidence"]
     before, after = (
-        {row["key"]: row for row in store.read_rows(pin, columns).to_pylist()} for pin in pins
+        {row["key"]: row for row in store.read_rows(pin, columns, name=EDGES).to_pylist()}
+        for pin in pins
     )
     changed = {key for key in before.keys() & after.keys() if before[key] != after[key]}
     changes: dict[str, dict[str, list[str]]] = {}
@@ -238,5 +239,6 @@ def _rows(store: ReleaseStore, old: Pin, new: Pin) -> tuple[int, int, int]:
 
 
 def _column(store: ReleaseStore, pin: Pin, key: str, column: str) -> dict[str, str]:
-    rows = store.read_rows(pin, [key, column])
+    name = "tools" if key == "id" else "emb_"
+    rows = store.read_rows(pin, [key, column], name=name)
     return dict(zip(rows.column(key).to_pylist(), rows.column(column).to_pylist(), strict=True))

@@ -39,6 +39,7 @@ from pegboard.store.database import (
     store_errors,
     table_names,
 )
+from pegboard.store.failures import REBUILD
 from pegboard.store.reading import BoardTable, ReaderDatabase
 
 if TYPE_CHECKING:
@@ -166,15 +167,26 @@ class ReleaseStore:
         return self._reader.open_table(name, version)
 
     def read_rows(
-        self, pin: Pin, columns: Sequence[str] | None = None, where: str | None = None
+        self,
+        pin: Pin,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        name: str | None = None,
     ) -> "pa.Table":
         """Return the rows of a release's table that pass a DataFusion condition, in no order.
+
+        Args:
+            name: the table's name in a release, by whose contract the columns are checked.
 
         Raises BoardNotFound if the table or its version is gone, StoreError if it is damaged.
         """
         table = self.read_table(pin.table, pin.version)
         with store_errors(self.uri, f"Table '{pin.table}'"):
-            return table.read(columns, where)
+            rows = table.read(columns, where)
+            if name is not None and (problem := rows_problem(rows, name, columns)):
+                raise StoreError(f"Table '{pin.table}' cannot be used: {problem}. {REBUILD}.")
+            return rows
 
     def create(self) -> None:
         """Make the tables `releases` and `channels`, empty, if they are missing."""
