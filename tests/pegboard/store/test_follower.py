@@ -206,7 +206,7 @@ def test_a_board_fixed_to_a_release_that_was_pruned_reports_it(two_releases, enc
     workshop.store.promote(second.id)
     for path in data_files(workshop, first):
         path.unlink()
-    with pytest.raises(StoreError, match=" failed: "):
+    with pytest.raises(StoreError, match="cannot be read: a file of it is damaged or missing"):
         board.search("task")
     workshop.store.database.open_table("releases").delete(f"release = '{first.id}'")
 
