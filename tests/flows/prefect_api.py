@@ -30,7 +30,7 @@ class Api:
     def call(self, method: str, path: str, body: dict[str, Any] | None = None) -> Any:
         """The answer; retried while the server's SQLite is busy (503), as Prefect's client does."""
         response = eventually(
-            lambda: httpx.request(method, self.url + path, json=body, timeout=60),
+            lambda: httpx.request(method, self.url + path, json=body, timeout=GUARD),
             lambda answer: answer.status_code != 503,
         ).raise_for_status()
         return response.json() if response.content else None
