@@ -40,16 +40,21 @@ def test_a_hostile_board_is_a_clear_error_calls_nobody_and_leaves_running_reader
     assert outcome.refused > 27
 
 
+def outcome_of(program: str, *options: str) -> dict:
+    """What a program of the fuzz says, run in a process of its own: its peak is that of nobody
+    else.
+    """
+    command = [sys.executable, "-m", program, "--seed", "2", *options]
+    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    return json.loads(done.stdout)
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(7_200)
 def test_hundreds_of_hostile_boards_are_clear_errors():
-    number = "2000" if FULL else "200"
-    command = [sys.executable, "-m", "tests.fuzz.boards", "--seed", "2", "--variants", number]
+    outcome = outcome_of("tests.fuzz.boards", "--variants", "2000" if FULL else "200")
 
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-    outcome = json.loads(done.stdout)
     assert outcome["violations"] == []
     assert outcome["peak_mb"] < MEMORY_MB
 
@@ -58,12 +63,7 @@ def test_hundreds_of_hostile_boards_are_clear_errors():
 @pytest.mark.soak
 @pytest.mark.timeout(7_200)
 def test_thousands_of_hostile_records_crash_hang_and_lose_nothing():
-    """In a process of its own: the peak is that of all children which a process ever had."""
-    number = "100000" if FULL else "2000"
-    command = [sys.executable, "-m", "tests.fuzz.run", "--seed", "2", "--records", number]
+    outcome = outcome_of("tests.fuzz.run", "--records", "100000" if FULL else "2000")
 
-    done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
-
-    outcome = json.loads(done.stdout)
     assert outcome["violations"] == []
     assert outcome["peak_mb"] < MEMORY_MB
