@@ -4,7 +4,6 @@ import json
 import shutil
 from pathlib import Path
 
-import polars as pl
 import pytest
 
 from benchmarks.papers import NAMES
@@ -195,22 +194,6 @@ def test_bfcl_and_acebench_are_read_in_its_layout_without_categories(specimen):
     assert list(found.query_sets[0].tasks) == ["all", "single"]
 
 
-def test_toolret_takes_parquet_and_one_folder_as_well(specimen, tmp_path):
-    folder, flat = specimen("toolret"), tmp_path / "flat"
-    flat.mkdir()
-    for file, table in (
-        ("web/tools-00000-of-00001.jsonl", "web_tools.parquet"),
-        ("kites/queries-1.jsonl", "queries_kites.parquet"),
-    ):
-        first, *_ = (folder / file).read_text("utf-8").splitlines()
-        pl.DataFrame([json.loads(first)]).write_parquet(flat / table)
-
-    found = load_benchmark("toolret", flat)
-
-    assert tools(found.query_sets[0]) == [("kites/fly",)]
-    assert list(found.query_sets[0].tasks) == ["all", "single", "web"]
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_path, name):
     (tmp_path / "notes.txt").write_text("nothing of use", "utf-8")
@@ -226,14 +209,6 @@ def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_pa
         ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"
     ):
         load_benchmark(name, tmp_path / "gone")
-
-
-def test_files_without_a_query_are_an_error(specimen):
-    folder = specimen("toolsandbox")
-    (folder / "instances.jsonl").write_text('{"user_query": 3}\n[]\n', "utf-8")
-
-    with pytest.raises(ConfigurationError, match=r"has no query .*: .*2 of 2 rows left out"):
-        load_benchmark("toolsandbox", folder)
 
 
 def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):

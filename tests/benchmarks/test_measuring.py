@@ -6,10 +6,8 @@ import json
 
 import pytest
 
-from benchmarks.papers.indexes import IndexFile
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
-from benchmarks.papers.published import PUBLISHED, SETUPS, SHOWN
 from benchmarks.papers.strategies import DESCRIPTIONS, chosen_strategies
 from benchmarks.papers.tables import (
     markdown,
@@ -18,13 +16,8 @@ from benchmarks.papers.tables import (
     tables_of,
     write_between_marks,
 )
-from pegboard.errors import CompletionError, ConfigurationError
-from pegboard.evaluation.agent_search import AGENT_STRATEGIES, needed_agents
+from pegboard.evaluation.agent_search import AGENT_STRATEGIES
 from pegboard.evaluation.measures import measures_of
-from pegboard.evaluation.searcher import Searcher
-from pegboard.records import Enrichment, Tool
-from pegboard.retrieval.llm.caller import open_caller
-from tasks.settings.configuration import load_configuration
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -95,21 +88,6 @@ def test_seal_tools_is_searched_by_the_baselines_and_every_strategy_that_needs_n
     assert ("all", "hybrid") not in against
 
 
-def test_linked_benchmarks_compare_declared_with_inferred_dependencies_and_two_indexes(opened):
-    result = measured(*opened("toolsandbox"), measures=measures_of(["Recall@10", "mAP@10"]))
-
-    found = strategies(result, "all")
-    assert ("dependencies", "full") in found
-    assert {index for strategy, index in found if strategy == "dependencies-declared"} == {
-        "full",
-        "brief",
-    }
-    recall = values(result, "multi", "Recall@10")
-    assert recall["dependencies-declared", "full"] == 1.0
-    assert ("dependencies-inferred", "full") in recall
-    assert {row["measure"] for row in result["differences"]} == {"mAP@10"}
-
-
 def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     result = measured(*opened("livemcpbench"))
 
@@ -128,23 +106,6 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     hits = values(result, "step-agent", "Recall@1")
     assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
-
-
-def test_any_owner_of_a_tool_will_do_and_an_agent_counts_once():
-    owners = {"dig": {"a", "b"}, "rake": {"a"}, "water": {"b", "c"}, "hoe": {"a"}}
-
-    needed = needed_agents(("dig", "rake", "water", "hoe", "fly"), owners)
-
-    assert needed.tools == {
-        "rake": frozenset("a"),
-        "water": frozenset("bc"),
-    }  # who has the rake can dig, too
-    assert needed.unknown == ("fly",)
-    assert [label for label, _ in needed.labelled([("b", 2.0), ("c", 1.0), ("a", 0.5)])] == [
-        "water",
-        "id:c",
-        "rake",
-    ]
 
 
 def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tmp_path):
@@ -167,48 +128,6 @@ def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tm
     assert {row["measure"] for row in result["rows"]} == {"MRR"}
     assert recalls["given-steps", "full"] == recalls["given-steps-whole", "full"] == 1.0
     assert runs_of(benchmark, boards, chosen_strategies(["both-hybrid"])) == []
-
-
-def test_strategies_that_ask_an_llm_are_measured_where_there_is_one(opened):
-    class Failing:
-        name = "stub/failing"
-
-        async def complete(self, request):
-            raise CompletionError("it does not answer")
-
-    benchmark, boards = opened("ultratool")
-    asking = {
-        name: Searcher(one.loaded, one.vectors, open_caller(Failing(), {}))
-        for name, one in boards.items()
-    }
-
-    def names(boards):
-        return {run.system.strategy_name for run in runs_of(benchmark, boards, None)}
-
-    result = measured(
-        benchmark, asking, chosen_strategies(["plan-select"]), measures_of(["Recall@5"])
-    )
-
-    assert names(asking) - names(boards) == {
-        "rag-tool-fusion",
-        "step-back",
-        "plan-select",
-        "plan-select-precise",
-        "given-steps-selected",
-    }
-    assert result["rows"][0]["value"] == 1.0  # its embedded counterparts answered
-
-
-def test_invalid_strategies_are_reported_together():
-    with pytest.raises(ConfigurationError) as error:
-        chosen_strategies(["hybrid", "hybird", "none.json", '{"depth": "deep"}'])
-
-    said = str(error.value)
-    assert "there is no strategy 'hybird'" in said
-    assert "none.json: " in said
-    assert "'depth' is 'deep'" in said
-    assert "BM25, vector, hybrid" in said
-    assert chosen_strategies([]) is None
 
 
 def test_tables_show_intervals_differences_and_what_papers_report(opened):
@@ -252,32 +171,3 @@ def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
         file, ["metatool"]
     )
     assert "cannot be written into" in missing_marks(tmp_path / "gone.md", ["metatool"])
-
-
-def test_published_figures_are_of_known_benchmarks_and_measures():
-    assert {row["benchmark"] for row in PUBLISHED} <= set(SETUPS) == set(SHOWN)
-    assert measures_of([row["measure"] for row in PUBLISHED])
-    assert all(0 < row["value"] < 1 and row["source"] and row["system"] for row in PUBLISHED)
-
-
-def test_the_control_of_an_enriched_index_is_as_long_as_it_and_says_no_more(tmp_path):
-    written = Enrichment(
-        "Opens an issue in a tracker.", questions=("How do I report a bug?",), topics=("bugs",)
-    )
-    tool = Tool("a/git/open", "a", "a/git", "open", "Opens an issue.", enrichment=written)
-    plain = Tool("a/git/log", "a", "a/git", "log", "Lists commits.")
-    file = IndexFile("own", '[[indexes]]\nencoder = "hashing/64"\n[enrich]\nmodel = "m"\n')
-
-    control = file.padded([tool, plain])
-    path = tmp_path / "pegboard.toml"
-    catalog = '[catalogs.a]\ntype = "mcp-dump"\npath = "tools.json"'
-    path.write_text(f'[board]\nuri = "board"\n{catalog}\n{control.text}', "utf-8")
-    configuration = load_configuration(path)
-    (override,) = configuration.overrides.items()
-
-    assert [index.name for index in configuration.indexes] == ["full_padded"]
-    assert override[0] == "a/git/open"
-    assert override[1].description.startswith("Opens an issue. ")
-    assert len(override[1].description.split()) == 6 + 6 + 1
-    assert file.padded([tool]) == file.padded([tool])
-    assert not control.enriched

@@ -11,9 +11,8 @@ import pytest
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.peers import __main__ as command
 from benchmarks.peers import measuring, process
-from benchmarks.peers.process import PeerFailed, Peers, ask, tool_values
+from benchmarks.peers.process import PeerFailed, Peers, ask
 from benchmarks.peers.sets import needed_part, request_sets
-from pegboard.records import Tool
 
 ADAPTERS = {
     "by_vector": """
@@ -106,13 +105,6 @@ def test_a_peer_that_fails_says_why(adapters, adapter, reason):
         asked(adapter, bag_of_words)
 
 
-def test_a_peer_that_takes_too_long_or_cannot_be_started_fails(adapters):
-    with pytest.raises(PeerFailed, match="it took too long"):
-        asked("slow", bag_of_words, timeout=0.5)
-    with pytest.raises(PeerFailed, match="cannot be started"):
-        ask(["/no/such/python"], TOOLS, ["feed"], 1, bag_of_words)
-
-
 def test_an_answer_to_the_same_tools_and_queries_is_kept(adapters, tmp_path):
     encoded = []
 
@@ -128,15 +120,6 @@ def test_an_answer_to_the_same_tools_and_queries_is_kept(adapters, tmp_path):
     assert peers.ask("by_vector", TOOLS, ["feed"], 1) == first
     assert len(encoded) == asked_once
     assert peers.ask("by_vector", TOOLS, ["sheep"], 1).rankings == [["count"]]
-
-
-def test_peers_get_schemas_whose_properties_are_objects():
-    tool = Tool("c/a/t", "c", "c/a", "t", "", {"properties": {"x": True, "y": {"type": "string"}}})
-
-    values = tool_values(tool, "agent")
-
-    assert values["parameters"]["properties"] == {"x": {}, "y": {"type": "string"}}
-    assert (values["id"], values["agent"]) == ("c/a/t", "agent")
 
 
 def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
@@ -168,17 +151,3 @@ def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
     assert lines[2] == ("the peer broken", *["- (RuntimeError: no such index)"] * 2)
     assert last == "Recall@5: Pegboard above each, p"
     assert ahead[0][1].endswith("1.000")
-
-
-def test_a_mean_over_several_boards_weighs_each_alike():
-    def measured(system, *values):
-        arrays = [np.array(one, float) for one in values]
-        return measuring.Measured("real", system, dict.fromkeys(measuring.MEASURES, arrays))
-
-    ours = measured(measuring.PEGBOARD, [1, 1, 1, 1], [0, 1])
-    peer = measured("peer", [1, 1, 1, 1], [0, 0])
-
-    first, second, *_ = measuring.rows_of([ours, peer])
-
-    assert (first["value"], first["n"], second["value"]) == (0.75, 6, 0.5)
-    assert second["ahead"]["value"] == 0.25

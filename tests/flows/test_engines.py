@@ -19,8 +19,7 @@ from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import load_encoder
 from pegboard.errors import ConfigurationError, PegboardError, SourceError
-from tasks.embed import EmbedResult, embed_shard, for_worker, shards_of
-from tasks.lake.vectors import known_texts
+from tasks.embed import for_worker
 from tasks.settings.configuration import IndexSettings
 from tests import engine_steps
 from tests.children import end_child, start_child
@@ -134,18 +133,6 @@ def test_a_worker_that_ends_before_or_after_a_call_loses_and_doubles_nothing(
     assert reindex(spread)["release"] == expected
     assert {marker.name for marker in left.iterdir()} == LEAVES.keys()
     assert vectors_in(lake_of(spread), encoder) == vectors_in(lake_of(local), encoder)
-
-
-def test_a_shard_that_is_encoded_twice_counts_once(board, workshop, encoder):
-    configuration = board("local")
-    index = configuration.index("full")
-    (documents, _) = workshop.run(configuration, "compose").documents
-    shard = shards_of(workshop.uri, documents, index)[0]
-
-    results = [embed_shard(workshop.uri, shard, index) for _ in range(2)]
-
-    assert results == [EmbedResult(8), EmbedResult()]
-    assert known_texts(workshop.lake, encoder.fingerprint).height == 8
 
 
 def test_errors_of_a_step_are_raised_as_they_are_and_one_that_ends_every_worker_is_named(board):

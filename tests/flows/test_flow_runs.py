@@ -181,29 +181,6 @@ def kill_run(how, config, environment):
     assert killed.returncode == -signal.SIGKILL
 
 
-def test_the_shards_of_a_flow_with_worker_processes_are_task_runs_and_its_release_the_same(
-    command, as_flow, workshop, folders, api
-):
-    config = workshop.configure('[run]\nengine = "processes"\nworkers = 2\n').file
-    workshop.servers({"git": [workshop.tool(name, text) for name, text in TOOLS.items()]})
-    for file in (workshop.folder / "servers.json", config):
-        shutil.copy(file, folders[1])
-
-    direct = json.loads(command("build", "--json")[1])
-    flow = as_flow("build", "--json")
-
-    assert flow.returncode == 0, flow.stderr
-    outcome = json.loads(flow.stdout)
-    assert (outcome["outcome"], outcome["encoded"]) == ("published", 5)  # one is the agent's
-    assert comparable(outcome, folders[1]) == comparable(direct, folders[0])
-    (run,) = api.runs("reindex", folders[1] / "pegboard.toml")
-    names = eventually(lambda: api.task_names(run["id"]), lambda names: len(names) > 10)
-    assert [name for name in names if name.startswith("embed ")] == [
-        "embed agents_full 1",
-        "embed emb_full 1",
-    ]
-
-
 @pytest.mark.parametrize("order", [("build", "flow"), ("flow", "build")])
 def test_each_kind_of_run_continues_a_killed_one_of_the_other(
     command, as_flow, workshop, prefect_server, api, order

@@ -18,35 +18,6 @@ GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
 
-def test_no_more_calls_run_at_once_than_allowed():
-    lock, running, most = threading.Lock(), [], []
-
-    def count(number):
-        with lock:
-            running.append(number)
-            most.append(len(running))
-        with lock:
-            running.remove(number)
-        return number
-
-    assert DirectRunner().each([partial(count, n) for n in range(50)], 2) == list(range(50))
-    assert max(most) <= 2
-
-
-def test_results_keep_their_order_when_the_last_ends_first():
-    ended = {name: threading.Event() for name in "abc"}
-    after = {"a": "b", "b": "c"}
-
-    def call(name):
-        if name in after:
-            assert ended[after[name]].wait(GUARD)
-        ended[name].set()
-        return name
-
-    calls = [partial(call, name) for name in "abc"]
-    assert DirectRunner().each(calls, at_once=3) == ["a", "b", "c"]
-
-
 def test_after_an_error_pending_calls_are_dropped_running_ones_end_and_the_error_is_raised():
     both = threading.Barrier(2, timeout=GUARD)
     error, threads, begun, ended = ValueError("broken"), {}, [], []

@@ -2,8 +2,6 @@
 
 import json
 import os
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest import mock
 
 import pytest
@@ -66,25 +64,6 @@ def test_without_a_server_prefect_is_used_only_on_request():
 
     assert use_prefect(True) is True
     assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "false"
-
-
-def test_a_server_that_answers_with_an_error_is_used_with_the_settings_of_the_user():
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self):
-            self.send_response(503)
-            self.end_headers()
-
-        def log_message(self, *_):
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever).start()
-        os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] = "true"
-        os.environ["PREFECT_API_URL"] = f"http://127.0.0.1:{server.server_port}/api/"
-
-        assert use_prefect(None) is True
-        server.shutdown()
-    assert os.environ["PREFECT_SERVER_ANALYTICS_ENABLED"] == "true"
 
 
 @pytest.mark.parametrize(

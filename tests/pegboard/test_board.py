@@ -294,21 +294,6 @@ def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder
     assert names(board.search("", 1, vector=vector)) == ["getTides_v2"]
 
 
-@pytest.mark.parametrize(
-    "shape",
-    [(0,), (1,), (255,), (257,), (1, 256), (2, 256), (256, 1)],
-    ids=lambda shape: "x".join(map(str, shape)),
-)
-def test_a_vector_of_another_shape_is_refused_with_both_shapes(board, encoder, shape):
-    assert encoder.dimensions == 256
-    with pytest.raises(QueryError) as error:
-        board.search(np.full(shape, 0.5).tolist())
-
-    assert str(shape) in str(error.value)
-    assert "256 dimensions" in str(error.value)
-    assert encoder.name in str(error.value)
-
-
 def test_a_board_without_tools_finds_nothing(workshop, encoder):
     workshop.publish({"git": [workshop.tool("log")]})
     workshop.publish({"git": []}, allow_removal=True)
@@ -400,20 +385,6 @@ def test_a_name_that_is_an_address_is_refused_even_where_it_is_allowed(own_board
     with pytest.raises(ConfigurationError, match="is an address"):
         reader.search("high tide")
     assert server.bodies == []
-
-
-def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
-    release = forge(own_board_uri, index={"encoder": "local/minilm-tools-v1"})
-
-    def search(**options):
-        return pegboard.open(own_board_uri, release=release, encoder_options=options).search(
-            "anything"
-        )
-
-    with pytest.raises(EncoderError, match="/nowhere"):
-        search(folder="/nowhere")
-    with pytest.raises(ConfigurationError, match="no option api_base"):
-        search(api_base="http://127.0.0.1:9/")
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])

@@ -10,7 +10,7 @@ from pegboard.canonical import digest
 from pegboard.documents import PARTS, agent_text, documents_of
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
-from tasks.compose import compose_agents, compose_index
+from tasks.compose import compose_index
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
 from tasks.settings.configuration import IndexSettings
@@ -221,18 +221,6 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     assert multi.get_column("key").n_unique() == 26
 
 
-def test_only_the_recipe_decides_the_file_of_the_documents(workshop, snapshots):
-    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
-    listed = snapshots()
-
-    def path(**settings):
-        return compose_index(workshop.uri, IndexSettings(**settings), listed).path
-
-    assert path(name="a") == path(name="b") == path(encoder="other/model")
-    recipes = [{"shape": "single"}, {"shape": "multi"}, {"questions": 3}, {"parts": ["name"]}]
-    assert len({path(), *(path(**recipe) for recipe in recipes)}) == 5
-
-
 def test_a_row_changes_if_and_only_if_a_text_of_its_document_does(workshop, snapshots, written):
     tool = workshop.tool("create_issue", "Opens an issue.")
     workshop.servers({"git": [tool, workshop.tool("merge_branch")]})
@@ -279,30 +267,3 @@ def test_enrichments_of_a_removed_tool_are_ignored(workshop, snapshots, written)
 )
 def test_the_text_of_an_agent_is_its_name_in_words_and_its_description(agent, described, text):
     assert agent_text(agent, described) == text
-
-
-def test_every_agent_has_one_row_which_only_its_description_changes(workshop, snapshots, written):
-    workshop.servers({"git": [workshop.tool("one")], "o'brien's": [workshop.tool("two")]})
-
-    def compose(enrichments=None):
-        done = compose_agents(workshop.uri, IndexSettings(), snapshots(), enrichments)
-        rows = read_rows(workshop.lake, done.path).to_dicts()
-        return done, {row["key"]: row for row in rows}
-
-    plain, before = compose()
-    described, after = compose(written(agents={"kit/git": "Hosts code."}))
-
-    assert (plain.table, plain.rows) == ("agents_full", 2)
-    assert list(before) == ["kit/git#document#0", "kit/o'brien's#document#0"]
-    row = before["kit/git#document#0"]
-    assert [row[name] for name in ("part", "catalog", "agent", "kind")] == [
-        "document",
-        "kit",
-        "kit/git",
-        "mcp-server",
-    ]
-    assert (row["texts"], row["tokens"]) == ([row["text"]], "git")
-    assert after["kit/git#document#0"]["text"] == "git. Hosts code."
-    assert [key for key in after if after[key] != before[key]] == ["kit/git#document#0"]
-    layers = workshop.lake.read_json(f"{described.path}.json")["layers"]
-    assert layers[-1]["rows"] <= 2

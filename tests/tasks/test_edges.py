@@ -10,7 +10,6 @@ from pegboard.store.diff import Changes, diff_releases
 from pegboard.store.verify import verify_release
 from tasks.edges import compose_edges
 from tasks.lake.row_sets import read_rows
-from tasks.revise import revise_snapshots
 
 CATALOG = (
     '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = '
@@ -96,17 +95,6 @@ def test_declared_dependencies_are_edges_between_tools_of_the_release(travel):
     assert run.release.manifest["counts"]["edges"] == 1
 
 
-def test_edges_keep_the_order_of_the_catalog(travel):
-    needs = {"book": ["pay", "find"], "find": [], "pay": [], "ask": []}
-    travel.publish(needs)
-    release = travel.publish(needs | {"book": ["ask", "pay", "find"]}).release
-
-    rows = sorted(travel.rows(release).values(), key=lambda row: row["place"])
-    assert [row["target"] for row in rows] == [
-        f"desk/desk/{name}" for name in ("ask", "pay", "find")
-    ]
-
-
 def test_a_dependency_on_no_tool_is_no_edge_and_is_reported(travel, snapshots):
     needs = {"book": ["nobody", "book"], "find": []}
     run = travel.publish(needs)
@@ -136,13 +124,6 @@ def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel
     assert len(unchanged) == 3
     assert all(after[key]["_rowid"] == before[key]["_rowid"] for key in unchanged)
     assert travel.rows(first) == before
-
-
-def test_other_descriptions_leave_the_table_of_edges_as_it_is(travel, first):
-    second = travel.publish(TRAVEL, text="Truly does {}.").release
-
-    assert second.id != first.id
-    assert second.tables["edges"] == first.tables["edges"]
 
 
 @pytest.mark.parametrize(
@@ -204,17 +185,6 @@ def test_a_diff_names_added_removed_and_changed_dependencies(travel, first, work
     assert diff_releases(workshop.store, new, new).edges == {}
     assert main(["releases", "diff", "--board", workshop.uri]) == 0
     assert f"  desk/desk/cancel: ~{BOOK} {direct}" in capsys.readouterr().out.splitlines()
-
-
-def test_a_skipped_tool_is_in_no_edge(travel, snapshots):
-    skipped = '[overrides."desk/desk/pay"]\nskip = true\n'
-    configuration = travel.configure(TRAVEL, DECLARED + skipped)
-    revised = revise_snapshots(configuration, snapshots(configuration))
-
-    edges = compose_edges(configuration, revised.digests)
-
-    assert edges.rows == 3
-    assert edges.unresolved == (f"{BOOK}: no tool has the name or id 'pay'",)
 
 
 def test_an_override_sets_changes_or_forbids_one_edge(workshop, snapshots):

@@ -171,16 +171,6 @@ def test_changed_rows_become_segments_until_fragments_are_many_and_are_compacted
     board.assert_in_order()
 
 
-def test_a_table_of_which_much_is_deleted_is_compacted(board):
-    board.night(range(0, 1_000), 1)
-    assert board.fragments() == [(ROWS, 0)]
-    board.table.delete("key < 't00500'")
-    board.maintain()
-    assert board.fragments() == [(ROWS, 500)]
-
-    board.assert_in_order()
-
-
 @pytest.mark.parametrize("kill", ["merge", "delete", "no text", "no vector", "no indices"])
 def test_what_a_killed_run_left_undone_is_done_by_the_next(board, kill):
     if kill == "merge":
@@ -214,21 +204,6 @@ def test_a_table_that_grew_or_shrank_by_more_than_a_factor_of_2_gets_another_vec
     board.assert_in_order()
 
 
-def test_a_table_that_became_small_keeps_only_its_text_index_and_gets_the_others_back(board):
-    board.table.delete("key >= 't00300'")
-    board.maintain()
-    assert (list(board.indices()), search_of(board.dataset)) == (["tokens"], None)
-
-    board.upsert(range(ROWS), 2)
-    board.maintain()
-
-    assert search_of(board.dataset) == {
-        "vector": "ivf_flat", "partitions": 20, "nprobes": 15, "text": "fts",
-        "filters": ["tool", "agent", "catalog", "kind", "tags"],
-    }  # fmt: skip
-    board.assert_in_order()
-
-
 def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board, large_from):
     large_from(50_000, 1_000)
     for night in range(MOST_FRAGMENTS + 2):
@@ -240,18 +215,6 @@ def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board, l
 
     assert list(board.indices()) == ["tokens"]
     assert board.table.count_rows() == ROWS
-
-
-def test_earlier_versions_stay_readable_through_all_of_it(board):
-    before = board.table.version
-    rows = board.table.to_arrow().sort_by("key")
-    for night in range(1, 8):
-        board.night(range(night * 100, night * 100 + 100), night)
-
-    old = open_dataset(board.uri, "emb_full", before)
-
-    assert old.to_table().sort_by("key").equals(rows)
-    assert search_of(old)["partitions"] == 20
 
 
 def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tmp_path, large_from):

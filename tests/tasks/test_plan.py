@@ -57,16 +57,6 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
     }
 
 
-def test_a_kind_of_agent_that_changed_changes_its_tools(workshop):
-    catalogs = '[catalogs.desk]\ntype = "records"\npath = "r.json"\nagent_kind = "{}"\n'
-    workshop.write("r.json", [{"name": "call_taxi", "description": "Calls a taxi."}])
-    workshop.run(workshop.configure(catalogs=catalogs.format("agent")))
-
-    plan = workshop.run(workshop.configure(catalogs=catalogs.format("library")), "plan").plan
-
-    assert plan.changed == ("desk/desk/call_taxi",)
-
-
 def test_a_channel_whose_release_is_gone_is_said(workshop):
     workshop.publish({"git": [workshop.tool("one")]})
     workshop.store.database.open_table("releases").delete("true")

@@ -12,7 +12,7 @@ import pytest
 from lance.dataset import Tags as DatasetTags
 
 import pegboard
-from pegboard.errors import BoardNotFound, PromotionConflict
+from pegboard.errors import PromotionConflict
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
 from tasks import prune
@@ -278,29 +278,6 @@ def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, four, 
 def _servers(workshop, state):
     workshop.servers(workshop.named(*names(0), *names(state)))
     return workshop.configure()
-
-
-def test_a_board_that_is_not_there_is_said_so(tmp_path):
-    with pytest.raises(BoardNotFound, match="There is no board at"):
-        prune_board(str(tmp_path), Keep())
-
-
-def test_vectors_and_ledger_are_never_touched(workshop, hashing, four):
-    for path in (f"ledger/{'c' * 64}.parquet", f"vectors/{'d' * 16}/{'e' * 64}.parquet"):
-        workshop.lake.write_text(path, "paid for")
-
-    def paid_for():
-        return {
-            path for path in files(workshop) if path.startswith(("lake/vectors", "lake/ledger"))
-        }
-
-    before = paid_for()
-
-    prune_board(workshop.uri, Keep(), NOW + 100 * DAY)
-
-    assert paid_for() == before != set()
-    again = workshop.run(_servers(workshop, 1), "embed", encoder=hashing(8))
-    assert again.encoded == 0
 
 
 class Killed(BaseException):

@@ -3,7 +3,6 @@ nothing else changes.
 """
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -11,7 +10,7 @@ from pegboard.errors import ConfigurationError
 from tasks.compose import compose_index
 from tasks.lake.row_sets import read_rows
 from tasks.revise import revise_snapshots
-from tasks.settings.configuration import IndexSettings, load_configuration
+from tasks.settings.configuration import IndexSettings
 from tests.listings import listing_of
 
 POISON = (
@@ -159,28 +158,6 @@ def test_an_override_without_anything_to_apply_to_is_a_problem(revised, key, set
     assert revision.digests == before
 
 
-def test_a_catalog_to_which_nothing_applies_is_not_read(workshop):
-    configuration = workshop.configure('[overrides."gone/git/x"]\nskip = true')
-    absent = {"kit": "a-snapshot-that-is-nowhere"}
-
-    assert revise_snapshots(configuration, absent).digests == absent
-
-
-def test_only_the_catalog_of_an_override_gets_another_snapshot(workshop, snapshots):
-    file = workshop.full().file
-    override = '[overrides."desk/desk/call_taxi"]\ndescription = "Orders a car."'
-    file.write_text(f"{file.read_text('utf-8')}{override}", "utf-8")
-    configuration = load_configuration(file)
-    before = snapshots(configuration)
-
-    after = revise_snapshots(configuration, before).digests
-
-    assert [name for name in before if before[name] != after[name]] == ["desk"]
-    listing = listing_of(workshop.lake, desk=after["desk"])
-    assert tool_of(listing, "call_taxi").examples == ("I need a ride to the airport",)
-    assert tool_of(listing, "book_room").description == "Books a meeting room."
-
-
 @pytest.mark.parametrize(
     ("settings", "quarantined"),
     [
@@ -224,18 +201,6 @@ def test_a_credential_is_not_stored_with_the_tool_that_is_quarantined_for_it(wor
     assert row.why.startswith("credential: ")
     assert secret not in f"{row.raw} {row.why}"
     assert "Calls the API" in row.raw
-
-
-def test_a_repeated_revision_writes_nothing_and_the_listed_snapshot_stays(revised, workshop):
-    settings = '[overrides."kit/git/create_issue"]\ndescription = "Files a bug."'
-    _, first, _ = revised(settings)
-    files = sorted(Path(workshop.uri).rglob("*"))
-
-    before, again, _ = revised(settings)
-
-    assert again == first
-    assert sorted(Path(workshop.uri).rglob("*")) == files
-    assert workshop.lake.read_json("snapshots/kit/latest.json")["snapshot"] == before["kit"]
 
 
 def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(desk):

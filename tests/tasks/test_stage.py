@@ -10,9 +10,6 @@ import pegboard
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import open_table
-from tasks.compose import compose_agents, compose_index
-from tasks.edges import compose_edges
-from tasks.release_spec import compose_records, make_release_spec
 from tasks.stage import stage_tables
 
 MODES = ["hybrid", "vector", "text"]
@@ -99,19 +96,6 @@ def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_noth
     assert {stats.num_unindexed_rows for stats in statistics} == {0}
 
 
-def test_the_table_in_use_is_found_again_when_a_name_before_it_became_free(workshop, hashing):
-    servers = workshop.named("create_issue", "delete_issue")
-    workshop.publish(servers, encoder=hashing(8))
-    second = workshop.publish(servers, encoder=hashing(12)).release
-    workshop.store.database.drop_table(
-        "emb_full"
-    )  # as a prune does when no release has it any more
-
-    third = workshop.publish(workshop.named("create_issue"), encoder=hashing(12)).release
-
-    assert third.tables["emb_full"].table == second.tables["emb_full"].table == "emb_full_12"
-
-
 def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(
     workshop, hashing
 ):
@@ -137,15 +121,6 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
     with pytest.raises(PublishError, match="18 of 18 vectors are not in the lake"):
         stage_tables(workshop.uri, run.spec)
     assert workshop.store.all() == []
-
-
-def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop):
-    run = workshop.publish(
-        {name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")}
-    )
-
-    assert run.encoded == 1 + 2  # and the two agents
-    assert run.release.tables["emb_full"].rows == 2
 
 
 def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
@@ -197,25 +172,6 @@ def test_a_row_that_was_changed_by_hand_is_mended(workshop):
         for row in rows_of(workshop, pins["tools"], ["id", "description"])
     }
     assert described["kit/git/delete_issue"] == "Does delete_issue."
-
-
-def test_the_spec_depends_neither_on_the_board_nor_on_the_order_of_catalogs(tmp_path, workshop):
-    configuration = workshop.full()
-    run = workshop.run(configuration, "compose")
-    identities = {snapshot.catalog: snapshot.digest for snapshot in reversed(run.snapshots)}
-    (tmp_path / "elsewhere").mkdir()
-    elsewhere = type(workshop)(tmp_path / "elsewhere")
-
-    documents = [
-        compose(workshop.uri, index, identities)
-        for index in configuration.indexes
-        for compose in (compose_index, compose_agents)
-    ]
-    records = compose_records(workshop.uri, identities)
-    edges = compose_edges(configuration, identities)
-
-    assert make_release_spec(configuration, documents, records, edges) == run.spec
-    assert elsewhere.run(elsewhere.full(), "compose").spec == run.spec
 
 
 def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its_questions(

@@ -49,17 +49,6 @@ def board(own_board_uri):
     return own_board_uri, live.id
 
 
-def test_the_list_has_a_column_for_gates_where_there_is_one(board, board_uri, run):
-    uri, live = board
-
-    rows = {line.split()[0]: line for line in run("releases list", board=uri).out.splitlines()}
-
-    assert " GATE " in rows["RELEASE"]
-    assert " held" in rows["feedfeedfeed"]
-    assert " failed  live" in rows[live]
-    assert "GATE" not in run("releases list", board=board_uri).out
-
-
 def test_show_says_why_a_release_is_held(board, run):
     lines = run("releases show feed", board=board[0]).out.splitlines()
 

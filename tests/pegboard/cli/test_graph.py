@@ -87,14 +87,6 @@ def test_show_of_a_tool_says_what_it_needs_and_what_needs_it(graph):
     assert [edge["target"] for edge in shown["needs_through_others"]] == [SET_WIFI]
 
 
-def test_a_catalog_cannot_colour_the_terminal(graph):
-    line = f"  {TICKER}  parameter-directly-depends-on for ticker: To know the [31m symbol.\n"
-
-    assert line in graph("show get_stock_price").out
-    needs = graph("show get_stock_price --json").json["needs"]
-    assert needs[0]["reason"] == "To know the\x1b[31m symbol."
-
-
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
@@ -108,9 +100,3 @@ def test_an_ambiguous_or_unknown_tool_is_refused_with_a_hint(graph, name, code, 
 
     assert (printed.code, printed.out) == (code, "")
     assert message in printed.err
-
-
-def test_a_board_that_is_not_there_is_refused(run, tmp_path):
-    printed = run("graph show x", board=tmp_path / "none")
-
-    assert (printed.code, printed.err[:16]) == (4, "pegboard graph: ")

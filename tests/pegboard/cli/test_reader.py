@@ -59,31 +59,6 @@ def test_a_release_is_shown_by_its_beginning_or_its_channel(run, two):
         assert line in text
 
 
-def test_a_release_is_shown_with_its_indices_and_with_who_keeps_it(run, two):
-    uri, live, other = two
-    store = pegboard.ReleaseStore(uri)
-    search = {
-        "vector": "ivf_flat",
-        "partitions": 60,
-        "nprobes": 25,
-        "text": "fts",
-        "filters": ["tool"],
-    }
-    release = store.get(live)
-    tables = {**release.tables, "emb_fine": replace(release.tables["emb_fine"], search=search)}
-    store.add(replace(release, id="e" * 12, digest="e" * 64, tables=tables))
-    store.promote("eee", "canary")
-    store.promote(other, "canary")
-
-    shown = run("releases show eee", board=uri).out
-
-    assert "channel   a rollback of canary takes it\n" in shown
-    assert "of emb_full, 14 rows\n" in shown
-    assert "of emb_fine, 26 rows, ivf_flat, fts\n" in shown
-    values = run("releases show eee --json", board=uri).json
-    assert values["tables"]["emb_fine"]["search"] == search
-
-
 def test_releases_are_verified_and_a_problem_ends_with_1(run, two):
     uri, live, other = two
     store = pegboard.ReleaseStore(uri)

@@ -91,20 +91,3 @@ def test_a_request_has_the_conversation_and_the_tools(searcher):
     assert list(tool["function"]["parameters"]["properties"]) == ["harbour"]
     assert (request.tool_choice, request.schema, request.temperature) == ("auto", None, 0.0)
     assert list(trial.names) == ["getTides_v2"]
-
-
-def test_the_key_of_a_request_covers_model_query_tools_and_parameters(searcher):
-    def keys(model="a", query=LUNCH, **options):
-        prepared = prepare(searcher, [query], AgentSpec(**{"sizes": (2,), **options}))
-        return [trial.key for trial in prepared.trials(model)]
-
-    different = [
-        *keys(),
-        *keys(model="b"),
-        *keys(query=TIDES),
-        *keys(sizes=(3,)),
-        *keys(reply_tokens=9),
-    ]
-
-    assert len(set(different)) == 5
-    assert keys() == different[:1]

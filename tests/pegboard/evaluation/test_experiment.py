@@ -85,20 +85,6 @@ def test_groups_are_by_kind_and_by_the_catalogs_of_the_needed_tools(measure):
     assert gone.groups("catalog", evaluation.subset([2])) == {"finance": [0], "old": [0]}
 
 
-def test_queries_with_and_without_history_are_searched_together(measure):
-    before = ({"role": "user", "content": "hello"},)
-    mixed = [
-        GoldenQuery(query.query, query.tools, history=before if place == 1 else ())
-        for place, query in enumerate(QUERIES)
-    ]
-
-    with_history, without = measure("search", mixed), measure("search")
-
-    assert [result.retrieved for result in with_history.results] == [
-        result.retrieved for result in without.results
-    ]
-
-
 def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(searcher, measure):
     ids = [tool for tool in searcher.names.catalogs if tool.startswith("finance/")]
     few = searcher.restricted(ids)

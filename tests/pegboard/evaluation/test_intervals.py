@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.intervals import Interval, compare, holm, interval
@@ -44,16 +43,6 @@ def test_a_better_system_is_found_to_be_better():
     assert gap.p == pytest.approx(2e-4)
     assert (back.value, back.p) == (-gap.value, gap.p)
     assert gap == compare(ours, theirs)
-
-
-def test_pairs_show_a_difference_that_two_separate_means_do_not():
-    hard = np.random.default_rng(1).random(80)  # queries differ far more than the systems do
-
-    gap = compare(hard + 0.02, hard)
-
-    assert gap.low == pytest.approx(0.02) == gap.high
-    assert gap.p == pytest.approx(2e-4)
-    assert stats.ttest_ind(hard + 0.02, hard).pvalue > 0.5
 
 
 @pytest.mark.parametrize(

@@ -105,15 +105,6 @@ def test_the_order_of_a_ranking_counts_and_not_its_scores():
     assert value("MRR@5", {"a"}, [("a", 0.1), ("b", 0.9)]) == 1.0
 
 
-def test_thresholds_and_cuts_are_measured_side_by_side():
-    measures = measures_of(["Recall@1", "Recall>=0.5", "Recall>=0.05", "Recall"])
-
-    values = per_query(measures, [{"a", "b", "c"}], [RANKING])
-
-    assert [float(column[0]) for column in values.values()] == pytest.approx([1 / 3, 2 / 3, 1, 1])
-    assert list(values) == measures
-
-
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_empty_ranking_counts_as_zero_and_stays_in_the_mean(kind):
     values = per_query([Measure(kind, 5), Measure(kind)], [{"a"}, {"a"}], [[], [("a", 1.0)]])

@@ -1,6 +1,5 @@
 """Golden queries among distractors: which they are, and what is found among them."""
 
-import json
 from itertools import pairwise
 
 import pytest
@@ -13,8 +12,6 @@ from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.stress import stress
 from pegboard.evaluation.systems import ReleaseSystem
-from pegboard.search.loaded import LoadedRelease
-from pegboard.store.releases import ReleaseStore
 from tests.vectors import tool_vectors
 
 VERBS = ("open", "close", "list", "rename", "archive", "print")
@@ -101,15 +98,6 @@ def test_near_distractors_are_the_nearest_by_the_closest_vectors(board_uri, enco
     assert distractors.candidates(Noise("nearest", 4), "q", [right]) == {right, *nearest[:4]}
 
 
-def test_random_distractors_depend_on_seed_and_query_only(searcher):
-    def drawn(seed, query):
-        distractors = Distractors(searcher.loaded, "full", 8, seed)
-        return distractors.candidates(Noise("random", 8), query, ["kit/office/open_room"])
-
-    assert drawn(1, "a") == drawn(1, "a")
-    assert len({drawn(1, "a"), drawn(2, "a"), drawn(1, "b")}) == 3
-
-
 def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluation(
     searcher, queries, stressed
 ):
@@ -125,35 +113,6 @@ def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluati
     assert stressed[NONE].candidates == 30 / 25
     assert 3 < stressed[NEAR_3].candidates <= 4 * 30 / 25
     assert stressed[ALL].candidates == 36
-
-
-def test_a_release_that_is_too_large_for_memory_has_equal_results(office, searcher, queries):
-    store = ReleaseStore(office)
-    release = store.get(searcher.release.id)
-    from_lance = Searcher(LoadedRelease(store, release, 0), searcher.vectors)
-    options = {"counts": [0, 5], "measures": RECALL}
-
-    large, small = (
-        stress(systems(each, VECTOR), queries[:6], **options) for each in (from_lance, searcher)
-    )
-
-    assert [level.to_dict()["rows"] for level in large] == [
-        level.to_dict()["rows"] for level in small
-    ]
-
-
-def test_every_tool_of_a_shared_name_is_right_and_has_distractors(workshop, hashing):
-    hello = workshop.tool("say_hello", "Says hello.")
-    others = [workshop.tool(f"{verb}_door", f"{verb}s a door.") for verb in VERBS]
-    workshop.publish({"one": [hello], "two": [hello], "three": others}, encoder=hashing(32))
-    searcher = Searcher.open(workshop.uri, encoder=hashing(32))
-    query = GoldenQuery("hello", ("say_hello",))
-
-    levels = stress(systems(searcher, TEXT), [query], counts=[0, 2], whole=False)
-
-    assert [level.candidates for level in levels[:2]] == [2, 6]
-    recall = [level.evaluations[0].interval("Recall@5").value for level in levels]
-    assert recall == [1.0, 1.0, 1.0]
 
 
 def test_systems_are_compared_with_the_first_under_the_same_noise(stressed):
@@ -206,20 +165,6 @@ def test_the_command_prints_what_is_found_under_every_noise(command, capsys):
     assert printed.out.count("5 queries, release") == 4
     assert printed.out.count("against search in full: the difference with its interval") == 4
     assert "lacks 2 tools that queries need, which count as not found: gone, singer" in printed.err
-
-
-def test_the_command_prints_one_json_object(command, capsys):
-    options = "--noise 0,3 --measure recall@5 --limit 3"
-    assert command(*options.split(), "--quiet", "--json") == 0
-
-    printed = capsys.readouterr()
-    result = json.loads(printed.out)
-    assert printed.err == ""
-    levels = [(level["noise"], level["distractors"]) for level in result["levels"]]
-    assert levels == [(0, "none"), (3, "random"), (3, "nearest")]
-    [row] = result["levels"][0]["rows"]
-    assert (row["measure"], row["n"]) == ("Recall@5", 3)
-    assert result["levels"][0]["differences"] == []
 
 
 @pytest.mark.parametrize(

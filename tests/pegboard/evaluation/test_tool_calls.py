@@ -154,18 +154,6 @@ def test_the_right_calls_themselves_score_fully(rights):
     assert score.matched == score.made
 
 
-@given(rights=rights, calls=calls, dice=st.randoms(use_true_random=False))
-def test_the_order_of_calls_changes_nothing(rights, calls, dice):
-    before = score_calls(rights, calls)
-    dice.shuffle(rights)
-    dice.shuffle(calls)
-
-    after = score_calls(rights, calls)
-
-    assert parts(after) == pytest.approx(parts(before))
-    assert after.matched == before.matched
-
-
 @given(rights=rights, calls=calls.filter(bool), data=st.data())
 def test_dropping_an_argument_or_a_call_never_raises_the_score(rights, calls, data):
     before = score_calls(rights, calls)

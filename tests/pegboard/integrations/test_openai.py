@@ -3,14 +3,13 @@
 import asyncio
 import json
 import re
-from dataclasses import replace
 
 import pytest
 
 from pegboard.integrations.board_search import BoardSearch
 from pegboard.integrations.discovery import Discovery
 from pegboard.integrations.openai import ResponsesToolSearch
-from tests.pegboard.integrations.boards import TOOLS, Shelf, tool
+from tests.pegboard.integrations.boards import Shelf
 
 openai = pytest.importorskip("openai", reason="the package openai is not installed")
 httpx = pytest.importorskip("httpx")
@@ -135,20 +134,6 @@ def test_found_tools_come_in_the_namespace_of_their_agent(tools):
         "All about git.",
     }
     assert all(inner["defer_loading"] for each in answer["tools"] for inner in each["tools"])
-
-
-def test_agents_of_one_name_have_namespaces_of_their_own():
-    other = tool("hire", "Hires employees.", "desk")
-    twin = tool("fire", "Fires employees.", "desk")
-    twin = replace(twin, id="other/desk/fire", catalog="other", agent="other/desk")
-    discovery = Discovery(Shelf([*TOOLS, other, twin]).board)
-    tools = ResponsesToolSearch(discovery)
-    items = [item for name in ("hire", "fire") for item in tools.answers([search(name)])]
-
-    assert [list(functions(item["tools"])) for item in items] == [
-        [("hire", "desk")],
-        [("fire", "other__desk")],
-    ]
 
 
 def test_a_search_that_finds_nothing_says_why(tools):

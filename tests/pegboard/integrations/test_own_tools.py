@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.integrations.board_search import BLANK, BoardSearch
 from pegboard.integrations.own_tools import OwnDiscovery, OwnTools, Selected
-from tests.pegboard.integrations.boards import TOOLS, Shelf, many, without
+from tests.pegboard.integrations.boards import TOOLS, Shelf, many
 
 HELD = {each.name: each.description for each in TOOLS}
 
@@ -50,31 +50,6 @@ def test_a_tool_that_the_release_does_not_know_is_found_by_its_words(shelf):
     assert len(own.find("plants, room and lunch in the office", held).names) == 3
 
 
-def test_what_the_release_knows_is_found_beside_many_unknown_tools(shelf):
-    own = OwnTools(BoardSearch(shelf.board, k=3))
-    unknown = {f"room_{number}": "Books a meeting room." for number in range(50)}
-    found = own.find("book a meeting room", {**HELD, **unknown}).names
-
-    assert found[0] == "book_room"
-    assert len(found) == 3
-
-
-def test_no_name_of_a_held_tool_can_stop_the_search(shelf):
-    own = OwnTools(BoardSearch(shelf.board, k=3))
-    odd = {
-        " ": "",
-        "": "",
-        "x ": "Waters plants.",
-        "x": "Waters plants.",
-        "天気": "",
-        "\0": "y" * 9,
-    }
-    found = own.find("water the plants in the office", {**HELD, **odd}).names
-
-    assert set(found) & {"x ", "x"}
-    assert set(found) <= {*HELD, *odd}
-
-
 def test_a_board_of_other_tools_leaves_the_search_to_words():
     own = OwnTools(BoardSearch(Shelf(many(5)).board, k=2))
 
@@ -89,14 +64,6 @@ def test_an_empty_result_says_why(shelf):
     assert own.find("", HELD).reason == BLANK
     assert own.find("thanks!", HELD).text.startswith("No tool fits")
     assert own.find("anything", {}).reason
-
-
-def test_a_promotion_is_followed(shelf):
-    own = OwnTools(BoardSearch(shelf.board, k=1))
-    shelf.promote(without(TOOLS, "book_room"))
-
-    assert own.find("weather forecast", HELD).names == ("get_forecast",)
-    assert own.find("book a meeting room", HELD).names == ("book_room",)  # by its words alone
 
 
 def test_an_event_loop_finds_the_same(shelf):

@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
-from pegboard.retrieval.parts import Candidates, Request, ScoredTool
+from pegboard.retrieval.parts import Request
 from pegboard.retrieval.rules.dependencies import Dependencies
 from tests.pegboard.retrieval.stubs import StubContext, one_step, refined, scored
 
@@ -72,17 +72,6 @@ def test_scores_fall_and_those_of_dependencies_lie_between_their_tool_and_the_ne
     assert expanded(ToolGraph(()), "ABC") == "ABC"
 
 
-@pytest.mark.parametrize("last", [0.8, 0.0, -0.5])
-def test_scores_fall_below_the_last_tool_as_well(last):
-    only = Candidates({}, [ScoredTool("A", last)], {})
-
-    rows = scored(Dependencies(), only, context(graph_of("A>1", "A>2")))
-
-    assert [row.tool for row in rows] == ["A", "1", "2"]
-    assert rows[0].score == last
-    assert last == 0 or rows[1].score < last
-
-
 def test_only_what_passes_the_filter_is_added_and_leaves_its_place_to_the_next():
     graph = graph_of("A>1", "1>2", "A>3", "3>4", "2>5", "B>2")
     filtering = context(graph, refused="1")
@@ -91,17 +80,6 @@ def test_only_what_passes_the_filter_is_added_and_leaves_its_place_to_the_next()
     assert "1 do not pass" in filtering.trace.note
     four = graph_of("A>1", "A>2", "A>3", "A>4")
     assert expanded(four, "A", refused="12", limit=2) == "A34"
-
-
-def test_thousands_of_refused_dependencies_are_filtered_in_few_calls():
-    tools = [f"t{number}" for number in range(5000)]
-    graph = ToolGraph([*(Edge("A", tool, DIRECT) for tool in tools), Edge("A", "last", DIRECT)])
-    filtering = context(graph, refused=tools)
-
-    assert refined(Dependencies(), one_step("AB"), filtering) == ["A", "last", "B"]
-    assert len(filtering.filtered) < 15
-    checked = [tool for call in filtering.filtered for tool in call]
-    assert len(checked) == len(set(checked)) == 5001
 
 
 def test_the_trace_and_the_context_say_what_was_added_and_why():

@@ -139,22 +139,6 @@ def test_what_a_part_of_a_request_finds_is_as_likely_as_its_mean_with_the_whole(
         assert hit.probability == pytest.approx(default_ranker().probability(max(means)), abs=1e-4)
 
 
-def test_of_several_steps_what_scores_more_in_each_comes_first_and_is_more_probable(board):
-    found = board.find(TWO, 14)
-    texts = [TWO, *(step.text for step in found.steps if step.text != TWO)]
-    scores = [{hit.tool.id: hit.score for hit in board.search(text, 14)} for text in texts]
-    hits = [(hit, [own[hit.tool.id] for own in scores]) for hit in found]
-    better = [
-        (place, other, hit.probability - behind.probability)
-        for place, (hit, own) in enumerate(hits)
-        for other, (behind, others) in enumerate(hits)
-        if all(one > two for one, two in zip(own, others, strict=True))
-    ]
-
-    assert len(better) > 20
-    assert all(place < other and more >= 0 for place, other, more in better)
-
-
 def test_a_request_that_nothing_fits_is_said_to_have_no_answer(board):
     fits, nothing = board.find_many(["convert dollars to yen", "qwxz"], 3)
 

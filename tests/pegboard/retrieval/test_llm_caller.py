@@ -3,7 +3,6 @@ exception.
 """
 
 import asyncio
-import gc
 import os
 import subprocess
 import sys
@@ -168,14 +167,6 @@ def test_each_request_has_the_timeout_and_the_others_are_answered(open_caller):
     assert stub.cancelled.is_set()
 
 
-def test_waiting_for_a_slot_counts_towards_the_timeout(open_caller):
-    caller = open_caller(Stub(lambda _: forever()), timeout=0.3, concurrency=1)
-
-    answers = ask(caller, *[question()] * 3)
-
-    assert [answer.why for answer in answers] == ["timed out after 0.3 s"] * 3
-
-
 @pytest.mark.parametrize(
     ("outcome", "reason"),
     [
@@ -261,19 +252,6 @@ def test_a_closed_caller_starts_again(open_caller):
 
     assert [answer.text for answer in ask(caller, question("again"))] == ["again"]
     assert len(stub.loops) == 2
-
-
-def test_a_caller_that_is_forgotten_ends_its_thread():
-    stub = Stub()
-    caller = LlmCaller(stub)
-    ask(caller, question())
-    [thread] = stub.threads
-
-    del caller
-    gc.collect()
-
-    thread.join()
-    assert len(stub.closed_in) == 1
 
 
 FORKED = """

@@ -14,7 +14,6 @@ from pegboard.search import lance_index
 from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
-from pegboard.search.text import query_words
 from pegboard.store.reading import ReaderDatabase
 from tasks.maintain import fit_indices
 
@@ -150,16 +149,6 @@ def test_as_many_partitions_are_visited_as_the_release_records(large, queries):
     assert recall(nprobes=1_000) == 200
 
 
-def test_words_are_found_alike_whether_the_release_records_a_text_index_or_not(boards):
-    _, lance = boards
-    index = lance._answer(lambda loaded: loaded.index("full"))
-    recorded, none = replace(index, settings={"text": "fts"}), replace(index, settings=None)
-
-    for where in (None, Filter.parse({"agent": "kit/git"})):
-        words = (query_words("issues and tides"), 5, where)
-        assert none.text(*words) == recorded.text(*words) != []
-
-
 @pytest.fixture
 def two_catalogs(tmp_path, documents, table_of, monkeypatch):
     """A table of twice as many rows as are sampled, of which those of one catalog come first."""
@@ -177,38 +166,3 @@ def test_words_are_counted_in_a_sample_of_all_rows(two_catalogs):
 
     assert 70 < statistics.documents < 130
     assert statistics.counts["alpha"] > 30 < statistics.counts["beta"]
-
-
-@pytest.fixture
-def counting(two_catalogs):
-    """That index, and a list that has an item for each time that words are counted."""
-    counted = []
-
-    class Counting:
-        def __getattr__(self, name):
-            return getattr(two_catalogs.table, name)
-
-        def read(self, columns, **options):
-            counted.extend(columns if tuple(columns) == ("tokens",) else ())
-            return two_catalogs.table.read(columns, **options)
-
-    return replace(two_catalogs, table=Counting()), counted
-
-
-def test_searches_at_the_same_time_count_words_once(counting, queries):
-    index, counted = counting
-
-    index.both_many(queries(8, 1), [["alpha"]] * 8, 5)
-
-    assert counted == ["tokens"]
-
-
-def test_words_are_counted_before_a_swap_if_they_were_before(counting, two_catalogs, queries):
-    index, counted = counting
-
-    index.warm(two_catalogs)
-    assert counted == []
-
-    two_catalogs.both_many(queries(1, 1), [["alpha"]], 5)
-    index.warm(two_catalogs)
-    assert counted == ["tokens"]

@@ -76,18 +76,6 @@ def test_added_removed_and_changed_tools_are_told_apart(two):
     assert (index.state, rows) == ("rows", (1, 1, 2))
 
 
-def test_a_release_equals_itself_and_a_difference_read_backwards_is_the_opposite(two):
-    same = diff_releases(two.store, two.second, two.second)
-    there = diff_releases(two.store, two.first, two.second)
-    back = diff_releases(two.store, two.second, two.first)
-
-    assert (same.added, same.removed, same.changed) == ((), (), ())
-    assert {index.state for index in same.indexes.values()} == {"same"}
-    assert same.counts["unchanged"] == 5
-    assert (there.added, there.removed) == (back.removed, back.added)
-    assert [tool.id for tool in there.changed] == [tool.id for tool in back.changed]
-
-
 def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
     full, named = '[[indexes]]\nname = "full"\n', 'parts = ["name"]\n'
     fine = '[[indexes]]\nname = "fine"\nshape = "multi"\n'
@@ -146,10 +134,3 @@ def test_the_command_prints_old_and_new_texts(run):
     start = next(at for at, line in enumerate(lines) if "kit/git/list_commits" in line)
     expected = ["enrichment.questions", "- who wrote this?", "+ who changed it?"]
     assert [line.strip() for line in lines[start + 1 : start + 4]] == expected
-
-
-def test_the_command_reports_that_there_is_nothing_to_compare_with(run, board_uri):
-    code, out, err = run(board=board_uri)
-
-    assert (code, out) == (4, "")
-    assert "has no earlier release to compare with" in err

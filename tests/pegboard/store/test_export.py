@@ -89,18 +89,6 @@ def test_duckdb_and_polars_read_it_with_its_partitions(store, release, tmp_path)
     assert sorted(frame.get_column("catalog").value_counts().rows()) == counts
 
 
-def test_a_catalog_whose_name_cannot_name_a_folder_is_written_all_the_same(
-    workshop, hashing, tmp_path
-):
-    workshop.servers({"git": [workshop.tool("one")]})
-    catalogs = '[catalogs."a.b-c"]\ntype = "mcp-dump"\npath = "servers.json"\n'
-    release = workshop.run(workshop.configure(catalogs=catalogs), encoder=hashing(8)).release
-
-    exported = export_release(workshop.store, release, tmp_path / "out")
-
-    assert pq.read_table(Path(exported.folder) / "tools").column("catalog").to_pylist() == ["a.b-c"]
-
-
 def test_an_export_that_exists_is_left_as_it_is(store, release, tmp_path):
     first = export_release(store, release, tmp_path)
     part = Path(first.folder) / "tools" / "catalog=kit" / "part-0.parquet"

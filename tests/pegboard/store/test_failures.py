@@ -4,9 +4,7 @@ no secret in it.
 A call that did not give up would hang: pytest-timeout is the guard, and no test measures seconds.
 """
 
-import errno
 import json
-import os
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -16,7 +14,6 @@ import pytest
 import pegboard
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
-from pegboard.store.failures import explain
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 
@@ -164,20 +161,6 @@ def test_users_passwords_and_signatures_in_an_address_are_never_shown(
         assert password.replace("/", "-") not in fails(call)
 
 
-@pytest.mark.parametrize(
-    ("code", "meaning"),
-    [
-        (errno.EFBIG, "a file would become larger than is allowed here"),
-        (errno.EDQUOT, "there is no space left"),
-        (errno.EPERM, "permission was denied"),
-    ],
-)
-def test_a_limit_of_the_file_system_is_explained(code, meaning):
-    said, _ = explain(OSError(code, os.strerror(code)))
-
-    assert said == f"{meaning} ({os.strerror(code)})"
-
-
 @pytest.fixture
 def doctor(configured, keys, workshop, capsys):
     """The exit code of the doctor, and the state of the board's store with its description."""
@@ -201,13 +184,6 @@ def test_doctor_reads_writes_and_deletes_in_the_store_and_leaves_nothing(doctor,
     assert (code, state) == (0, "good")
     assert description == (f"s3://{bucket}/board can be read, written and deleted in; 0 tables")
     assert s3.contents(bucket) == {}
-
-
-def test_doctor_finds_a_store_that_refuses(doctor, refusing):
-    code, state, description = doctor("s3://locked/board", refusing(403, "AccessDenied"))
-
-    assert (code, state) == (1, "wrong")
-    assert "it refuses these credentials" in description
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@ and within an event loop.
 """
 
 import asyncio
-import gc
 import logging
 import shutil
 import threading
@@ -159,23 +158,6 @@ def test_a_reader_that_searches_words_alone_moves_without_the_encoder(two_releas
     assert board.status().error is None
 
 
-def test_while_the_store_is_away_a_board_looks_no_more_often_than_it_should(two_releases, encoder):
-    workshop, first, _ = two_releases
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=3600, in_memory_rows=0)
-    assert names(board) == {"old"}
-    away = move_away(workshop.uri)
-
-    # The tables are away, so the channel is read at once, and then not again within an hour.
-    for _ in range(3):
-        with pytest.raises(StoreError):
-            board.search("task")
-    assert board.status().error is not None
-    away.rename(workshop.uri)
-    assert names(board) == {"old"}
-    assert board.status().error is not None
-    assert board.status().release == first.id
-
-
 @pytest.mark.parametrize("rows", [50_000, 0])
 def test_a_reader_of_a_pruned_release_swaps_at_once(two_releases, encoder, rows):
     workshop, first, second = two_releases
@@ -233,15 +215,6 @@ def test_a_board_with_a_thread_in_the_background_swaps_between_calls(two_release
     assert not refresh_threads()
     workshop.store.promote(first.id)
     until(lambda: board.release.id == first.id)  # a closed board looks during calls
-
-
-def test_the_thread_of_a_forgotten_board_ends(two_releases, encoder):
-    workshop, _, _ = two_releases
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=0.01, background=True)
-    assert refresh_threads()
-    del board
-    gc.collect()
-    until(lambda: not refresh_threads())
 
 
 @pytest.fixture

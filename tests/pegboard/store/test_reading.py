@@ -2,11 +2,9 @@
 no harm.
 """
 
-import asyncio
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import lancedb
@@ -103,16 +101,6 @@ def test_a_panic_of_the_core_over_damaged_bytes_is_reported_as_damage(board_uri,
         raise panic
 
 
-def test_threads_with_and_without_an_event_loop_read_at_once(full):
-    async def within_a_loop():
-        return full.read().num_rows
-
-    with ThreadPoolExecutor(16) as pool:
-        plain = [pool.submit(lambda: full.read(["tool"]).num_rows) for _ in range(100)]
-        looped = [pool.submit(lambda: asyncio.run(within_a_loop())) for _ in range(20)]
-        assert {future.result() for future in (*plain, *looped)} == {14}
-
-
 READ = """
 import sys
 import numpy as np
@@ -138,13 +126,6 @@ JOIN = """
 thread.join()
 import pegboard.store.reading
 print(len(done), pegboard.store.reading.core() is sys.modules["lancedb._lancedb"])
-"""
-IN_A_CHILD = """
-import os, sys
-import pegboard.board, pegboard.store.reading
-pegboard.store.reading.core()
-if child := os.fork():
-    sys.exit(os.waitpid(child, 0)[1])
 """
 
 
@@ -212,7 +193,3 @@ def test_a_forked_child_answers_from_memory_and_reports_why_it_does_not_look(boa
 
     assert in_memory[1:] == [f"{tool} True", "True", f"{tool} None"]
     assert large[1] == "True True"
-
-
-def test_a_child_of_a_process_that_read_nothing_reads(board_uri, answer):
-    assert python(IN_A_CHILD + READ, board_uri, "0") == answer

@@ -3,8 +3,6 @@ none."""
 
 import random
 import re
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +14,7 @@ import pytest
 from catalogs.records.source import source
 from catalogs.shared.listing import ListingBuilder
 from pegboard.records import Edge, Tool, tool_id
-from tasks.dependencies.infer import MAX_EDGES, Need
-from tasks.dependencies.language import words_of
+from tasks.dependencies.infer import Need
 from tests.tasks.dependencies.made_tools import (
     STRING,
     infer_edges,
@@ -333,15 +330,6 @@ def test_names_in_other_scripts_match():
     assert ("räume_straße", "straße_id", "search_straße") in triples(infer_edges(tools))
 
 
-def test_a_tool_has_a_bounded_number_of_inferred_dependencies():
-    things = [f"{kind}{number}" for kind in ("lamp", "desk", "door") for number in "abcd"]
-    tools = [make_tool(f"search_{thing}", "text") for thing in things]
-
-    edges = infer_edges([*tools, make_tool("furnish", *(f"{thing}_id" for thing in things))])
-
-    assert len(edges) == MAX_EDGES < len(things)
-
-
 @pytest.mark.skipif(
     not TOOLLINKOS.is_dir(), reason="ToolLinkOS is not beside this checkout (shared/benchmarks)"
 )
@@ -381,20 +369,6 @@ def test_twice_the_tools_of_an_agent_are_twice_the_work(monkeypatch):
     assert counts[4_000] / 4_000 < 500
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("getOrders wi-fi\tWi-Fi2", "get order wifi wi fi2"),
-        ("orderIds ids repos databases", "order id id repository database"),
-        ("statuses addresses aliases movies analysis", "status address alias movie analysis"),
-        ("订单 ＡＢ", "订单 ab"),
-        (" \n", ""),
-    ],
-)
-def test_words_are_singular_and_written_out(text, words):
-    assert " ".join(words_of(text)) == words
-
-
 def test_the_order_of_the_tools_changes_nothing_and_reasons_are_sentences():
     tools = [*CALENDAR, *ORDERS, *RECIPES]
     expected = infer_edges(tools)
@@ -405,14 +379,3 @@ def test_the_order_of_the_tools_changes_nothing_and_reasons_are_sentences():
     places = [(edge.source, edge.target) for edge in expected]
     assert places == sorted(places)
     assert all(re.fullmatch(r"\S.*\.", edge.reason) for edge in expected)
-
-
-def test_another_process_infers_the_same():
-    code = (
-        "from tests.tasks.dependencies.test_infer import *\n"
-        "print(infer_edges([*CALENDAR, *ORDERS, *RECIPES]))"
-    )
-    command, environment = [sys.executable, "-c", code], {"PYTHONHASHSEED": "1"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
-
-    assert done.stdout.strip() == str(infer_edges([*CALENDAR, *ORDERS, *RECIPES]))

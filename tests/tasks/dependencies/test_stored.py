@@ -12,7 +12,7 @@ from tasks.dependencies.infer import infer_agent_edges
 from tasks.edges import inferred_rows
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
-from tests.tasks.dependencies.made_tools import infer_edges, make_board, make_tool
+from tests.tasks.dependencies.made_tools import infer_edges, make_board
 
 
 class Nights:
@@ -71,17 +71,3 @@ def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatc
     assert all(found)
     assert len({repr(pairs) for pairs in found}) > 1
     assert max(nights.agents[1:]) <= 3 < nights.agents[0]
-
-
-def test_a_provider_that_comes_and_goes_is_noticed(nights):
-    asking = make_tool("refund", "draft_order_id", agent="kit/shop")
-    others = [make_tool(f"sum_{n}", "number", agent=f"kit/sums{n}") for n in range(5)]
-    provider = make_tool("list_draft_orders", agent="kit/shop")
-
-    without = nights.infer([asking, *others])
-    provided = nights.infer([asking, *others, provider])
-    gone = nights.infer([asking, *others])
-
-    assert without == gone == []
-    assert provided == [(asking.id, provider.id)]
-    assert nights.agents == [6, 1, 0]  # those of the last build are in the lake

@@ -282,12 +282,6 @@ def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich, works
     assert len(read_tool_enrichments(workshop.lake, result.path)) == 20
 
 
-def test_with_incomplete_publish_a_budget_leaves_what_there_is(garden, enrich, workshop):
-    result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), Writer())
-    assert 0 < len(read_tool_enrichments(workshop.lake, result.path)) < 20
-    assert "max_tokens = 3000" in result.stopped
-
-
 def test_with_incomplete_publish_earlier_questions_stay_until_new_ones_replace_them(
     workshop, garden, enrich
 ):
@@ -318,23 +312,6 @@ def test_a_release_is_not_made_of_replies_most_of_which_were_rejected(garden, en
                 enrich(configuration, writer)
     else:
         assert enrich(configuration, Writer(**refused)).problems == (message,)
-
-
-def test_a_budget_in_dollars_needs_a_price(workshop, garden):
-    configuration = garden(extra="budget_usd = 1\n")
-    snapshots = digests(workshop, configuration)
-    message = r"price of openai/stub is unknown.*\[enrich.price\]"
-    with pytest.raises(ConfigurationError, match=message):
-        enrich_tools(configuration, snapshots)
-
-
-def test_a_wrong_key_ends_the_run_at_once(garden, enrich):
-    refusal = CompletionError("no key", kind="key", status=401)
-    writer = Writer(**{f"{name}_planter": [refusal] for name in WORDS})
-    message = r"no key\. 0 of 20 requests are completed\. Nothing was published"
-    with pytest.raises(CompletionError, match=message):
-        enrich(garden(extra=f"{QUESTIONS}concurrency = 2\n"), writer)
-    assert len(writer.calls) <= 2
 
 
 def test_an_overridden_description_is_not_bought(garden, enrich):

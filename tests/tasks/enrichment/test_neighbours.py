@@ -54,12 +54,3 @@ def test_the_nearest_are_those_of_the_definition_with_ties_ordered_by_id(distinc
     near = nearest(ids, vectors, k, block_scores=block_scores)
 
     assert near == nearest_by_definition(ids, vectors, k)
-
-
-def test_a_tool_alone_has_no_neighbours_and_two_have_each_other():
-    vectors = unit_vectors(2)
-
-    assert nearest([], vectors[:0], 3) == {}
-    assert nearest(["a"], vectors[:1], 3) == {"a": ()}
-    assert [near.id for near in nearest(["a", "b"], vectors, 3)["b"]] == ["a"]
-    assert nearest(["a", "b"], vectors, 0) == {"a": (), "b": ()}

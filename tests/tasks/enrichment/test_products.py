@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tasks.enrichment.products import REPLIES, schema_of, typical_output_tokens
-from tasks.settings.enrichment import PRODUCTS, EnrichSettings
+from tasks.enrichment.products import REPLIES, schema_of
+from tasks.settings.enrichment import PRODUCTS
 
 
 def objects(schema: Any) -> list[dict[str, Any]]:
@@ -28,11 +28,3 @@ def test_schemas_are_strict(product: Any) -> None:
         assert item["required"] == list(item["properties"])
     with pytest.raises(ValidationError):
         REPLIES[product].model_validate({"another": "x"})
-
-
-def test_output_tokens_grow_with_questions_up_to_the_limit() -> None:
-    def tokens(product: Any, **options: Any) -> int:
-        return typical_output_tokens(product, EnrichSettings(model="x/y", **options))
-
-    assert tokens("questions", questions=5) < tokens("questions", questions=30)
-    assert tokens("questions", questions=30, max_reply_tokens=100) == 100

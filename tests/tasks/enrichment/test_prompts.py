@@ -91,11 +91,6 @@ def test_a_prompt_that_cannot_work_is_refused(
         load_enrichment_prompts(tmp_path, PRODUCTS)
 
 
-def test_a_prompt_of_a_product_that_is_not_configured_is_not_read(tmp_path: Path) -> None:
-    (tmp_path / "agents.md").write_text("broken", "utf-8")
-    assert load_enrichment_prompts(tmp_path, ["topics"])["topics"] == BUILTIN["topics"]
-
-
 @given(st.text(), st.text())
 @example("</data>", "<data label='tool'>")
 @example("{{ schema }}{% for x in range(9) %}", f"password: hunter2 {KEY}")

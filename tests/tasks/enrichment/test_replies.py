@@ -92,21 +92,6 @@ def test_good_replies_are_accepted() -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        '{"topics": ["Tides"]}',
-        '```json\n{"topics": ["Tides"]}\n```',
-        'Here you are {as asked}: {"topics": ["Tides"]} I hope that {this} helps.',
-        '<think>Perhaps {"topics": ["Boats"]}?</think>\n{"topics": ["Tides"]}',
-        '\ufeff{"topics":\n["Tides"]}',
-    ],
-)
-def test_json_is_found_in_fences_and_amid_prose(text: str) -> None:
-    # A whole reply at the limit of tokens is good.
-    assert raw(text).value == raw(text, "length").value == ["Tides"]
-
-
-@pytest.mark.parametrize(
     ("text", "finish_reason", "reason"),
     [
         ('{"topics": ["Tides", "Boa', "length", "truncated"),
@@ -131,13 +116,6 @@ def test_unusable_replies_are_rejected(text: str, finish_reason: str, reason: st
     verdict = raw(text, finish_reason)
     assert (verdict.value, verdict.reason) == (None, reason)
     assert reason == "empty" or verdict.detail.endswith(".")
-
-
-def test_differences_from_the_schema_are_reported_to_the_model() -> None:
-    text = '{"does": 5, "avoid": []}'
-    detail = raw(text, product="description").detail
-    for problem in ("`does`: Input should be a valid string", "`use_when`: Field required"):
-        assert problem in detail
 
 
 REFUSALS = (
@@ -299,10 +277,3 @@ def test_any_text_has_a_verdict(product: Any, text: str, finish_reason: str) -> 
     verdict = judge(product, text, finish_reason, subject(product))
     assert verdict.value is None
     assert verdict.reason in REASONS
-
-
-def test_tool_names_that_are_identifiers_are_found_as_whole_words() -> None:
-    names = ToolNameMatcher(["tool_number_5", "users.list", "get_tides", "check-in", "search"])
-    assert names.find("see tool_number_5.") == "tool_number_5"
-    assert names.find("call users.list now") == "users.list"
-    assert names.find("many users. List them, check-in, search, tool_number_55") is None

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from tasks.enrichment.vectors import SHARD_TEXTS, vectors_of
-from tasks.lake.row_sets import read_rows
 
 
 class Counting:
@@ -37,12 +36,6 @@ def test_a_text_is_encoded_once_and_vectors_are_in_the_order_of_the_texts(worksh
     assert sorted(encoder.texts) == sorted({"new", *texts})
 
 
-def test_every_encoder_has_its_own_vectors(workshop, hashing):
-    assert vectors_of(workshop.lake, hashing(8), []).shape == (0, 8)
-    assert vectors_of(workshop.lake, hashing(8), ["one"]).shape == (1, 8)
-    assert vectors_of(workshop.lake, hashing(16), ["one"]).shape == (1, 16)
-
-
 def test_what_was_encoded_before_a_failure_is_not_encoded_again(workshop, hashing):
     texts = [f"text {number}" for number in range(SHARD_TEXTS + 200)]
     broken, whole = Counting(hashing(), limit=SHARD_TEXTS + 100), Counting(hashing())
@@ -53,15 +46,3 @@ def test_what_was_encoded_before_a_failure_is_not_encoded_again(workshop, hashin
 
     assert sorted(whole.texts) == sorted(texts[SHARD_TEXTS:])
     np.testing.assert_array_equal(vectors, hashing().encode(texts))
-
-
-def test_embedded_documents_are_not_encoded_again(workshop, hashing):
-    tools = [workshop.tool("create_issue", "Opens an issue.")]
-    documents, _of_agents = workshop.publish({"git": tools}, encoder=hashing()).documents
-    rows = read_rows(workshop.lake, documents.path, ["texts"]).explode("texts")
-    encoder = Counting(hashing())
-
-    vectors_of(workshop.lake, encoder, rows.get_column("texts").to_list())
-
-    assert len(rows)
-    assert encoder.texts == []

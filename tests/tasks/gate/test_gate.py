@@ -114,17 +114,6 @@ def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_anot
     assert shop.build().release is None  # it is live now, and nothing changed
 
 
-def test_a_held_release_can_be_promoted_by_hand_and_is_live_then(shop, publish_first, sabotaged):
-    publish_first(WHOLE)
-    shop.sells(sabotaged)
-    held = shop.build().release
-
-    shop.workshop.store.promote(held.id)
-
-    assert shop.build().release is None
-    assert shop.live == held.id
-
-
 def test_a_broken_canary_holds_the_release_whatever_the_rules(shop, queries, tools):
     sell = {"query": "please sell my roof", "tools": ["tool_sr"]}
     shop.lines("canaries.jsonl", [queries[0], sell])
@@ -195,17 +184,6 @@ def test_the_best_strategy_and_index_become_the_default_and_readers_use_them(sho
     assert board.find("open the door", 1)[0].tool.name == "tool_od"
 
 
-def test_of_equal_candidates_the_live_one_stays(shop):
-    gate = f'{QUERIES}strategies = ["clauses", "search"]\n'
-    shop.configure(gate, '[find]\nstrategy = "search"\n')
-    first = shop.build().release
-    shop.configure(gate)
-    second = shop.build().release
-
-    assert [release.manifest["strategy"]["name"] for release in (first, second)] == ["search"] * 2
-    assert first.id != second.id
-
-
 def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
     shop.configure(f"{FLOOR}choose = false\n", NAMES)
 
@@ -234,16 +212,6 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     thresholds = second.release.manifest["indexes"]["full"]["ranker"]["thresholds"]
     assert chosen["threshold"] == {"name": "accept_95", "probability": thresholds["accept_95"]}
     assert len(second.details["lost"]) == 4
-
-
-def test_without_golden_queries_nothing_is_measured(shop):
-    shop.configure(gate="")
-
-    built = shop.build()
-
-    assert built.gated is None
-    assert "gate" not in built.release.manifest
-    assert not shop.workshop.lake.walk("gates")
 
 
 def test_other_strategies_make_another_release_and_other_rules_do_not(shop):

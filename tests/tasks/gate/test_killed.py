@@ -71,12 +71,3 @@ def test_golden_queries_that_change_during_a_build_end_it(shop, live, queries):
     with pytest.raises(ConfigurationError, match="changed while the build ran"):
         gate_release(configuration, run.plan, run.snapshots, run.spec, run.pins, {})
     assert shop.releases == [live]
-
-
-def test_only_the_manifest_of_a_recorded_release_can_be_updated(shop, live):
-    store = shop.workshop.store
-    release = store.get(live)
-
-    assert not store.update(replace(release, digest="0" * 64))
-    assert not store.update(replace(release, id="0" * 12))
-    assert store.get(live) == release

@@ -89,22 +89,3 @@ def test_invalid_settings_of_a_gate_are_refused_with_the_configuration(shop, wro
 
     with pytest.raises(ConfigurationError, match="gate.*" + wrong.split()[0]):
         _ = shop.configuration
-
-
-def test_queries_strategies_and_the_choice_belong_to_a_release_rules_and_canaries_do_not(
-    shop, queries
-):
-    def digest(gate):
-        shop.configure(gate)
-        return read_gate(shop.configuration).release_digest
-
-    shop.lines("canaries.jsonl", queries[:2])
-    rest = ["", 'rules = ["Recall@5 >= 0.9"]\n', 'canaries = "canaries.jsonl"\n']
-    same = {digest(QUERIES + more) for more in rest}
-    changes = ["choose = false\n", 'choose = "MRR"\n', 'strategies = ["search"]\n']
-    others = {digest(QUERIES + more) for more in changes}
-    shop.lines("golden.jsonl", queries[:10])
-    others.add(digest(QUERIES))
-
-    assert len(same) == 1
-    assert len(same | others) == 5

@@ -174,23 +174,6 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
     assert (checked.usable, checked.failed(), checked.failed(strict=True)) == (34, False, True)
 
 
-def test_coverage_counts_tools_agents_and_catalogs(check):
-    values = check(query("look", "git/search", kind="mine", origin="logs"), board=BOARD).to_dict()
-
-    assert values["coverage"] == {
-        "tools": {"covered": 2, "of": 7},
-        "agents": {"covered": 2, "of": 3},
-        "catalogs": {"covered": 1, "of": 1},
-        "uncovered": [
-            "kit/desk/book_room", "kit/git/create_issue", "kit/git/list_commits",
-            "kit/web/get_forecast", "kit/web/search",
-        ],
-    }  # fmt: skip
-    assert values["kinds"] == {"single": 30, "mine": 1}
-    assert values["origins"] == {"user": 30, "logs": 1}
-    assert json.loads(json.dumps(values)) == values
-
-
 def test_the_command_checks_on_a_board(golden, board_uri, capsys):
     leak, unknown = query("I need a ride to the airport", "call_taxi"), query("fly", "flie")
     file = golden(*FILLER, leak, unknown)
@@ -224,11 +207,3 @@ def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
     assert main([*command, "--strict"]) == 2
     workshop.configure('[golden]\nqueries = "golden.jsonl"\n')
     assert main([*command, "--strict"]) == 0
-
-
-def test_the_command_works_without_a_board(golden, monkeypatch, capsys):
-    monkeypatch.delenv("PEGBOARD_BOARD", raising=False)
-
-    assert main(["golden", "check", str(golden(*FILLER))]) == 0
-    assert main(["golden", "check", str(golden(*FILLER, {"query": "x y"}))]) == 2
-    assert "golden.jsonl:31: tools: expected a list" in capsys.readouterr().out

@@ -13,15 +13,12 @@ from pegboard.cli.main import main
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.llm import ChatReply
-from pegboard.llm.prompts import read_prompt
 from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.replies import ToolNameMatcher
 from tasks.golden.generating import (
-    BUILTIN_PROMPT,
     FORMS,
-    PROMPT_FORMAT,
     check_request,
     draw_samples,
     generate_queries,
@@ -94,7 +91,6 @@ BOOK = Tool(
 )  # fmt: skip
 TAXI = Tool("kit/office/call_taxi", "kit", "kit/office", "call_taxi", "Calls a taxi.")
 NAMES = ToolNameMatcher(["book_meeting_room", "call_taxi", "close_ledger"])
-PROMPT = read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT)
 
 
 def check(request, *tools, language=None):

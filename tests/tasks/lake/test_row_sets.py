@@ -98,16 +98,6 @@ def test_many_layers_become_two_and_many_replaced_rows_become_one(lake):
     assert layers.count(1) >= 1
 
 
-def test_keys_in_the_newest_layer_are_read_without_the_ones_below(lake):
-    first = store(lake, many())
-    second = change(lake, first)
-    lake.delete(first.layers[0].path)
-
-    assert read_rows(lake, second.path, ["digest"], ["row 007"]).rows() == [("row 0071",)]
-    with pytest.raises(StoreError):
-        read_rows(lake, second.path, ["digest"], ["row 008"])
-
-
 @pytest.mark.parametrize("damage", [b"", b"{not json", b"PAR1 nothing PAR1", None])
 @pytest.mark.parametrize("place", ["things/0.json", "layers", "things/latest.json"])
 def test_a_damaged_base_is_none_and_all_is_written_again(lake, lake_files, damage, place):
@@ -139,16 +129,6 @@ def test_a_run_that_was_killed_before_the_end_leaves_no_set(lake):
     assert find_rows(lake, "things/b") is None
     assert read_rows(lake, first.path).equals(frame(many()))
     assert change(lake, first) == second
-
-
-def test_the_same_steps_give_the_same_files(tmp_path):
-    contents = []
-    for name in "ab":
-        lake = Lake(str(tmp_path / name))
-        store(lake, many(), many(1, {1, 2}), many(2, {5}))
-        contents.append({path: (Path(lake.uri) / path).read_bytes() for path in lake.walk()})
-
-    assert contents[0] == contents[1]
 
 
 def test_a_set_that_is_missing_or_incomplete_is_not_there(lake):

@@ -160,12 +160,6 @@ def units(tmp_path_factory):
     return units
 
 
-def test_a_row_of_one_text_has_exactly_its_vector(units):
-    expected = np.float32([UNITS[name] for name in ("up", "north", "up")])
-
-    assert units(["up"], ["north"], ["up"]).tolist() == expected.tolist()
-
-
 def test_texts_that_cancel_out_leave_the_vector_of_the_first(units):
     vectors = units(["east"], ["north", "south"], ["south", "east", "north"], ["south", "north"])
 

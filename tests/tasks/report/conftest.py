@@ -119,9 +119,3 @@ def board(tmp_path_factory: pytest.TempPathFactory, workshop_type: Any) -> Board
 def held_data(board: Board) -> dict[str, Any]:
     """The values of the report on the held release. Do not change them."""
     return report_data(board.uri, board.held.id, board.run)
-
-
-@pytest.fixture(scope="session")
-def passed_data(board: Board) -> dict[str, Any]:
-    """The values of the report on the first release. Do not change them."""
-    return report_data(board.uri, board.passed.id)

@@ -90,18 +90,6 @@ def test_a_held_release_has_the_checks_to_decide_by(board, held_data):
     assert held_data["release"]["channels"] == []
 
 
-def test_rules_have_their_measure_and_their_bound(held_data):
-    floor, live = held_data["bounds"]
-    chosen = held_data["gate"]["chosen"]
-
-    before = next(row for row in held_data["measures"]["live"] if row["measure"] == "Recall@5")
-    assert (floor["label"], floor["bound"], live["bound"]) == ("Recall@5", 0.5, before["value"])
-    for bound in (floor, live):
-        assert [bound[name] for name in ("value", "low", "high")] == [
-            chosen[name] for name in ("value", "low", "high")
-        ]
-
-
 def test_lost_queries_have_the_tools_that_changed(held_data):
     lost = held_data["queries"]["lost"]
 
@@ -111,20 +99,6 @@ def test_lost_queries_have_the_tools_that_changed(held_data):
     assert first["before"][needed] <= 5
     assert first["now"][needed] is None or first["now"][needed] > 5
     assert any(row["tool"].endswith(needed) for row in held_data["queries"]["changed"]["shown"])
-
-
-def test_every_system_has_its_measures_and_the_live_release_has_the_same(held_data):
-    measures = held_data["measures"]
-    systems = {(row["strategy"], row["index"]) for row in measures["rows"]}
-
-    expected = {(name, index) for name in ("search", "clauses") for index in ("full", "fine")}
-    assert systems == expected
-    assert measures["systems"] == 4
-    live, staged = ({row["measure"] for row in measures[key]} for key in ("live", "rows"))
-    assert live == staged
-    kinds = {("kind", verb) for verb in ("open", "paint", "sell", "clean")}
-    groups = {(group["by"], group["name"]) for group in held_data["groups"]["shown"]}
-    assert groups == {("catalog", "kit"), *kinds}
 
 
 def test_changes_have_their_fields(board, held_data):
@@ -138,24 +112,6 @@ def test_changes_have_their_fields(board, held_data):
     (field,) = changes["changed"]["shown"][0]["fields"]
     assert field.items() >= {"field": "description", **pair}.items()
     assert [kind for kind, _ in field["words"]] == ["removed", "added", "same"]
-
-
-def test_tools_are_listed_by_agent(held_data):
-    tools = held_data["tools"]
-
-    names = {agent["name"]: len(agent["shown"]) for agent in tools["agents"]}
-    assert names == {"bicycle": 4, "door": 4, "fence": 7, "roof": 3, "window": 4}
-    assert (tools["total"], tools["shown"]) == (22, 22)
-    [leak] = [row for agent in tools["agents"] for row in agent["shown"] if row["flags"]]
-    assert (leak["name"], leak["flags"]) == ("leak", ["hidden-instructions"])
-
-
-def test_flagged_texts_and_rejected_rows_are_shown(held_data):
-    flagged = [(row["id"], row["flags"]) for row in held_data["flagged"]["shown"]]
-
-    assert flagged == [("kit/fence/leak", ["hidden-instructions"])]
-    assert held_data["rejected"]["total"] == 1
-    assert held_data["rejected"]["shown"][0]["where"] == "servers.json: fence[7]"
 
 
 def test_without_a_run_left_out_rows_are_counted_and_problems_are_unknown(board):

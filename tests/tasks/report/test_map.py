@@ -8,9 +8,8 @@ import pytest
 from pegboard.records import Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.report.map import MAX_GROUPS, OTHERS, group_labels, map_data, project
-from tasks.report.page import place_labels
-from tasks.report.vectors import ToolVectors, choose_evenly
+from tasks.report.map import group_labels, map_data, project
+from tasks.report.vectors import ToolVectors
 from tests.vectors import tool_vectors
 
 
@@ -52,24 +51,6 @@ def test_similar_tools_lie_together_and_equal_vectors_give_equal_maps():
     assert gap > 2 * spread
     assert (project(vectors) == places).all()
     assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
-
-
-@pytest.mark.parametrize("count", [0, 1, 2, 9, 10, 11])
-def test_few_points_have_places_too(count):
-    places = project(clusters(1, count) if count else np.zeros((0, 32), np.float32))
-
-    assert places.shape == (count, 2)
-    assert np.isfinite(places).all()
-
-
-def test_tools_are_chosen_evenly_over_the_agents_and_always_the_same():
-    ids = [f"c/big/{number}" for number in range(50)] + [f"c/small/{number}" for number in range(3)]
-
-    chosen = choose_evenly(ids, 10)
-
-    assert sorted(ids[at].split("/")[1] for at in chosen) == ["big"] * 7 + ["small"] * 3
-    assert chosen == choose_evenly(ids, 10)
-    assert choose_evenly(ids, 53) == list(range(53))
 
 
 def test_every_tool_has_the_mean_of_its_vectors(board_uri):
@@ -129,24 +110,3 @@ def tools_of(agent, *names, tags=()):
 )  # fmt: skip
 def test_groups_are_agents_or_the_parts_of_an_agent_that_has_most_tools(tools, labels):
     assert group_labels(tools, {"c/a": "A", "c/b": "B"}) == labels
-
-
-def test_further_groups_are_others_and_come_last(workshop, hashing):
-    many = {f"agent{n:02}": [workshop.tool(f"tool_{n}")] for n in range(MAX_GROUPS + 2)}
-    workshop.publish(many, encoder=hashing(16))
-
-    groups = draw(workshop.uri)["groups"]
-
-    assert len(groups) == MAX_GROUPS + 1
-    assert (groups[-1]["name"], groups[-1]["tools"]) == (OTHERS, 2)
-
-
-def test_labels_do_not_overlap():
-    def group(name, x, y):
-        return {"name": name, "x": x, "y": y}
-
-    groups = [group("first", 0.5, 0.5), group("hidden", 0.51, 0.5), group("aside", 0.58, 0.5)]
-
-    labels = place_labels([*groups, group(OTHERS, 0.1, 0.1)])
-
-    assert [name for name, _, _ in labels] == ["first", "aside"]

@@ -56,21 +56,6 @@ def test_it_opens_from_the_disk_and_nothing_is_wider_than_the_screen(chromium, f
         assert min(box["width"], box["height"]) > 250
 
 
-def test_its_colours_follow_the_scheme_and_paper_is_light(chromium, file):
-    def colours(page):
-        return page.evaluate(
-            "['body', 'svg.map circle'].map(name => getComputedStyle(document.querySelector(name)))"
-            ".map(style => style.backgroundColor + style.fill)"
-        )
-
-    with opened(chromium, file) as light, opened(chromium, file, scheme="dark") as dark:
-        pairs = zip(colours(light.page), colours(dark.page), strict=True)
-        assert all(first != second for first, second in pairs)
-        dark.page.emulate_media(media="print")
-        assert colours(dark.page)[1] == colours(light.page)[1]
-        assert dark.page.locator("nav").is_hidden()
-
-
 @pytest.mark.parametrize("scripts", [True, False])
 def test_everything_is_read_without_scripts_and_controls_appear_with_them(chromium, file, scripts):
     with opened(chromium, file, scripts=scripts) as browser:

@@ -101,19 +101,3 @@ def test_the_twins_of_two_browsers_are_found_by_the_real_encoder(browsers):
     assert drag["cosine"] < 0.9  # the cosine alone missed it
     (missing,) = twins_data(browsers, own, max_tools=14).values()
     assert "has 15 tools" in missing
-
-
-def test_every_pair_that_is_alike_enough_is_found_among_the_few_that_are_compared(monkeypatch):
-    numbers, words = np.random.default_rng(1), [f"word{n}" for n in range(12)]
-    names = [" ".join(numbers.choice(words, 2 + n % 2, replace=False)) for n in range(60)]
-    ids = sorted(f"c/agent{n % 12:02}/tool{n:02}" for n in range(60))
-    own = ToolVectors("full", ids, unit(np.abs(numbers.normal(size=(60, 8))).astype(np.float32)))
-    monkeypatch.setattr("tasks.report.twins.NEAREST", 60)
-    compared = find_twins(own, names)
-    monkeypatch.setattr("tasks.report.twins._heavy_words", list)
-    everything = find_twins(own, names)
-    monkeypatch.setattr("tasks.report.twins._heavy_words", lambda _: [])
-
-    assert compared == everything
-    assert len(compared) > 20
-    assert find_twins(own, names) == []  # so the words decide what is compared

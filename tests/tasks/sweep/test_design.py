@@ -101,17 +101,6 @@ def test_the_seed_decides_the_order_and_a_new_tool_leaves_the_others_in_place():
     assert [tool for tool in with_new if tool != "new"] == order
 
 
-def test_one_of_several_tools_of_a_name_is_enough_and_an_unknown_tool_excludes_a_query():
-    either = Needed({"send": frozenset(("tool001", "tool002"))})
-    unknown = Needed({}, ("gone",))
-
-    small = nested_samples(CATALOG, [either], [1], 0, 1.0)[0]
-
-    assert small.queries == (0,)
-    assert set(small.tools) < {"tool001", "tool002"}
-    assert nested_samples(CATALOG, [unknown], [200], 0, 0.5)[0].queries == ()
-
-
 @pytest.mark.parametrize(
     ("tools", "sizes"),
     [(60, [60]), (130, [100, 130]), (120, [120]), (4076, [100, 500, 1000, 4076])],
