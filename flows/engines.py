@@ -154,8 +154,8 @@ class DaskEngine:
         if find_spec("distributed") is None:
             raise ConfigurationError(
                 '[run] engine = "dask" needs the package distributed, which is not installed. '
-                "Install the extra in Pegboard's folder: pip install -e '.[dask]'; or set engine "
-                'to "processes".'
+                "Install the extra in Pegboard's checkout: pip install ./index '.[dask]'; or set "
+                'engine to "processes".'
             )
         self._distributed: Any = import_module("distributed")
         self._board, self._address, self.threads = (uri, dict(storage)), address, 1

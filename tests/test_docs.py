@@ -49,6 +49,18 @@ def test_every_link_leads_to_a_file_and_a_heading(page):
     assert broken == []
 
 
+def test_no_text_installs_pegboard_from_a_package_index():
+    """The name is free for anyone to register: only a checkout is a safe source."""
+    rooms = ("flows", "tasks", "catalogs", "index", "examples")
+    modules = [module for room in rooms for module in (ROOT / room).rglob("*.py")]
+    from_index = re.compile(
+        r"(?:pip install|uv add|uvx|pipx)\b[^\n`]* ['\"]?pegboard(?![\w/.-])|pegboard\[[a-z]"
+    )
+
+    commands = {path: from_index.findall(path.read_text("utf-8")) for path in PAGES + modules}
+    assert {path: texts for path, texts in commands.items() if texts} == {}
+
+
 def keys_of(model):
     for name, field in model.model_fields.items():
         yield name

@@ -218,7 +218,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_dask_that_is_not_installed_is_an_error_that_says_what_to_install(board, monkeypatch):
     monkeypatch.setattr("flows.engines.find_spec", lambda _: None)
 
-    with pytest.raises(ConfigurationError, match=r"pip install -e '\.\[dask\]'"):
+    with pytest.raises(ConfigurationError, match=r"pip install \./index '\.\[dask\]'"):
         reindex(board("dask", 'address = "tcp://127.0.0.1:9"'))
 
 

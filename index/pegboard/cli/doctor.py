@@ -77,7 +77,7 @@ def _installation() -> Iterable[Check]:
         try:
             yield Check(package, "good", version(package))
         except PackageNotFoundError:
-            yield Check(package, "wrong", "not installed. Install it: pip install pegboard")
+            yield Check(package, "wrong", "not installed. In the checkout: pip install ./index")
     try:
         encoder = load_encoder(DEFAULT_ENCODER)
         yield Check("embedded encoder", "good", encoder.fingerprint)

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, add_command, add_options, default_board
+from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
 
 MODULES = (
@@ -63,8 +64,7 @@ def _serve(options: argparse.Namespace) -> int:
     missing = [name for name in MODULES if find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"`pegboard serve` needs {', '.join(missing)}. Install them in the checkout: "
-            f"pip install -e './index[serve]'"
+            f"`pegboard serve` needs {', '.join(missing)}. Install: {install_command('uvicorn')}"
         )
     if options.client is not None and not options.stdio:
         raise ConfigurationError(

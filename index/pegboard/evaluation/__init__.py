@@ -1,1 +1,1 @@
-"""Evaluation of retrieval by golden queries; needs the extra `pegboard[eval]`."""
+"""Evaluation of retrieval by golden queries; needs the extra `eval`."""

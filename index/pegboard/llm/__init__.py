@@ -1,6 +1,6 @@
 """Requests to an LLM, its replies, and the protocol of a completer.
 
-    openai/gpt-4o-mini      any LiteLLM model, hosted elsewhere        pegboard[litellm]
+    openai/gpt-4o-mini      any LiteLLM model, hosted elsewhere        extra `litellm`
 
 A completer is anything with the members of `Completer`; a stub of ten lines is a valid one. It
 calls once: `llm.client` adds budget, pacing and retries. This module imports no LiteLLM."""

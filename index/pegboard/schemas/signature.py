@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
 from pegboard.schemas.hints import NotJson, adapter_of, json_part, type_of, type_text
 from pegboard.schemas.loose import loose_type
@@ -195,8 +196,7 @@ def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
         import griffe
     except ImportError as error:
         raise ConfigurationError(
-            "Python functions as tools need griffe. Install it in Pegboard's checkout: pip install "
-            "'./index[functions]'"
+            f"Python functions as tools need griffe. Install it: {install_command('griffelib')}"
         ) from error
 
     while isinstance(function, functools.partial):

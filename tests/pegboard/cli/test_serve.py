@@ -12,7 +12,7 @@ def test_without_the_extra_it_says_how_to_install_it(monkeypatch, capsys):
     monkeypatch.setattr(pegboard.cli.serve, "find_spec", lambda name: None)
 
     assert main(["serve", "--board", "board"]) == 2
-    assert "pip install -e './index[serve]'" in capsys.readouterr().err
+    assert "pip install './index[serve]' in Pegboard's checkout" in capsys.readouterr().err
 
 
 def test_without_a_board_it_says_what_to_name(monkeypatch, capsys, tmp_path):
