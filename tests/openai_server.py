@@ -31,6 +31,7 @@ class OpenAIServer(ThreadingHTTPServer):
 
     Attributes:
         script: replies, or functions of the handler, which then answer themselves.
+        default: what answers a request beyond the script, by its body.
         bodies, keys: of the requests so far.
         released: what hangs, hangs until the test ends.
     """
@@ -40,6 +41,7 @@ class OpenAIServer(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.script: list[Reply | Callable[[Any], None]] = []
+        self.default: Callable[[dict[str, Any]], Reply | Callable[[Any], None]] = default_reply
         self.bodies: list[dict[str, Any]] = []
         self.keys: list[str | None] = []
         self.released = threading.Event()
@@ -57,7 +59,8 @@ class Handler(BaseHTTPRequestHandler):
         self.body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         self.server.bodies.append(self.body)
         self.server.keys.append(self.headers["Authorization"])
-        reply = self.server.script.pop(0) if self.server.script else default_reply(self.body)
+        script = self.server.script
+        reply = script.pop(0) if script else self.server.default(self.body)
         if callable(reply):
             self.close_connection = True
             reply(self)

@@ -1,35 +1,28 @@
-"""An OpenAI-compatible server that does what a script says, for the tests: started as a process of
-its own, on loopback.
+"""An OpenAI-compatible server on loopback that writes about tools, fails, and plays agents, as a
+script says.
 
-    python tests/scripted_llm.py LOG [--delay S] [--hold FILE [--hold-after N]] [--trouble]
-    [--hang S] [--golden FILE]
+With `trouble`, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors,
+hangs, broken bodies, then replies that do not validate.
 
-It prints its port. LOG gets one line of JSON for each request when it is decided, flushed: product,
-subject, attempt, outcome. With
---trouble, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors,
-hangs, broken bodies, then replies that do
-not validate. `paid` in the log says that a client would have to pay: a whole reply was sent. With
---hold, replies after the first N wait as long as FILE exists.
+A model named `agent-HABIT` makes the tool calls that the golden queries say, as far as it is given
+their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a tool that
+nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first tool that
+it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`: with more
+than five tools it calls a wrong one in the place of the first; `plain` passes over tools, as
+servers do that know none."""
 
-A model named `agent-HABIT` makes the tool calls that the golden queries of --golden say, as far as
-it is given their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a
-tool that nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first
-tool that it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`:
-with more than five tools it calls a wrong one in the place of the first; `plain` passes over tools,
-as servers do that know none."""
-
-import argparse
-import asyncio
+import contextlib
 import json
 import re
-import sys
+import threading
 import time
 from collections import Counter
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
-from aiohttp import web
+from tests.openai_server import OpenAIServer, completion, serve_openai
 
 HTTP = ["429", "500", "503", "529", "hang", "cut"]
 CONTENT = ["not-json", "refusal", "wrong-tool", "unfinished"]
@@ -45,6 +38,123 @@ QUESTIONS = [
     "Is it possible to {what} without the old password?",
     "For the audit I have to {what} from 3 March to 9 April.",
 ]
+
+
+@dataclass
+class ScriptedLlm:
+    """A running server.
+
+    Attributes:
+        delay: seconds that a reply takes.
+        hang: seconds after which a request that hangs is refused.
+        golden: the right calls of each query.
+        hold_after: replies after so many wait until `let_go` is set.
+        log: what became of each request, in the order of its end: product, subject, outcome, and
+            whether a client has to pay, which it has when a whole reply was sent.
+        began: the subject of each request, in the order in which they came.
+    """
+
+    server: OpenAIServer
+    delay: float = 0.0
+    trouble: bool = False
+    hang: float = 10.0
+    golden: dict[str, list[Any]] = field(default_factory=dict)
+    hold_after: int | None = None
+    let_go: threading.Event = field(default_factory=threading.Event)
+    log: list[dict[str, Any]] = field(default_factory=list)
+    began: list[str] = field(default_factory=list)
+    attempts: Counter[tuple[str, str]] = field(default_factory=Counter)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    replies: int = 0
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def paid(self) -> list[dict[str, Any]]:
+        """The requests that a client has to pay."""
+        return [entry for entry in list(self.log) if entry["paid"]]
+
+    def respond(self, handler: Any) -> None:
+        # A client that was killed does not read its reply.
+        with contextlib.suppress(OSError):
+            body = handler.body
+            if body["model"].startswith("agent-") or body.get("tools"):
+                self._act(handler, body)
+            else:
+                self._write(handler, body)
+
+    def _write(self, handler: Any, body: dict[str, Any]) -> None:
+        product, subject, outcome = self._decide(body)
+
+        def end(*, paid: bool = False) -> None:
+            self.log.append(
+                {"product": product, "subject": subject, "outcome": outcome, "paid": paid}
+            )
+
+        if outcome.isdigit():
+            end()
+            wait = {"Retry-After": "0.2"} if outcome == "429" else {}
+            handler.answer(int(outcome), wait, refusal(outcome))
+        elif outcome == "hang":
+            end()
+            self.server.released.wait(self.hang)
+            handler.answer(500, {}, refusal("too late"))
+        else:
+            self._wait()
+            finish = "length" if outcome == "unfinished" else "stop"
+            text = json.dumps(reply_to(body, content(subject, outcome), finish))
+            if outcome == "cut":
+                text = text[: len(text) // 2]
+            handler.answer(200, {}, text.encode())
+            end(paid=outcome != "cut")
+
+    def _decide(self, body: dict[str, Any]) -> tuple[str, str, str]:
+        product = (body.get("response_format") or {}).get("json_schema", {}).get("name", "text")
+        users = [message["content"] for message in body["messages"] if message["role"] == "user"]
+        named = re.search(r'"name":\s*"([^"]+)"', users[0])
+        subject = named[1] if named else "?"
+        with self.lock:
+            attempt = self.attempts[product, subject]
+            self.attempts[product, subject] += 1
+            self.began.append(subject)
+        plan = troubles(f"{product}:{subject}") if self.trouble else []
+        return product, subject, plan[attempt] if attempt < len(plan) else "good"
+
+    def _wait(self) -> None:
+        """Wait as long as a reply takes."""
+        with self.lock:
+            self.replies += 1
+            held = self.hold_after is not None and self.replies > self.hold_after
+        time.sleep(self.delay)
+        if held:
+            self.let_go.wait()
+
+    def _act(self, handler: Any, body: dict[str, Any]) -> None:
+        habit, tools = body["model"].removeprefix("agent-"), offered(body)
+        too_many = habit == "small" and len(tools) > 5
+        refused = 500 if habit == "fails" else 400 if too_many else None
+        query = body["messages"][-1]["content"]
+        self.log.append({"subject": query, "tools": len(tools), "paid": not refused})
+        if refused:
+            handler.answer(refused, {}, refusal(str(refused)))
+            return
+        self._wait()
+        message = acted(habit, body, self.golden)
+        reply = reply_to(body, str(message["content"] or message.get("tool_calls")))
+        finish = "tool_calls" if "tool_calls" in message else "stop"
+        reply["choices"][0] |= {"message": message, "finish_reason": finish}
+        handler.answer(200, {}, reply)
+
+
+@contextlib.contextmanager
+def scripted_llm(**options: Any) -> Iterator[ScriptedLlm]:
+    """Start a server with these attributes of `ScriptedLlm`."""
+    with serve_openai() as server:
+        llm = ScriptedLlm(server, **options)
+        server.default = lambda _: llm.respond
+        yield llm
+        llm.let_go.set()
 
 
 def troubles(subject: str) -> list[str]:
@@ -66,6 +176,21 @@ def good(subject: str) -> Any:
     what = re.sub(r"\b\d+\b", "", what).strip()
     mark = crc32(subject.encode()) % 9973
     return {"questions": [question.format(what=f"{what} {mark}") for question in QUESTIONS]}
+
+
+def content(subject: str, outcome: str) -> str:
+    questions = json.dumps(good(subject))
+    if outcome in ("good", "cut"):
+        return questions
+    if outcome == "refusal":
+        return "I'm sorry, but I can't help with that request."
+    if outcome == "wrong-tool":
+        names = ("send_harbour_letter", "open_school_order")
+        other = names[subject == names[0]]
+        return questions.replace("?", f" with {other}?").replace(".", f" with {other}.")
+    if outcome == "unfinished":
+        return questions[:25]
+    return "Sure! Here is what you asked for: it is a fine tool."
 
 
 def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> list[tuple[str, str]]:
@@ -106,155 +231,12 @@ def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dic
     }
 
 
-class Script:
-    def __init__(self, options: argparse.Namespace) -> None:
-        self.options = options
-        self.log = Path(options.log).open("a", encoding="utf-8", buffering=1)  # noqa: SIM115  open as long as the process
-        self.attempts: Counter[tuple[str, str]] = Counter()
-        lines = Path(options.golden).read_text("utf-8").splitlines() if options.golden else []
-        self.golden = {one["query"]: one.get("calls", []) for one in map(json.loads, lines)}
-        self.begun = 0
-
-    def note(self, **what: Any) -> None:
-        self.log.write(json.dumps({"at": round(time.time(), 4), **what}) + "\n")
-
-    def ended(
-        self, product: str, subject: str, outcome: Any, *, paid: bool = False, **more: Any
-    ) -> None:
-        self.note(
-            event="ended", product=product, subject=subject, outcome=outcome, paid=paid, **more
-        )
-
-    def decide(self, body: dict[str, Any]) -> tuple[str, str, str]:
-        product = (body.get("response_format") or {}).get("json_schema", {}).get("name", "text")
-        users = [message["content"] for message in body["messages"] if message["role"] == "user"]
-        named = re.search(r'"name":\s*"([^"]+)"', users[0])
-        subject = named[1] if named else "?"
-        attempt = self.attempts[product, subject]
-        self.attempts[product, subject] += 1
-        plan = troubles(f"{product}:{subject}") if self.options.trouble else []
-        return product, subject, plan[attempt] if attempt < len(plan) else "good"
-
-    async def wait(self) -> None:
-        """Wait as long as a reply takes."""
-        self.begun += 1
-        held = self.options.hold is not None and self.begun > self.options.hold_after
-        await asyncio.sleep(self.options.delay)
-        while held and self.options.hold.exists():
-            await asyncio.sleep(0.01)
-
-    def content(self, subject: str, outcome: str) -> str:
-        questions = json.dumps(good(subject))
-        if outcome == "good":
-            return questions
-        if outcome == "refusal":
-            return "I'm sorry, but I can't help with that request."
-        if outcome == "wrong-tool":
-            names = ("send_harbour_letter", "open_school_order")
-            other = names[subject == names[0]]
-            return questions.replace("?", f" with {other}?").replace(".", f" with {other}.")
-        if outcome == "unfinished":
-            return questions[:25]
-        return "Sure! Here is what you asked for: it is a fine tool."
-
-    async def chat(self, request: web.Request) -> web.StreamResponse:
-        body = await request.json()
-        if body.get("model", "").startswith("agent-") or body.get("tools"):
-            return await self.act(body)
-        product, subject, outcome = self.decide(body)
-        self.note(event="began", product=product, subject=subject)
-        if outcome in ("429", "500", "503", "529"):
-            self.ended(product, subject, outcome)
-            headers = {"Retry-After": "0.2"} if outcome == "429" else {}
-            return web.json_response(
-                {"error": {"message": f"scripted {outcome}"}},
-                status=int(outcome),
-                headers=headers,
-            )
-        if outcome == "hang":
-            self.ended(product, subject, outcome)
-            await asyncio.sleep(self.options.hang)
-            return web.json_response({"error": {"message": "too late"}}, status=500)
-        await self.wait()
-        text = json.dumps(self.completion(body, self.content(subject, outcome), outcome))
-        if outcome == "cut":
-            self.ended(product, subject, outcome)
-            return web.Response(text=text[: len(text) // 2], content_type="application/json")
-        response = web.Response(text=text, content_type="application/json")
-        await response.prepare(request)
-        await response.write_eof()
-        self.ended(product, subject, outcome, paid=True)
-        return response
-
-    async def act(self, body: dict[str, Any]) -> web.Response:
-        habit = body["model"].removeprefix("agent-")
-        tools = offered(body)
-        refused = {"fails": 500}.get(habit) or (
-            400 if habit == "small" and len(tools) > 5 else None
-        )
-        self.ended(
-            "agent",
-            body["messages"][-1]["content"],
-            refused or "good",
-            paid=not refused,
-            tools=len(tools),
-        )
-        if refused:
-            return web.json_response({"error": {"message": f"scripted {refused}"}}, status=refused)
-        await self.wait()
-        message = acted(habit, body, self.golden)
-        reply = self.completion(body, str(message["content"] or message.get("tool_calls")))
-        reply["choices"][0] |= {
-            "message": message,
-            "finish_reason": "tool_calls" if "tool_calls" in message else "stop",
-        }
-        return web.json_response(reply)
-
-    def completion(
-        self, body: dict[str, Any], content: str, outcome: str = "good"
-    ) -> dict[str, Any]:
-        prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-        prompt += sum(len(json.dumps(tool)) for tool in body.get("tools", [])) // 4
-        usage = {
-            "prompt_tokens": prompt,
-            "completion_tokens": len(content) // 4,
-            "total_tokens": prompt + len(content) // 4,
-        }
-        choice = {
-            "index": 0,
-            "finish_reason": "length" if outcome == "unfinished" else "stop",
-            "message": {"role": "assistant", "content": content},
-        }
-        return {
-            "id": "chat",
-            "object": "chat.completion",
-            "created": 1,
-            "model": body["model"],
-            "choices": [choice],
-            "usage": usage,
-        }
+def reply_to(body: dict[str, Any], text: str, finish: str = "stop") -> dict[str, Any]:
+    """A reply whose tokens are counted by the length of what was sent and of what comes back."""
+    prompt = sum(len(message["content"]) for message in body["messages"]) // 4
+    prompt += sum(len(json.dumps(tool)) for tool in body.get("tools", [])) // 4
+    return completion(text, finish, (prompt, len(text) // 4)) | {"model": body["model"]}
 
 
-async def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("log")
-    parser.add_argument("--delay", type=float, default=0.0)
-    parser.add_argument("--hang", type=float, default=10.0)
-    parser.add_argument("--hold", type=Path)
-    parser.add_argument("--hold-after", type=int, default=0)
-    parser.add_argument("--trouble", action="store_true")
-    parser.add_argument("--golden")
-    script = Script(parser.parse_args())
-    app = web.Application(client_max_size=1 << 28)
-    app.router.add_post("/v1/chat/completions", script.chat)
-    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    print(site._server.sockets[0].getsockname()[1], flush=True)  # type: ignore[union-attr]
-    await asyncio.to_thread(sys.stdin.read)  # until the test that started it lets go
-    await runner.cleanup()
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+def refusal(what: str) -> dict[str, Any]:
+    return {"error": {"message": f"scripted {what}"}}

@@ -1,15 +1,9 @@
 """What tells requests that a board answers from others: the measures, and one small board."""
 
-import numpy as np
-import pytest
-
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard
 from benchmarks.performance.abstention import (
     Case,
-    auroc,
-    calibration_error,
     decisions,
-    false_accept,
     means,
     table,
 )
@@ -17,23 +11,6 @@ from pegboard.encoders import load_encoder
 from pegboard.evaluation.golden import GoldenQuery
 
 ANIMALS = ["hen", "cow", "goat", "pig", "duck", "mule", "ram", "owl", "cat", "dog", "bee", "ox"]
-CERTAIN = np.ones(10)
-
-
-@pytest.mark.parametrize(
-    ("measure", "right", "wrong", "expected"),
-    [
-        (auroc, [0.9, 0.8], [0.1, 0.2], 1.0),
-        (auroc, [0.5, 0.5], [0.5], 0.5),
-        (auroc, [0.9, 0.1], [0.5, 0.5], 0.5),
-        (false_accept, np.arange(1, 101) / 100, [0.01, 0.04, 0.5, 0.9], 0.5),
-        (calibration_error, CERTAIN, np.zeros(1000), 0.0),
-        (calibration_error, CERTAIN, np.ones(1000), 0.5),
-        (calibration_error, CERTAIN / 2, np.full(1000, 0.5), 0.0),
-    ],
-)
-def test_measures_weigh_pairs_bounds_and_classes(measure, right, wrong, expected):
-    assert measure(np.array(right), np.array(wrong)) == pytest.approx(expected)
 
 
 def test_a_board_is_asked_by_score_and_by_probability(tmp_path):

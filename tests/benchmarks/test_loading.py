@@ -211,18 +211,6 @@ def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_pa
         load_benchmark(name, tmp_path / "gone")
 
 
-def test_a_sample_is_drawn_by_its_seed_and_keeps_the_tasks(specimen):
-    folder = specimen("seal-tools")
-
-    def drawn(limit, seed=0):
-        return load_benchmark("seal-tools", folder, limit, seed).query_sets
-
-    assert drawn(2, 4) == drawn(2, 4)
-    assert len({tuple(texts(drawn(2, seed)[0])) for seed in range(4, 8)}) > 1
-    assert drawn(2)[0].tasks["all"] == (0, 1)
-    assert drawn(99) == load_benchmark("seal-tools", folder).query_sets
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "tools", "queries"),

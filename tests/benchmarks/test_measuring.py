@@ -17,7 +17,6 @@ from benchmarks.papers.tables import (
     write_between_marks,
 )
 from pegboard.evaluation.agent_search import AGENT_STRATEGIES
-from pegboard.evaluation.measures import measures_of
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -106,28 +105,6 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     hits = values(result, "step-agent", "Recall@1")
     assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
-
-
-def test_chosen_strategies_are_the_only_ones_and_may_come_from_a_file(opened, tmp_path):
-    file = tmp_path / "mine.json"
-    file.write_text(json.dumps([{"modes": ["text"]}, {"name": "deep", "depth": 100}]), "utf-8")
-    inline = '{"name": "inline", "transforms": ["clauses"]}'
-
-    chosen = chosen_strategies(["search", "rag-tool-fusion", str(file), inline])
-    benchmark, boards = opened("ultratool")
-    recalls = values(measured(benchmark, boards), "all", "Recall@5")
-    result = measured(benchmark, boards, chosen, measures_of(["MRR"]))
-
-    assert [strategy for strategy, _ in strategies(result, "all")] == [
-        "hybrid",
-        "rag-tool-fusion",
-        "mine-1",
-        "deep",
-        "inline",
-    ]
-    assert {row["measure"] for row in result["rows"]} == {"MRR"}
-    assert recalls["given-steps", "full"] == recalls["given-steps-whole", "full"] == 1.0
-    assert runs_of(benchmark, boards, chosen_strategies(["both-hybrid"])) == []
 
 
 def test_tables_show_intervals_differences_and_what_papers_report(opened):

@@ -1,5 +1,5 @@
-"""The processes of these tests as a test sees them: publishers and flows, which it may hold and
-kill, and readers."""
+"""The processes of these tests as a test sees them: publishers, which it may hold and kill, and
+readers."""
 
 import json
 import os
@@ -7,10 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Thread
-from typing import IO, Any, Self
+from typing import Any, Self
 
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
@@ -144,65 +144,7 @@ class Publisher:
                 self._pids.append(message["pid"])
 
 
-class _Child:
-    """A process that ends at the latest with the `with` block that it is used in."""
-
-    process: subprocess.Popen[Any]
-    _output: IO[str]
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end_child(self.process)
-        self._output.close()
-
-    def printed(self) -> str:
-        self._output.seek(0)
-        return self._output.read()
-
-
-class Flow(_Child):
-    """`pegboard build` on a Prefect server, which publishes the n-th state to a publisher's
-    board.
-    """
-
-    def __init__(
-        self, publisher: Publisher, n: int, environment: dict[str, str], holds: Iterable[str] = ()
-    ) -> None:
-        self._publisher = publisher
-        self._output = (publisher.folder / "flow.out").open("w+")
-        arguments = [str(publisher.folder), str(n), publisher.keep, *holds]
-        command = [sys.executable, str(HERE / "flow.py"), *arguments]
-        self.process = start_child(
-            command, env=environment, stdout=self._output, stderr=subprocess.STDOUT
-        )
-
-    @property
-    def pid(self) -> int:
-        return self.process.pid
-
-    def wait_for(self, event: str) -> None:
-        """Wait until the flow has come to an event."""
-        while not self._publisher.has(self.pid, event):
-            ended = self.process.poll() is not None and not self._publisher.has(self.pid, event)
-            assert not ended, self.printed()
-            time.sleep(PAUSE)
-
-    def kill(self) -> None:
-        self.process.kill()
-        status = self.process.wait()
-        assert status == -signal.SIGKILL, self.printed()
-
-    def outcome(self) -> dict[str, Any]:
-        """What the run says when it has ended."""
-        status = self.process.wait()
-        printed = self.printed()
-        assert status == 0, printed
-        return json.loads(printed[printed.index("{") :])
-
-
-class Reader(_Child):
+class Reader:
     """A process that searches a board all the time; see reader.py for the options."""
 
     def __init__(self, folder: Path, uri: str, stop: Path, **options: Any) -> None:
@@ -213,6 +155,13 @@ class Reader(_Child):
         arguments = [uri, str(path), str(stop), json.dumps(options)]
         command = [sys.executable, str(HERE / "reader.py"), *arguments]
         self.process = start_child(command, stderr=self._output, stdout=subprocess.DEVNULL)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_child(self.process)
+        self._output.close()
 
     def answers(self) -> list[dict[str, Any]]:
         """All answers so far, in the order in which they were noted."""
@@ -226,5 +175,6 @@ class Reader(_Child):
     def finish(self) -> list[dict[str, Any]]:
         """Wait for its end, and return all answers."""
         status = self.process.wait()
-        assert status == 0, self.printed()
+        self._output.seek(0)
+        assert status == 0, self._output.read()
         return self.answers()

@@ -17,11 +17,10 @@ from pegboard.encoders import load_encoder
 from tasks.lake.files import Lake
 from tasks.lake.vectors import known_texts
 from tests.faults import world
-from tests.faults.processes import Flow, wait_until
+from tests.faults.processes import wait_until
 
 FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
 KILLS = 100 if FULL else 10
-FLOW_KILLS = 20 if FULL else 2
 BOARDS = 2
 STEPS = ("embed_shard", "stage_tables", "publish_release", "prune_board")
 # Before a step, or within it. Twice within those that write most.
@@ -30,9 +29,6 @@ POINTS = [
     *(("before", step) for step in STEPS),
     ("within", "stage_tables"),
     ("within", "publish_release"),
-]
-FLOW_POINTS = [
-    (when, step) for when in ("within", "before") for step in ("stage_tables", "publish_release")
 ]
 FINGERPRINT = load_encoder(world.ENCODER).fingerprint
 KEEP = "keep = { releases = 2, days = 0, grace_hours = 1e-9 }"
@@ -79,13 +75,6 @@ def wait_for_point(board, pid, point, changes):
         )
 
 
-def check_completed(board, whole, n, durable, encoded):
-    """The n-th state is live and whole; nothing durable before its last run was encoded again."""
-    whole(board, {n})
-    assert durable <= durable_texts(board)
-    assert encoded == len(durable_texts(board) - durable)
-
-
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
@@ -108,7 +97,10 @@ def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(pu
             whole(board, {old, n})  # a reader is on the release before or on the new one
             durable = durable_texts(board)
             end = board.publish(n)
-            check_completed(board, whole, n, durable, end["encoded"])
+            whole(board, {n})
+            # Nothing that was durable before is encoded again.
+            assert durable <= durable_texts(board)
+            assert end["encoded"] == len(durable_texts(board) - durable)
             old = n
         return killed
 
@@ -118,34 +110,3 @@ def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(pu
     print(f"{killed.total()} kills: {dict(killed)}")
     assert killed.total() == KILLS
     assert set(killed) == set(POINTS)
-
-
-@pytest.mark.slow
-@pytest.mark.soak
-@pytest.mark.prefect
-@pytest.mark.timeout(7200)
-def test_a_killed_flow_is_completed_by_the_next_run_as_a_flow_or_without_prefect(
-    publisher, whole, prefect_server
-):
-    board, dice = publisher(KEEP), random.Random(0)
-    for n in range(3):
-        board.publish(n)
-    counts, old = files_changed(board, 3), 3
-    for n in range(4, 4 + FLOW_KILLS):
-        point = FLOW_POINTS[n % len(FLOW_POINTS)]
-        with Flow(board, n, prefect_server.environment, [hold_of(point)]) as flow:
-            flow.wait_for(f"begin {point[1]}")
-            wait_for_point(board, flow.pid, point, dice.randint(0, counts[point[1]]))
-            flow.kill()
-
-        whole(board, {old, n})
-        durable = durable_texts(board)
-        # Alternately; in the next round of the points the other way round.
-        as_flow = n % 2 == n // len(FLOW_POINTS) % 2
-        if as_flow:
-            with Flow(board, n, prefect_server.environment) as flow:
-                end = flow.outcome()
-        else:
-            end = board.publish(n)
-        check_completed(board, whole, n, durable, end["encoded"])
-        old = n

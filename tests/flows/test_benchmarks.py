@@ -103,32 +103,6 @@ def test_no_document_gets_the_figures_of_fallbacks_under_the_name_of_a_method(
     assert document.read_text("utf-8") == DOCUMENT
 
 
-def test_indexes_of_ones_own_are_measured_on_boards_of_their_own(command, data, tmp_path):
-    boards = tmp_path / "kept"
-    options = ["--data", data, "--board", boards, "--strategy", "vector", "--json", "--quiet"]
-    for size in (64, 128):
-        text = f'[[indexes]]\nname = "h{size}"\nencoder = "hashing/{size}"\nparts = ["name"]\n'
-        (tmp_path / f"hashing{size}.toml").write_text(text, "utf-8")
-    files = [tmp_path / f"hashing{size}.toml" for size in (64, 128)]
-    _, printed, _ = command("bench", "ultratool", *options)
-    kept = json.loads(printed)["boards"]["tools"]["release"]
-
-    _, printed, err = command(
-        "bench", "ultratool", *options, "--index", files[0], "--index", files[1]
-    )
-    result = json.loads(printed)
-    _, printed, _ = command("bench", "ultratool", *options)
-
-    assert err == ""
-    assert {(row["index"], row["encoder"]) for row in result["rows"]} == {
-        ("h64", "hashing/64"),
-        ("h128", "hashing/128"),
-    }
-    assert set(result["boards"]) == {"tools (hashing64)", "tools (hashing128)"}
-    again = json.loads(printed)["boards"]["tools"]
-    assert (again["release"], again["outcome"]) == (kept, "unchanged")
-
-
 def test_errors_are_reported_together_before_anything_is_built(command, data, tmp_path):
     empty, broken = tmp_path / "empty", tmp_path / "broken"
     for folder in (empty, broken / "ultratool", broken / "toolret"):

@@ -5,7 +5,6 @@ import json
 import re
 import tomllib
 from importlib import import_module
-from importlib.metadata import entry_points
 from importlib.resources import files
 from pathlib import Path
 
@@ -82,17 +81,6 @@ def test_the_image_has_the_python_the_files_and_the_extras_of_the_project():
     assert "-c constraints.txt" in install
     assert install.endswith(" .")
     assert f"pegboard[{library}]" in project()["dependencies"]
-
-
-def test_the_image_starts_a_command_that_exists_as_a_user_without_rights():
-    (command,), (user,) = arguments("CMD"), arguments("USER")
-    scripts = {point.name for point in entry_points(group="console_scripts")}
-    runs = [at for at, line in enumerate(INSTRUCTIONS) if line.startswith("RUN ")]
-
-    assert json.loads(command)[0] in scripts & project(ROOT / "index")["scripts"].keys()
-    assert arguments("ENTRYPOINT") == [], "a work pool's command would be its arguments"
-    assert user not in ("root", "0")
-    assert INSTRUCTIONS.index(f"USER {user}") > max(runs)
 
 
 def test_the_deployment_in_containers_is_that_of_this_version_and_of_the_images_folder():

@@ -17,9 +17,7 @@ import pytest
 from flows.engines import open_engine, thread_limits
 from flows.reindex import reindex
 from flows.runner import DirectRunner
-from pegboard.encoders import load_encoder
 from pegboard.errors import ConfigurationError, PegboardError, SourceError
-from tasks.embed import for_worker
 from tasks.settings.configuration import IndexSettings
 from tests import engine_steps
 from tests.children import end_child, start_child
@@ -167,16 +165,6 @@ def test_a_worker_loads_its_encoder_once_and_bounds_the_threads_of_its_libraries
     assert os.getpid() not in processes
     assert len({(row["pid"], row["encoder"]) for row in seen}) == len(processes) <= 2
     assert [row["limits"] for row in seen] == [{"3"}] * 6
-
-
-def test_a_local_encoder_of_a_worker_takes_its_threads_unless_the_options_say_how_many():
-    def options(encoder, limit, **given):
-        return for_worker(IndexSettings(encoder=encoder, options=given), limit).options
-
-    assert options("local/minilm-tools-v1", 3) == {"threads": 3}
-    assert options("local/minilm-tools-v1", 3, threads=1) == {"threads": 1}
-    assert options("hashing/64", 3) == options("openai/text-embedding-3-small", 3) == {}
-    assert "threads" not in load_encoder("hashing/64").fingerprint
 
 
 def test_hosted_encoders_stay_in_the_build_which_limits_their_requests(

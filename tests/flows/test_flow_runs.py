@@ -126,20 +126,6 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     assert recorded == sorted(steps)
 
 
-def test_commands_that_fail_end_alike(command, as_flow, workshop, folders):
-    shutil.copy(workshop.configure().file, folders[1])
-
-    for arguments in (
-        ("build", "--catalog", "other"),  # a mistake that is found before the run
-        ("build",),  # a source that fails and never had tools: an error of the run
-    ):
-        direct, flow = command(*arguments, "--quiet"), as_flow(*arguments, "--quiet")
-
-        assert direct[0] == flow.returncode != 0
-        assert direct[1] == flow.stdout
-        assert direct[2] == flow.stderr.replace(str(folders[1]), str(folders[0]))
-
-
 def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
     command, as_flow, workshop, folders, api
 ):

@@ -282,18 +282,6 @@ def test_a_vector_may_stand_in_place_of_the_text(board, encoder, as_given):
         )
 
 
-def test_words_and_a_vector_of_ones_own_are_searched_together(board_uri, encoder, other_encoder):
-    # The encoder of another fingerprint is never asked: the caller encoded the request.
-    board = pegboard.open(board_uri, encoder=other_encoder)
-    vector = encoder.encode(["high tide"])[0]
-
-    hits = board.search("deletes", 2, vector=vector)
-
-    assert {name for hit in hits for name in hit.why} == {"vector", "text", "ranker"}
-    assert set(names(hits)) == {"delete_repository", "getTides_v2"}
-    assert names(board.search("", 1, vector=vector)) == ["getTides_v2"]
-
-
 def test_a_board_without_tools_finds_nothing(workshop, encoder):
     workshop.publish({"git": [workshop.tool("log")]})
     workshop.publish({"git": []}, allow_removal=True)

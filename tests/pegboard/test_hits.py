@@ -63,13 +63,6 @@ def test_each_api_takes_its_own_shape():
     assert pegboard.as_mcp_tools([plain]) == [{**named, "inputSchema": SCHEMA}]
 
 
-def test_hits_may_come_with_the_names_that_a_model_is_to_know_them_by():
-    named = {"git__search": hit("search"), "search": hit("search", agent="desk")}
-
-    assert [tool["name"] for tool in pegboard.as_responses_tools(named)] == list(named)
-    assert [tool["name"] for tool in pegboard.as_anthropic_tools(named)] == list(named)
-
-
 SHAPES = pytest.mark.parametrize(
     ("shape", "schema"),
     [

@@ -1,6 +1,5 @@
 """Identities and digests of agents and tools."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -91,23 +90,3 @@ def test_the_source_of_an_agent_is_not_part_of_its_digest():
     assert replace(agent, source="/elsewhere/git.json").digest == agent.digest
     assert replace(agent, enrichment=Enrichment(description="Hosts code.")).digest == agent.digest
     assert replace(agent, kind="api").digest != agent.digest
-
-
-TEXTS = st.lists(st.text(), max_size=3).map(tuple)
-
-
-@given(
-    st.builds(
-        Enrichment,
-        description=st.text(),
-        avoid=st.text(),
-        arguments=st.dictionaries(st.text(), st.text()),
-        questions=TEXTS,
-        topics=TEXTS,
-    )
-)
-def test_an_enrichment_is_the_same_after_a_round_through_json(written):
-    values = json.loads(json.dumps(written.to_dict()))
-
-    assert Enrichment.from_dict(values) == written
-    assert all(values.values())

@@ -1,17 +1,11 @@
 """Tokens are estimated by length, and what money depends on is never estimated too low."""
 
-import json
-
 import pytest
 
-from pegboard.hits import Hit, as_openai_tools
+from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
-from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
-from pegboard.store.releases import ReleaseStore
 from pegboard.tokens import (
     definition_tokens,
-    estimate_tokens,
-    prompt_tokens,
     token_bound,
     within_tokens,
 )
@@ -22,22 +16,6 @@ from pegboard.tokens import (
 )
 def test_the_bound_rounds_up_and_counts_bytes(texts, tokens):
     assert token_bound(*texts) == tokens
-
-
-def test_a_bound_is_above_the_estimate():
-    text = json.dumps({"name": "get_forecast", "city": "Ålesund"})
-
-    assert token_bound(text) > estimate_tokens(text) > 0
-
-
-def test_a_tool_takes_the_tokens_of_its_compact_json(board_uri):
-    store = ReleaseStore(board_uri)
-    loaded = LoadedRelease(store, store.get(store.channel().release), IN_MEMORY_ROWS)
-    tool = loaded.tools(["desk/desk/book_room"])["desk/desk/book_room"]
-    shown = as_openai_tools([Hit(tool, loaded.agents[tool.agent], 0.0, {})])[0]
-    text = json.dumps(shown, ensure_ascii=False, separators=(",", ":"))
-
-    assert prompt_tokens(loaded, [tool.id]) == {tool.id: estimate_tokens(text)}
 
 
 def test_what_does_not_fit_is_left_out_and_smaller_tools_behind_it_are_not():

@@ -10,7 +10,7 @@ from pegboard.canonical import digest
 from pegboard.documents import PARTS, agent_text, documents_of
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
-from tasks.compose import compose_index
+from tasks.compose import compose_agents, compose_index
 from tasks.lake.row_sets import read_rows
 from tasks.release_spec import compose_records
 from tasks.settings.configuration import IndexSettings
@@ -71,22 +71,12 @@ def words(tool=TOOL, written=None, **settings):
     [
         ({}, None, (HEAD, *QUESTIONS[:3])),
         ({"shape": "single"}, None, (f"{HEAD}\n{' '.join(QUESTIONS[:3])}",)),
-        ({"shape": "single", "questions": 2}, None, (f"{HEAD}\n{' '.join(QUESTIONS[:2])}",)),
         ({}, WRITTEN, (REWRITTEN, *QUESTIONS)),
         ({"shape": "single"}, WRITTEN, (f"{REWRITTEN}\n{' '.join(QUESTIONS)}",)),
         ({"questions": 0}, Enrichment(topics=("bugs",)), (f"{HEAD}\nTopics: bugs",)),
         ({"questions": 1}, WRITTEN, (REWRITTEN, *QUESTIONS[:1])),
-        ({"questions": 9}, WRITTEN, (REWRITTEN, *QUESTIONS)),
-        ({"parts": ["name"]}, None, ("create Issue v2",)),
         ({"parts": ["description"]}, None, ("Opens an issue.",)),
-        (
-            {"parts": ["arguments"]},
-            None,
-            ("Arguments: repo Name: the repository; title; odd; any",),
-        ),
-        ({"parts": ["questions"], "questions": 1}, None, ("report a bug",)),
         ({"parts": ["agent", "name"]}, None, ("git Hub v2. create Issue v2",)),
-        ({"parts": ["name", "agent"]}, None, ("git Hub v2. create Issue v2",)),
         ({"parts": ["topics"]}, None, ("create Issue v2",)),
     ],
 )
@@ -261,9 +251,19 @@ def test_enrichments_of_a_removed_tool_are_ignored(workshop, snapshots, written)
     [
         (Agent("a/b", "a", "gitHub_v2", "Hosts  code.\n"), "", "git Hub v2. Hosts code."),
         (Agent("a/b", "a", "git", "Hosts."), "Stores code.", "git. Stores code."),
-        (Agent("a/b", "a", "git"), "", "git"),
         (Agent("a/b", "a", "---", ""), "", "---"),
     ],
 )
 def test_the_text_of_an_agent_is_its_name_in_words_and_its_description(agent, described, text):
     assert agent_text(agent, described) == text
+
+
+def test_what_an_llm_wrote_about_an_agent_is_in_its_row(workshop, snapshots, written):
+    workshop.servers({"git": [workshop.tool("one")], "o'brien's": [workshop.tool("two")]})
+    enrichments = written(agents={"kit/git": "Hosts code."})
+
+    composed = compose_agents(workshop.uri, IndexSettings(), snapshots(), enrichments)
+
+    rows = dict(read_rows(workshop.lake, composed.path, ["key", "text"]).rows())
+    assert list(rows) == ["kit/git#document#0", "kit/o'brien's#document#0"]
+    assert rows["kit/git#document#0"] == "git. Hosts code."

@@ -188,20 +188,6 @@ def test_a_reader_of_a_kept_release_answers_throughout(workshop, four, hashing):
         old.search("does tool", 8, mode="text")
 
 
-def test_a_table_that_no_release_has_any_more_goes_with_the_last_one_that_had_it(workshop, hashing):
-    encoder = hashing(8)
-    two = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-    workshop.servers({"git": [workshop.tool("one")]})
-    workshop.run(workshop.configure(two), encoder=encoder)
-    published(workshop, encoder, [1, 2])
-
-    pruned = prune_board(workshop.uri, Keep(), NOW)
-
-    assert pruned.tables == ("agents_fine", "emb_fine")
-    assert not {"agents_fine", "emb_fine"} & set(workshop.store.database.list_tables().tables)
-    assert len(workshop.store.all()) == 2
-
-
 def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     table = workshop.store.database.create_table(
         "emb_new", schema=pegboard.store.contract.table_schema("emb_full", 8)

@@ -16,7 +16,6 @@ from pegboard.store.releases import ReleaseStore
 from tasks.publish import publish_release
 from tasks.release_spec import table_digest
 from tests.pegboard.retrieval.stubs import ScriptedCompleter
-from tests.rival import Rival
 
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")
 
@@ -230,19 +229,6 @@ def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
     assert workshop.run(workshop.configure()).release.id == run.spec.release
 
 
-def test_a_release_that_a_table_lost_meanwhile_is_recorded_anew(workshop, first):
-    broken = {**first.tables, "tools": replace(first.tables["tools"], version=99)}
-    workshop.store.database.open_table("releases").delete("true")
-    workshop.store.add(replace(first, tables=broken))
-    workshop.store.database.open_table("channels").delete("true")
-
-    again = workshop.publish(workshop.named("one")).release
-
-    assert (again.id, again.tables["tools"].version) == (first.id, first.tables["tools"].version)
-    assert len(workshop.store.all()) == 1
-    assert_whole(workshop.store, again)
-
-
 def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(
     workshop, encoder
 ):
@@ -301,85 +287,17 @@ def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     assert release.manifest["indexes"]["full"]["options"] == {}
 
 
-@pytest.fixture(scope="module")
-def rivals(tmp_path_factory):
-    """Two processes that publish to the board of a configuration. A test waits for the outcome of
-    every run that it starts.
-    """
-    folder = tmp_path_factory.mktemp("rivals")
-    with Rival(folder / "left.log") as left, Rival(folder / "right.log") as right:
-        yield left, right
+def test_two_runs_that_publish_the_same_tools_at_once_both_succeed(workshop, first):
+    workshop.servers(workshop.named("one", "two"))
+    runs = [workshop.run(workshop.configure(), "stage") for _ in range(2)]
 
-
-RIVAL = """
-[board]
-uri = "board"
-report = false
-
-[catalogs.{0}]
-type = "mcp-dump"
-path = "{0}.json"
-
-[[indexes]]
-encoder = "hashing/256"
-"""
-
-
-@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
-def test_of_two_processes_that_planned_at_once_at_most_one_wins_and_what_is_live_is_whole(
-    workshop, first, rivals, at_once
-):
-    for name, rival in zip("ab", rivals, strict=True):
-        workshop.servers(
-            workshop.named(*(f"{name}_{number}" for number in range(5))), f"{name}.json"
-        )
-        rival.start(workshop.write(f"{name}.toml", RIVAL.format(name)))
-    for rival in rivals:
-        rival.wait_until_planned()
-
-    if at_once:
-        for rival in rivals:
-            rival.publish()
-        outcomes = [rival.outcome() for rival in rivals]
-    else:
-        outcomes = []
-        for rival in rivals:
-            rival.publish()
-            outcomes.append(rival.outcome())
-        assert [how for how, _ in outcomes] == ["published", "PromotionConflict"], outcomes
-
-    assert {how for how, _ in outcomes} <= {"published", "PublishError", "PromotionConflict"}, (
-        outcomes
-    )
-    published = [release for how, release in outcomes if how == "published"]
-    assert len(published) <= 1
-    channel = workshop.store.channel()
-    assert (channel.generation, channel.release) == (1 + len(published), [first.id, *published][-1])
-    recorded = {release.id for release in workshop.store.all()}
-    # Recording and promoting are two steps: a publisher that loses in between leaves its record.
-    assert recorded >= {first.id, *published}
-    assert at_once or recorded == {first.id, *published}
-    for release in workshop.store.all():
-        assert_whole(workshop.store, release)
-
-
-@pytest.mark.parametrize("at_once", [False, True], ids=["one after the other", "at once"])
-def test_two_processes_that_publish_the_same_tools_both_succeed(workshop, first, rivals, at_once):
-    workshop.servers(workshop.named("one", "two"), "a.json")
-    configuration = workshop.write("a.toml", RIVAL.format("a"))
-    for rival in rivals:
-        rival.start(configuration)
-        rival.wait_until_planned()
-    outcomes = []
-    for rival in rivals:
-        rival.publish()
-        if not at_once:
-            outcomes.append(rival.outcome())
-    if at_once:
-        outcomes = [rival.outcome() for rival in rivals]
+    published = [
+        publish_release(workshop.configure(), run.plan, run.snapshots, run.spec, run.pins)
+        for run in runs
+    ]
 
     channel = workshop.store.channel()
-    assert outcomes == [("published", channel.release)] * 2
+    assert [release.id for release in published] == [channel.release] * 2
     assert channel.generation == 2
     assert {release.id for release in workshop.store.all()} == {first.id, channel.release}
     assert_whole(workshop.store, workshop.store.get(channel.release))

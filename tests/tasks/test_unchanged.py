@@ -122,16 +122,3 @@ def test_a_source_that_runs_code_is_read_in_every_run(workshop):
     take_snapshot(configuration, "own")
 
     assert unchanged_snapshot(configuration, "own") is None
-
-
-def test_an_agent_that_lists_nothing_is_reported_in_every_run_until_that_is_accepted(workshop):
-    workshop.servers({"git": [workshop.tool("one")], "shop": [workshop.tool("two")]})
-    configuration = workshop.configure()
-    take_snapshot(configuration, "kit")
-    workshop.servers({"git": [], "shop": [workshop.tool("two")]})
-    first = take_snapshot(configuration, "kit")
-
-    assert unchanged_snapshot(configuration, "kit") == first
-    assert (first.kept, len(first.problems)) == (("kit/git",), 1)
-    assert take_snapshot(configuration, "kit", allow_removal=True).tools == 1
-    assert take_snapshot(configuration, "kit").problems == ()

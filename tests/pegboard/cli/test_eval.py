@@ -57,33 +57,6 @@ def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
     assert "asked: 6 of 6" in printed.err
 
 
-def test_tools_that_the_release_lacks_are_named(golden, evaluate):
-    golden.write_text(json.dumps({"query": "fly", "tools": ["fly_away"]}) + "\n", "utf-8")
-
-    printed = evaluate("--quiet")
-
-    assert printed.code == 0
-    assert "lacks 1 tool that queries need, which count as not found: fly_away" in printed.err
-
-
-def test_all_problems_of_a_golden_file_are_reported_together(golden, evaluate):
-    golden.write_text(
-        '{"query": "a", "tools": []}\nno json\n{"query": " ", "tools": ["x"], "tool": 1}\n', "utf-8"
-    )
-
-    printed = evaluate()
-
-    assert printed.code == 2
-    for problem in (
-        f"{golden} has 4 problems",
-        ":1: tools: expected a list",
-        ":2: not JSON",
-        ":3: query: expected a text",
-        ":3: tool: there is no such field",
-    ):
-        assert problem in printed.err
-
-
 @pytest.mark.parametrize(
     ("options", "problem"),
     [

@@ -135,10 +135,3 @@ def test_an_invalid_request_ends_with_2(board_uri, run, arguments, message):
 
     assert printed.code == 2
     assert message in printed.err
-
-
-def test_an_empty_answer_says_what_the_filter_could_let_through(board_uri, run):
-    printed = run("find 'convert dollars' --catalog nope", board=board_uri)
-
-    assert "No tool was found." in printed.out
-    assert "Catalogs: desk, finance, kit." in printed.out

@@ -5,14 +5,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
 from pegboard.cli.main import main
 from tests.children import start_child
-
-SERVER = Path(__file__).parents[2] / "scripted_llm.py"
+from tests.openai_server import LITELLM_WARNINGS
+from tests.scripted_llm import scripted_llm
 
 
 def golden(query, *calls):
@@ -41,10 +40,7 @@ REQUESTS = 8
 """Four queries, with two and with ten tools."""
 MEASURES = ("ToolName", "ArgumentNames", "ArgumentValues", "CallScore")
 
-pytestmark = pytest.mark.filterwarnings(
-    # pydantic says so while LiteLLM defines its types; it concerns nothing that is used here.
-    "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
-)
+pytestmark = LITELLM_WARNINGS
 
 
 def write_lines(path, rows):
@@ -58,47 +54,27 @@ def read_lines(path):
     return [json.loads(line) for line in text.split("\n")[:-1]]
 
 
-@pytest.fixture(scope="module")
-def start(tmp_path_factory):
-    """Starts a scripted server with options, and returns its log and its address."""
-    folder = tmp_path_factory.mktemp("servers")
-    file = write_lines(folder / "golden.jsonl", GOLDEN)
-    processes = []
-
-    def start(*options):
-        log = folder / f"{len(processes)}.log"
-        command = [sys.executable, str(SERVER), str(log), "--golden", str(file), *options]
-        process = start_child(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        processes.append(process)
-        return log, f"http://127.0.0.1:{process.stdout.readline().strip()}/v1"
-
-    yield start
-    for process in processes:
-        process.stdin.close()
-        process.wait()
-        process.stdout.close()
-
-
-@pytest.fixture(scope="module")
-def server(start):
-    return start()
+@pytest.fixture
+def llm():
+    with scripted_llm(golden={query["query"]: query["calls"] for query in GOLDEN}) as llm:
+        yield llm
 
 
 class Agent:
     """Evaluates the agents that a scripted server plays, each named after its habit."""
 
-    def __init__(self, server, folder, board, capsys):
-        self.log, self.url = server
+    def __init__(self, llm, folder, board, capsys):
+        self.llm = llm
         self.out, self.golden = folder / "out", write_lines(folder / "golden.jsonl", GOLDEN)
         self.strategy = write_lines(folder / "strategy.json", [TEXT])
-        self._board, self._capsys, self._before = board, capsys, len(read_lines(self.log))
+        self._board, self._capsys = board, capsys
 
     def arguments(self, habit, *options):
         settings = {
             "--model": f"hosted_vllm/agent-{habit}",
             "--board": self._board,
             "--out": str(self.out),
-            "--api-base": self.url,
+            "--api-base": self.llm.url,
             "--strategy": str(self.strategy),
         }
         words = [word for setting in settings.items() for word in setting]
@@ -115,17 +91,13 @@ class Agent:
         assert code == 0, err
         return json.loads(out)
 
-    def paid(self):
-        """The requests of this test that the server answered."""
-        return [request for request in read_lines(self.log)[self._before :] if request["paid"]]
-
     def replies(self):
         return read_lines(self.out / "replies.jsonl")
 
 
 @pytest.fixture
-def agent(server, tmp_path, board_uri, capsys):
-    return Agent(server, tmp_path, board_uri, capsys)
+def agent(llm, tmp_path, board_uri, capsys):
+    return Agent(llm, tmp_path, board_uri, capsys)
 
 
 def scores(result):
@@ -158,7 +130,7 @@ def test_an_agent_has_the_scores_of_its_habits(agent, habit, two, ten, counted):
     none = {"unknown_tools": {2: 0, 10: 0}, "malformed": {2: 0, 10: 0}}
     for field, by_size in (none | counted).items():
         assert counts(result, field) == by_size
-    assert len(agent.paid()) == len(agent.replies()) == (4 if habit == "small" else REQUESTS)
+    assert len(agent.llm.paid()) == len(agent.replies()) == (4 if habit == "small" else REQUESTS)
 
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_chosen(agent):
@@ -202,32 +174,30 @@ def test_a_server_that_ignores_tools_is_named_as_the_reason_for_no_call(agent):
 
 def test_no_request_is_paid_for_twice(agent):
     first = agent.result("right")
-    paid = len(agent.paid())
+    paid = len(agent.llm.paid())
 
     assert agent.result("right") == first | {"spent_usd": first["spent_usd"]}
-    assert paid == len(agent.paid()) == REQUESTS
+    assert paid == len(agent.llm.paid()) == REQUESTS
     assert len(first["scores"]) == REQUESTS
     assert first["scores"][0]["weighted"] == 1
     assert sorted(scores(agent.result("right", "--tools", "2,5,10"))) == [2, 5, 10]
-    assert len(agent.paid()) == paid + 4
+    assert len(agent.llm.paid()) == paid + 4
 
 
-def test_a_killed_run_resumes_where_it_stopped(start, tmp_path, board_uri, capsys):
-    hold = tmp_path / "hold"
-    hold.touch()
-    agent = Agent(start("--hold", str(hold), "--hold-after", "3"), tmp_path, board_uri, capsys)
+def test_a_killed_run_resumes_where_it_stopped(agent):
+    agent.llm.hold_after = 3
     options = ("--concurrency", "1")
     process = start_child(
         [sys.executable, "-m", "pegboard", *agent.arguments("right", *options)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    while len(agent.paid()) < 4:  # three are answered, and the fourth is on its way
+    while len(agent.llm.paid()) < 4:  # three are answered, and the fourth is on its way
         assert process.poll() is None
         time.sleep(0.02)
     process.kill()
     process.wait()
-    hold.unlink()
+    agent.llm.let_go.set()
     assert len(agent.replies()) == 3
     with (agent.out / "replies.jsonl").open("a") as file:
         file.write('{"key": "a line that was cut in tw')
@@ -235,7 +205,7 @@ def test_a_killed_run_resumes_where_it_stopped(start, tmp_path, board_uri, capsy
     result = agent.result("right", *options)
 
     assert scores(result) == {2: (1, 1, 1, 1), 10: (1, 1, 1, 1)}
-    paid = Counter((request["subject"], request["tools"]) for request in agent.paid())
+    paid = Counter((request["subject"], request["tools"]) for request in agent.llm.paid())
     assert len(paid) == REQUESTS
     assert paid.total() == REQUESTS + 1  # the request in flight when the process was killed
 
@@ -249,9 +219,9 @@ def test_a_run_stays_within_its_budget_and_a_larger_one_resumes_it(agent):
     assert code == 7
     assert "does not fit into budget_usd = 2" in err
     assert 0 < sum(line["reply"]["cost_usd"] for line in agent.replies()) <= 2
-    assert 0 < len(agent.paid()) < REQUESTS
+    assert 0 < len(agent.llm.paid()) < REQUESTS
     assert agent.result("right", *options, "--budget-usd", "20")["spent_usd"] > 0
-    assert len(agent.paid()) == REQUESTS
+    assert len(agent.llm.paid()) == REQUESTS
 
 
 def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):

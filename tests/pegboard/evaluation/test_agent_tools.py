@@ -71,15 +71,6 @@ def test_sets_of_tools_are_nested_and_the_same_in_every_run(lunch, tools):
     assert len({ids.index(lunch.needed[0]) for ids in drawn}) > 1
 
 
-def test_impossible_numbers_of_tools_are_dropped_with_the_reason(searcher):
-    prepared = prepare(searcher, [LUNCH], AgentSpec(sizes=(2, 15)))
-
-    assert prepared.sizes == (2,)
-    assert prepared.skipped == ("sets of 15 tools: the release has only 14",)
-    with pytest.raises(ConfigurationError, match="No number of tools can be tried: sets of 15"):
-        prepare(searcher, [LUNCH], AgentSpec(sizes=(15,)))
-
-
 def test_a_request_has_the_conversation_and_the_tools(searcher):
     [trial] = prepare(searcher, [TIDES], AgentSpec(sizes=(1,))).trials("model")
     request = trial.request

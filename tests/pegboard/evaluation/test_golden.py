@@ -9,7 +9,6 @@ from pegboard.evaluation.golden import (
     GoldenQuery,
     Needed,
     ToolNames,
-    golden_error,
     read_problems,
     read_queries,
     write_queries,
@@ -92,26 +91,18 @@ GOOD = {"query": "q", "tools": ["a"]}
     [
         ("{no json", "not JSON"),
         ("[1, 2]", "expected a JSON object, got [1, 2]"),
-        ("null", "expected a JSON object, got null"),
         ({"tools": ["a"]}, "query: expected a text (got None)"),
         (GOOD | {"query": "  "}, "query: expected a text (got '  ')"),
-        (GOOD | {"query": 7}, "query: expected a text (got 7)"),
         ({"query": "q"}, "tools: expected a list of names or ids (got None)"),
         (GOOD | {"tools": []}, "tools: expected a list of names or ids (got [])"),
-        (GOOD | {"tools": "a"}, "tools: expected a list of names or ids (got 'a')"),
         (GOOD | {"tools": ["a", ""]}, "tools: expected a list of names or ids"),
         (GOOD | {"steps": "s"}, "steps: expected a list of texts (got 's')"),
-        (GOOD | {"kind": ""}, "kind: expected a text (got '')"),
         (GOOD | {"id": 3}, "id: expected a text (got 3)"),
-        (GOOD | {"by": None}, "by: expected a text (got None)"),
         (GOOD | {"origin": "web"}, "expected one of user, logs, examples, generated (got 'web')"),
         (GOOD | {"history": "hello"}, "history: expected messages such as"),
-        (GOOD | {"history": [{"role": "tool"}]}, "history: expected"),
         (GOOD | {"history": [{"role": "user"}]}, "history: expected messages"),
         (GOOD | {"calls": {}}, "calls: expected calls such as"),
-        (GOOD | {"calls": [{"arguments": {}}]}, "calls: expected calls"),
         (GOOD | {"calls": [{"tool": "a", "arguments": [1]}]}, "calls: "),
-        (GOOD | {"calls": [{"tool": "a", "args": {}}]}, "calls: expected"),
         (GOOD | {"answer": "x"}, "answer: there is no such field"),
     ],
 )
@@ -125,15 +116,6 @@ def test_an_invalid_line_is_reported_with_its_place_and_the_others_are_read(file
     assert problem in problems[0]
     with pytest.raises(ConfigurationError, match="has 1 problem:"):
         read_queries(path)
-
-
-def test_all_problems_are_counted_and_some_are_listed(file):
-    _, problems = read_problems(file({"query": "", "tools": [], "kind": 1, "extra": 2}))
-    message = str(golden_error("golden.jsonl", [f"line {number}" for number in range(33)]))
-
-    assert len(problems) == 4
-    assert message.startswith("golden.jsonl has 33 problems:\n  - line 0\n")
-    assert "line 29\n  ... and 3 more\nExpected lines" in message
 
 
 def test_unanswerable_queries_name_no_tool(file):
@@ -177,13 +159,3 @@ def test_tools_are_named_by_name_by_agent_and_name_or_by_id(names, tools, unknow
     assert needed == Needed({name: frozenset(ids) for name, ids in tools.items()}, unknown)
     assert needed.labels == {*tools, *unknown}
     assert NAMES.catalogs["b/files/open"] == "b"
-
-
-def test_the_first_right_tool_takes_the_label_and_further_ones_do_not_count():
-    needed = NAMES.resolve(["find", "open", "gone"])
-
-    ranking = needed.labelled(
-        [("b/x/y", 5.0), ("a/files/find", 4.0), ("a/maps/find", 3.0), ("b/files/open", 2.0)]
-    )
-
-    assert ranking == [("id:b/x/y", 5.0), ("find", 4.0), ("id:a/maps/find", 3.0), ("open", 2.0)]

@@ -1,6 +1,5 @@
 """The tools of a conversation: named once, appended only, over promotions and beside others."""
 
-import asyncio
 import json
 from concurrent.futures import ThreadPoolExecutor
 
@@ -131,21 +130,6 @@ def test_parallel_searches_of_many_conversations_mix_up_nothing():
         expected = {names[each % 40 * 7] for each in range(number, 400, 8)}
         assert set(conversation.found) == expected
         assert all(hit.tool.name == name for name, hit in conversation.found.items())
-
-
-def test_coroutines_may_search_one_conversation_at_once(shelf):
-    discovery = Discovery(shelf.board)
-
-    async def ask():
-        queries = ["book_room", "order_lunch", "search", "get_forecast"] * 5
-        return await asyncio.gather(*(discovery.search_async(query) for query in queries))
-
-    found = asyncio.run(ask())
-
-    assert sorted(discovery.found) == [
-        *("book_room", "desk__search", "get_forecast", "git__search", "order_lunch"),
-    ]
-    assert {name for each in found for name in each.tools} == set(discovery.found)
 
 
 def test_a_stored_conversation_goes_on_with_its_names_and_order():

@@ -1,11 +1,9 @@
 """Tools that an application holds, ranked by a board that may know more, fewer or other tools."""
 
-import asyncio
-
 import pytest
 
 from pegboard.integrations.board_search import BLANK, BoardSearch
-from pegboard.integrations.own_tools import OwnDiscovery, OwnTools, Selected
+from pegboard.integrations.own_tools import OwnTools, Selected
 from tests.pegboard.integrations.boards import TOOLS, Shelf, many
 
 HELD = {each.name: each.description for each in TOOLS}
@@ -64,23 +62,3 @@ def test_an_empty_result_says_why(shelf):
     assert own.find("", HELD).reason == BLANK
     assert own.find("thanks!", HELD).text.startswith("No tool fits")
     assert own.find("anything", {}).reason
-
-
-def test_an_event_loop_finds_the_same(shelf):
-    own, held = OwnTools(shelf.board), {**HELD, "water_plants": "Waters the plants."}
-    queries = ["book_room", "water the plants", ""]
-
-    async def find_all():
-        return [await own.find_async(query, held) for query in queries]
-
-    assert asyncio.run(find_all()) == [own.find(query, held) for query in queries]
-
-
-def test_a_conversation_only_appends(shelf):
-    discovery, seen = OwnDiscovery(BoardSearch(shelf.board, k=2)), []
-    for query in ("book a room", "weather", "lunch", "book a room"):
-        discovery.search(query, HELD)
-        assert list(discovery.found)[: len(seen)] == seen
-        seen = list(discovery.found)
-
-    assert len(seen) > 3

@@ -48,11 +48,6 @@ def test_a_value_is_never_a_template_and_an_empty_one_leaves_no_gap(tmp_path):
     assert shown == "{{ tools }} \\1 \\g<0>\n\nGo."
 
 
-def test_values_that_the_format_does_not_have_are_refused(tmp_path):
-    with pytest.raises(TypeError, match=r"'ask' got the values \['secret'\]"):
-        prompt(tmp_path, GOOD).messages(secret="x")
-
-
 def test_a_users_file_replaces_the_own_one_and_the_digest_tells(tmp_path):
     own, mine = tmp_path / "own", tmp_path / "mine"
     own.mkdir()

@@ -136,25 +136,6 @@ def test_all_requests_are_asked_at_once_up_to_the_bound(open_caller):
     assert (wide.most, narrow.most, narrow.calls) == (6, 2, 6)
 
 
-def test_the_event_loop_of_the_caller_goes_on_meanwhile(open_caller):
-    proceed = threading.Event()
-
-    async def after_the_loop():
-        await asyncio.to_thread(proceed.wait)  # forever, if the caller's loop is blocked
-        return chat_reply("fine")
-
-    stub = Stub(lambda _: after_the_loop())
-
-    async def run():
-        answers = asyncio.create_task(open_caller(stub).ask([question()]))
-        await first_call(stub)
-        proceed.set()
-        return await answers
-
-    [answer] = asyncio.run(run())
-    assert answer.text == "fine"
-
-
 def test_each_request_has_the_timeout_and_the_others_are_answered(open_caller):
     stub = Stub(
         lambda request: forever() if request.messages[0].content == "slow" else chat_reply("fine")
@@ -241,17 +222,6 @@ def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(han
         thread.join()
     assert len(stub.closed_in) == 1
     assert set(stub.closed_in) == stub.loops
-
-
-def test_a_closed_caller_starts_again(open_caller):
-    stub = Stub()
-    caller = open_caller(stub)
-    ask(caller, question())
-    caller.close()
-    caller.close()
-
-    assert [answer.text for answer in ask(caller, question("again"))] == ["again"]
-    assert len(stub.loops) == 2
 
 
 FORKED = """

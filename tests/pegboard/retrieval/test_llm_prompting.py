@@ -13,12 +13,11 @@ from pegboard.retrieval.llm.questions import (
     PROMPTS,
     labelled,
     show_history,
-    show_steps,
     show_tools,
 )
 from pegboard.retrieval.llm.transforms import Rewrite
 from pegboard.retrieval.parts import Query
-from tests.pegboard.retrieval.stubs import candidates, context, transformed
+from tests.pegboard.retrieval.stubs import context, transformed
 
 NAMES = sorted({path.stem for path in PROMPTS.iterdir()})
 AGENTS = {
@@ -142,25 +141,3 @@ def test_the_end_of_a_conversation_is_shown():
     assert [row["content"].split()[1] for row in shown] == ["14", "15", "16", "17", "18", "19"]
     assert all(len(row["content"]) <= 500 for row in shown)
     assert show_history(context("and there?")) == ""
-
-
-def test_steps_are_shown_with_their_tools_and_a_single_one_is_the_request_itself():
-    labels = {"x": tool("x")}
-    ids = {1: [tool("x").id, "kit/sea/other"], 2: []}
-
-    assert show_steps(candidates({1: []}, {1: "a"})) == ""
-    assert read(show_steps(candidates(ids, {1: "a", 2: "b"}))) == [{"step": "a"}, {"step": "b"}]
-    assert read(show_steps(candidates(ids, {1: "a", 2: "b"}), labels)) == [
-        {"step": "a", "tools": ["x"]},
-        {"step": "b", "tools": []},
-    ]
-
-
-def test_a_reply_is_as_long_as_the_part_says():
-    scripted = context("R", {"query": "tides"})
-
-    assert transformed(Rewrite(reply_tokens=2000), [Query("R")], scripted) == [
-        Query("tides", 0, "rewrite")
-    ]
-    [request] = scripted.completer.requests
-    assert request.max_tokens == 2000

@@ -1,7 +1,5 @@
 """What refinements make of the replies of an LLM: order, grades, choices, what is missing."""
 
-from dataclasses import replace
-
 import pytest
 
 from pegboard.errors import QueryError
@@ -14,7 +12,6 @@ from tests.pegboard.retrieval.stubs import (
     context,
     offered_names,
     prompt_text,
-    ranking,
     refined,
     scored,
     shown_names,
@@ -42,13 +39,6 @@ def test_tools_come_in_the_llms_order_and_those_it_left_out_behind():
     ]
     assert '"tides at Whitby"' in prompt_text(scripted)
     assert scripted.trace.fallback_reason is None
-
-
-def test_tools_behind_the_depth_are_not_shown_and_stay_behind():
-    scripted = context(REQUEST, {"ranking": ["find_berth"]})
-
-    assert refined(ListwiseRerank(depth=2), ONE, scripted) == [SEA[1], SEA[0], SEA[2]]
-    assert shown_names(scripted.completer.requests[0]) == ["list_tides", "find_berth"]
 
 
 def test_a_reranker_over_steps_sees_the_tools_of_each_and_the_rule():
@@ -109,26 +99,6 @@ def test_a_grader_may_return_nothing_and_says_so():
         Grade(keep=-1)
 
 
-def test_a_reranker_of_a_step_sees_what_each_of_its_queries_found():
-    searches = {1: {"tides at Whitby": ranking(SEA[:2]), "tide table": ranking(SEA[1:])}}
-    varied = replace(ONE, searches=searches)
-    scripted = context(REQUEST, *[{"ranking": ["find_berth"]}] * 2)
-
-    refined(ListwiseRerank(depth=2), varied, scripted)
-    refined(ListwiseRerank(), ONE, scripted)
-
-    shown = '[{"query": "tides at Whitby", "tools": ["list_tides", "find_berth"]}, '
-    assert f'{shown}{{"query": "tide table", "tools": ["find_berth"]}}]' in prompt_text(scripted)
-    assert '<data label="searches">' not in prompt_text(scripted, 1)
-
-
-def test_a_grader_sees_at_least_k_tools():
-    scripted = context(REQUEST, {"relevant": ["list_tides"]}, k=4)
-
-    assert refined(Grade(depth=1), TWO, scripted) == SEA[:1]
-    assert len(shown_names(scripted.completer.requests[0])) == 4
-
-
 def test_without_an_llm_a_grader_goes_by_probability():
     probabilities = dict(zip(SEA, (0.01, 0.5, 0.04), strict=True))
     hybrid = context(REQUEST, probabilities=probabilities)
@@ -177,25 +147,6 @@ def test_a_step_without_a_suitable_tool_is_searched_further_in_other_words():
     assert shown_names(first) == ["send_email"]
     assert len(shown_names(second)) == 3
     assert scripted.trace.note == "1 of 1 steps without a suitable tool in round 1"
-
-
-def test_every_round_searches_other_variations_and_the_grown_pool_is_the_fallback():
-    def by(request):
-        if request.schema_name != "expand":
-            return {"tools": []}
-        # The LLM is asked at temperature 0: only another prompt has another reply.
-        again = "money" in request.messages[-1].content.partition("searched")[2]
-        return {"queries": ["parcel number" if again else "money", "MONEY"]}
-
-    scripted = context(REQUEST, by=by)
-    mail = candidates({1: [EMAIL, FORECAST]}, {1: "a letter"})
-
-    grown = refined(StepLoop(k=1, more=1, rounds=3), mail, scripted)
-
-    assert scripted.searched == ["money", "money", "parcel number"]
-    assert [len(shown_names(request)) for request in scripted.completer.requests[::2]] == [1, 2, 3]
-    assert sorted(grown) == sorted([EMAIL, BANK[1], PARCEL])
-    assert scripted.trace.note.endswith("1 of 1 steps without a suitable tool in round 3")
 
 
 def test_a_step_whose_question_fails_falls_back_at_once_and_the_others_go_on():

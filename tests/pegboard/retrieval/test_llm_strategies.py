@@ -1,8 +1,6 @@
 """Whole strategies on a published board: with an LLM, without one, and with one that is broken."""
 
 import asyncio
-import json
-import threading
 
 import pytest
 
@@ -120,17 +118,3 @@ def test_with_a_broken_llm_a_strategy_finds_what_it_finds_without_one(board_uri,
     assert reasons == {"no answer: the server is down"}
     assert plain.trace.llm_calls == 0
     assert "no LLM was given" in {part.fallback_reason for part in plain.trace.parts}
-
-
-def test_a_conversation_reaches_the_rewriting_and_closing_ends_the_thread(board_uri):
-    def threads():
-        return [thread for thread in threading.enumerate() if thread.name == "pegboard-llm"]
-
-    history = [{"role": "user", "content": "I fly to Oslo"}]
-    llm, before = ScriptedCompleter(by=sensible), threads()
-    with pegboard.open(board_uri, llm=llm) as board:
-        board.find("and there?", strategy=TOOLSHED, history=history)
-        [added] = set(threads()) - set(before)
-
-    assert json.dumps("I fly to Oslo") in llm.requests[0].messages[-1].content
-    assert not added.is_alive()

@@ -127,15 +127,6 @@ def test_a_reply_that_repeats_an_example_of_the_prompt_is_unusable(part, good):
     assert scripted.trace.fallback_reason == "the reply repeats an example of its prompt"
 
 
-def test_what_the_prompt_and_the_request_have_in_common_is_no_copy():
-    request = "Convert 200 pounds to euros and tell Anna"
-    scripted = context(request, {"steps": ["Convert 200 pounds to euros", "Tell Anna"]})
-
-    queries = transformed(Decompose(), [Query(request)], scripted)
-
-    assert [query.step for query in queries] == [1, 2]
-
-
 @for_each_part
 def test_an_endless_reply_is_bounded(part, good):
     [(field, value)] = good.items()

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pegboard.errors import QueryError
-from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin, Weighted
+from pegboard.retrieval.fusion import ReciprocalRank
 from pegboard.retrieval.rules.dependencies import Dependencies
 from pegboard.retrieval.strategies import STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy, part_class
@@ -33,15 +33,6 @@ def test_only_what_differs_from_the_defaults_is_written():
         "refine": [{"part": "dependencies", "initial": 2}],
     }
     assert Strategy.from_dict(strategy.to_dict()) == strategy
-
-
-def test_parts_are_named_alone_or_with_their_options():
-    strategy = Strategy.from_dict(
-        {"fuse_steps": "weighted", "fuse_queries": {"part": "weighted", "normalise": "none"}}
-    )
-    assert strategy.fuse_steps == Weighted()
-    assert strategy.fuse_queries == Weighted(normalise="none")
-    assert Strategy.from_dict({}).fuse_steps == RoundRobin()
 
 
 def test_all_problems_of_a_strategy_are_reported_at_once():

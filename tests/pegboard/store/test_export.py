@@ -14,7 +14,7 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.errors import BoardError, ConfigurationError, StoreError
-from pegboard.store.contract import CONTRACT, key_column
+from pegboard.store.contract import key_column
 from pegboard.store.database import open_table
 from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
@@ -53,20 +53,6 @@ def test_every_table_has_every_row_and_value_and_vectors_keep_their_type(
         assert read.sort_by(key).to_pylist() == rows.to_pylist(), name
     schema = pq.read_schema(folder / "emb_full" / "catalog=kit" / "part-0.parquet")
     assert schema.field("vector").type == pa.list_(pa.float32(), encoder.dimensions)
-
-
-def test_the_record_has_the_release_and_its_files(store, release, tmp_path):
-    exported = export_release(store, release, tmp_path)
-
-    folder = Path(exported.folder)
-    record = json.loads((folder / "release.json").read_text())
-    assert (record["release"], record["digest"]) == (release.id, release.digest)
-    assert record["contract"] == CONTRACT
-    assert record["manifest"] == release.manifest
-    assert record["tables"]["tools"]["checksum"] == release.tables["tools"].checksum
-    files = {str(p.relative_to(folder)): p.stat().st_size for p in folder.rglob("*.parquet")}
-    assert record["files"] == files
-    assert (exported.files, exported.bytes) == (len(files), sum(files.values()))
 
 
 def test_duckdb_and_polars_read_it_with_its_partitions(store, release, tmp_path):

@@ -13,7 +13,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import lance
-import numpy as np
 import pytest
 
 import pegboard
@@ -295,33 +294,3 @@ def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(
             return [hit.tool.name[:3] for hits in await asyncio.gather(*tasks) for hit in hits]
 
     assert asyncio.run(serve()) == ["old"] * 360
-
-
-def test_a_cancelled_search_leaves_the_board_usable_and_errors_reach_the_caller(
-    two_releases, encoder, tmp_path
-):
-    workshop, _, _ = two_releases
-
-    async def serve():
-        with pytest.raises(BoardNotFound, match="There is no board at"):
-            await pegboard.open_async(str(tmp_path / "nowhere"))
-        board = await pegboard.open_async(workshop.uri, encoder=encoder, in_memory_rows=0)
-        tasks = [asyncio.create_task(board.search("task")) for _ in range(20)]
-        await asyncio.sleep(0)
-        for task in tasks:
-            task.cancel()
-        outcomes = await asyncio.gather(*tasks, return_exceptions=True)
-        assert all(isinstance(outcome, asyncio.CancelledError) for outcome in outcomes)
-        return await board.search("task", 12)
-
-    assert {hit.tool.name[:3] for hit in asyncio.run(serve())} == {"old"}
-
-
-def test_searches_of_a_new_release_are_prepared_before_the_swap(two_releases, board):
-    workshop, _, second = two_releases
-    workshop.store.promote(second.id)
-    index = board._answer(lambda loaded: loaded.index("full"))
-
-    assert board.release.id == second.id
-    assert {"_vectors", "_postings"} <= set(index.__dict__)
-    assert isinstance(index._vectors, np.ndarray)

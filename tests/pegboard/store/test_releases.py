@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
-from pegboard.store.releases import HISTORY_KEPT, Channel, Pin, Release, ReleaseStore, record_row
+from pegboard.store.releases import Pin, Release, ReleaseStore
 from tests.children import start_child
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -48,17 +48,6 @@ def test_releases_come_back_as_they_were_added_and_adding_again_changes_nothing(
     assert store.add(release(0)) is False
     assert store.all() == [release(number) for number in (2, 1, 0)]
     assert store.get(release(1).id) == release(1)
-
-
-def test_more_than_ten_releases_are_all_listed_newest_first(store):
-    for number in range(3, 14):
-        store.add(release(number))
-        _put(store, Channel(f"channel-{number}", release(number).id, 1, START, ()))
-
-    assert [release.id for release in store.all()] == ids(14)[::-1]
-    assert len(store.channels()) == 11
-    with pytest.raises(BoardNotFound, match=r" \.\.\.\. `pegboard releases list`"):
-        store.get("ffff")
 
 
 def test_a_prefix_of_an_id_is_enough_if_it_is_unique(store):
@@ -152,22 +141,6 @@ def test_rolling_back_names_the_releases_that_were_pruned(store):
     assert store.channel().release == second
 
 
-def test_the_history_does_not_grow_without_end(store):
-    first, second, _ = ids(3)
-    history = tuple(f"{number:012x}" for number in range(100, 100 + HISTORY_KEPT))
-    _put(store, Channel("live", first, 90, START, history))
-
-    kept = store.promote(second).history
-    assert (len(kept), kept[0], kept[-1]) == (HISTORY_KEPT, first, history[-2])
-
-
-def _put(store, channel):
-    values = {"release": channel.release, "generation": channel.generation}
-    values |= {"updated_at": channel.updated_at, "history": list(channel.history)}
-    row = record_row("channels", channel=channel.name, **values)
-    store.database.open_table("channels").add(row)
-
-
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])
 def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, expected):
     first, second, third = ids(3)
@@ -192,16 +165,6 @@ def test_a_channel_with_an_impossible_name_is_refused(store, name):
     with pytest.raises(ConfigurationError, match="A channel cannot be named"):
         store.promote(ids(3)[0], name)
     assert store.channels() == []
-
-
-def test_a_folder_that_is_no_board_is_refused_and_not_made(tmp_path):
-    store = ReleaseStore(str(tmp_path / "nowhere"))
-    get, promote = (lambda: store.get("a")), (lambda: store.promote("a"))
-
-    for call in (store.all, store.channels, get, promote, store.rollback):
-        with pytest.raises(BoardNotFound, match=r"There is no board at .*nowhere"):
-            call()
-    assert not (tmp_path / "nowhere").exists()
 
 
 def test_a_store_that_cannot_be_reached_is_a_store_error_without_its_credentials():

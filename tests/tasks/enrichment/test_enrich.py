@@ -209,15 +209,6 @@ def test_a_neighbour_is_described_again_only_within_the_collision_threshold(work
     assert bought(0.3, "Digs a hole for an oak outside.") == []
 
 
-def test_tools_with_the_same_content_share_one_reply(workshop, enrich):
-    workshop.servers({name: planters(workshop, ["oak"]) for name in ("north", "south")})
-    writer = Writer()
-    result = enrich(workshop.configure(ENRICH + QUESTIONS), writer)
-    assert writer.calls == [("questions", "oak_planter")]
-    tools = read_tool_enrichments(workshop.lake, result.path)
-    assert sorted(tools) == ["kit/north/oak_planter", "kit/south/oak_planter"]
-
-
 @pytest.mark.parametrize(
     ("replies", "rejected"),
     [

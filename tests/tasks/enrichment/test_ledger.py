@@ -9,8 +9,6 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tasks.enrichment.ledger import ABANDONED_SECONDS, LakeLedger, StoredReply
 from tasks.lake.files import Lake
 
@@ -75,22 +73,6 @@ def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned
     LakeLedger(lake).close()
     assert lake.files("ledger/open", "jsonl") == []
     assert load(tmp_path) == [replace(ENTRY, raw="")]
-
-
-def test_replies_to_one_question_stand_in_the_order_in_which_they_came(tmp_path: Path) -> None:
-    lake = Lake(str(tmp_path))
-    for run, at in (("late", "2026-03"), ("early", "2026-01"), ("middle", "2026-02")):
-        ledger = LakeLedger(lake, run=run)
-        add(ledger, replace(ENTRY, run=run, at=at))
-        ledger.close()
-    assert [entry.run for entry in load(tmp_path)] == ["early", "middle", "late"]
-
-
-def test_a_disk_that_refuses_is_an_error_and_not_a_reply(tmp_path: Path) -> None:
-    (tmp_path / "lake").mkdir()
-    (tmp_path / "lake/ledger").write_text("in the way")
-    with pytest.raises(Exception, match="cannot be written"):
-        add(LakeLedger(Lake(str(tmp_path))), ENTRY)
 
 
 def test_a_journal_that_another_run_closes_meanwhile_is_neither_lost_nor_counted_twice(

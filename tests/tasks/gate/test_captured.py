@@ -51,7 +51,7 @@ def test_copies_that_take_first_places_hold_the_release_and_are_named(attack, sh
     assert first["tool"] in message
 
 
-def test_an_allowed_share_and_honest_newcomers_hold_nothing(attack, tools):
+def test_an_allowed_share_of_captured_queries_holds_nothing(attack, tools):
     assert attack(copies(tools), f"{GATE}captured = 1\n").details["captured"]["most"] == 20
 
 

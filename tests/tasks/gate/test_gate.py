@@ -14,22 +14,6 @@ NAMES = '[[indexes]]\nname = "names"\nparts = ["name"]\n[[indexes]]\nname = "ful
 """In the first index a tool is its name alone, by which no query finds it."""
 
 
-def test_a_first_release_is_judged_by_its_floors_only(shop):
-    shop.configure(WHOLE)
-
-    built = shop.build()
-
-    assert built.gated.passed
-    assert shop.live == built.release.id
-    assert built.rules == [True, None]
-    assert built.gated.gate["rules"][1]["reason"] == "no release is live to compare with"
-    assert built.release.manifest["gate"] == built.gated.gate
-    assert measured_line(built.details) == (
-        "Golden queries: Recall@5 1.000 [1.000, 1.000] over 20 by strategy clauses in index full; "
-        "1 rule holds, 1 skipped, as no release is live."
-    )
-
-
 def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_tools(
     shop, publish_first, sabotaged, swapped_ids, encoder
 ):

@@ -15,8 +15,6 @@ RECALL = Measure("Recall", 5)
     ("text", "measure", "values"),
     [
         ("Recall@5 >= 0.9", RECALL, {"floor": 0.9}),
-        ("  recall@5>=.9 ", RECALL, {"floor": 0.9}),
-        ("nDCG@10 >= 1", Measure("nDCG", 10), {"floor": 1.0}),
         ("MRR >= 0.5", Measure("MRR"), {"floor": 0.5}),
         ("F1>=0.5 >= 0.8", Measure("F1", least=0.5), {"floor": 0.8}),
         ("Recall@5 no worse than live", RECALL, {}),
@@ -26,16 +24,10 @@ RECALL = Measure("Recall", 5)
             RECALL,
             {"margin": 0.01, "confidence": 0.975},
         ),
-        ("Recall@5 no worse than live with 90% confidence", RECALL, {"confidence": 0.9}),
         (
             "Recall@5 of catalog a-b.c_d>=0.8",
             RECALL,
             {"by": "catalog", "name": "a-b.c_d", "floor": 0.8},
-        ),
-        (
-            "Recall@5 of kind parallel no worse than live",
-            RECALL,
-            {"by": "kind", "name": "parallel"},
         ),
         (
             'Recall@5 OF Kind "two tools" >= 0.7',
@@ -57,17 +49,12 @@ def test_every_form_in_error_messages_is_a_rule(form):
     ("text", "message"),
     [
         ("", "Invalid rule ''"),
-        ("Recall@5", "Invalid rule 'Recall@5'"),
-        ("Recall@5 > 0.9", "Invalid rule 'Recall@5 > 0.9'"),
-        ("Recall@5 >= high", "Invalid rule"),
         ("Recall@5 of agent x >= 0.9", "Invalid rule"),
-        ("Recall@5 no worse than canary", "Invalid rule"),
         ("Recall@5 >= 0.9 with 95 % confidence", "Invalid rule"),
         ("Recal@5 >= 0.9", "There is no measure 'Recal@5'"),
         ("Recall@5 >= 90", "expected a floor of at most 1 (got 90)"),
         ("Recall@5 no worse than live by more than 1", "expected a margin below 1 (got 1)"),
         ("Recall@5 no worse than live with 50 % confidence", "between 50 and 100 % (got 50 %)"),
-        ("Recall@5 no worse than live with 100 % confidence", "(got 100 %)"),
     ],
 )
 def test_an_invalid_rule_is_refused_with_the_reason(text, message):

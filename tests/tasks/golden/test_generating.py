@@ -25,7 +25,10 @@ from tasks.golden.generating import (
     ledger_beside,
     model_settings,
 )
+from tests.openai_server import LITELLM_WARNINGS
+from tests.scripted_llm import scripted_llm
 
+pytestmark = LITELLM_WARNINGS
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
 
 
@@ -103,12 +106,9 @@ def check(request, *tools, language=None):
     [
         ("We are twelve on Thursday and have nowhere to sit.", ""),
         ("use book_meeting_room for twelve", "names-itself"),
-        ("Book meeting room for twelve", "names-itself"),
         ("reserve with close_ledger on Thursday", "other-tool"),
-        ("then call_taxi for us", "other-tool"),
         ("Get me a number of people at a given time on Thursday", "copies-description"),
         ("Where can ten people meet on Monday?", "repeats-example"),
-        ("Is there a quiet corner for a talk tomorrow", "repeats-example"),
         ("I'm sorry, but I can't help with that request.", "refusal"),
         ("room", "too-short"),
         (
@@ -240,37 +240,33 @@ def test_catalog_text_is_fenced(generate, workshop, hashing):
     assert "{{ context }}" in user
 
 
-@pytest.mark.filterwarnings(
-    "ignore:Item .* on TypedDict class .* is using the `ReadOnly` qualifier:UserWarning"
-)
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings:UserWarning")
-def test_the_command_generates_queries_and_pays_once(
-    office, scripted_llm, tmp_path, monkeypatch, capsys
-):
-    llm = scripted_llm()
+def test_the_command_generates_queries_and_pays_once(office, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv("STUB_KEY", "none")
     out = tmp_path / "golden.jsonl"
     config = tmp_path / "pegboard.toml"
-    config.write_text(
-        f'[board]\nuri = "{office}"\n[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
-        f'[enrich]\nmodel = "hosted_vllm/stub"\napi_base = "{llm.url}"\napi_key_env = "STUB_KEY"\n'
-        "price = { input = 1, output = 2 }\n"
-    )
     command = [
         *("golden", "generate", "-c", str(config), "--budget-usd", "1"),
         *("--out", str(out), "-n", "8"),
     ]
+    catalog = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
 
-    assert main([*command, "--json"]) == 0
-    output = capsys.readouterr()
-    result = json.loads(output.out)
-    queries, paid = read_queries(out), len(llm.paid())
+    with scripted_llm() as llm:
+        config.write_text(
+            f'[board]\nuri = "{office}"\n{catalog}[enrich]\nmodel = "hosted_vllm/stub"\n'
+            f'api_base = "{llm.url}"\napi_key_env = "STUB_KEY"\n'
+            "price = { input = 1, output = 2 }\n"
+        )
+        assert main([*command, "--json"]) == 0
+        output = capsys.readouterr()
+        result = json.loads(output.out)
+        queries, paid = read_queries(out), len(llm.paid())
+        out.unlink()
+        assert main([*command, "--quiet"]) == 0
+
     assert (result["queries"], result["replies"], result["stopped"]) == (8, paid, None)
     assert result["cost_usd"] > 0
     assert "easier than what people ask" in output.err
     assert {(query.origin, query.by) for query in queries} == {("generated", "hosted_vllm/stub")}
-    out.unlink()
-    assert main([*command, "--quiet"]) == 0
     assert len(llm.paid()) == paid
     assert read_queries(out) == queries
 

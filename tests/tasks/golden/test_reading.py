@@ -48,23 +48,11 @@ def test_golden_queries_alone_change_no_release(shop, hashing):
     assert "strategy" not in first.manifest
 
 
-LIST = "tools: expected a list of names or ids (got "
-
-
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
         ("{not json", ":1: not JSON"),
-        ("[1]", ":1: expected a JSON object, got [1]"),
-        ('{"tools": ["a"]}', ":1: query: expected a text (got None)"),
-        ('{"query": " ", "tools": ["a"]}', ":1: query: expected a text (got ' ')"),
-        ('{"query": "q"}', f":1: {LIST}None)"),
-        ('\n{"query": "q", "tools": []}', f":2: {LIST}[])"),
-        ('{"query": "q", "tools": [3]}', f":1: {LIST}[3])"),
-        ('{"query": "q", "tools": ["a", []]}', f":1: {LIST}['a', []])"),
-        ('{"query": "q", "tools": ["a"], "answer": 1}', ":1: answer: there is no such field"),
         ('{"query": "q", "tools": ["a"]}', " has 1 query; expected 30 or more"),
-        ("", " has 0 queries; expected 30 or more"),
     ],
 )
 def test_every_invalid_line_is_named(workshop, text, problem):

@@ -112,15 +112,6 @@ def test_a_damaged_base_is_none_and_all_is_written_again(lake, lake_files, damag
     assert read_rows(lake, second.path).equals(frame(many(1, {7})))
 
 
-def test_a_damaged_layer_is_replaced_when_its_set_is_made_again(lake, lake_files):
-    first = store(lake, many())
-    lake_files()[first.layers[0].path].write_bytes(b"PAR1")
-    lake.delete("things/0.json")
-
-    assert store(lake, many()) == first
-    assert read_rows(lake, first.path).equals(frame(many()))
-
-
 def test_a_run_that_was_killed_before_the_end_leaves_no_set(lake):
     first = store(lake, many())
     second = change(lake, first)

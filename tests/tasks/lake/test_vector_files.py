@@ -70,17 +70,6 @@ def test_vectors_are_found_in_any_file_and_what_is_not_there_is_absent(vectors):
     assert vectors.known() == {digest(text) for text in ("one", "two", "three")}
 
 
-def test_what_another_run_adds_or_takes_away_meanwhile_is_seen(vectors, lake_files):
-    vectors.put("one")
-    assert vectors.known() == {digest("one")}
-
-    vectors.put("two")
-    assert vectors.known() == {digest("one"), digest("two")}
-    for path in lake_files().values():
-        path.unlink()
-    assert vectors.known() == set()
-
-
 def test_many_small_files_become_one_and_a_killed_merge_is_finished_by_the_next(
     vectors, lake_files
 ):
@@ -100,17 +89,6 @@ def test_many_small_files_become_one_and_a_killed_merge_is_finished_by_the_next(
     vectors.merge()
     assert len(lake_files()) == 1
     assert vectors.read(*texts) == vectors.expected(*texts)
-
-
-def test_few_files_and_large_ones_stay_as_they_are(vectors, lake_files):
-    for number in range(TIERS[0][1]):
-        vectors.put(f"text {number}")
-    vectors.put(*(f"long {number}" for number in range(TIERS[0][0])))
-    before = list(lake_files())
-
-    vectors.merge()
-
-    assert list(lake_files()) == before
 
 
 def test_files_that_are_merged_while_they_are_read_are_read_in_the_merged_one(vectors):

@@ -144,18 +144,6 @@ def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
     assert data["map"]["shown"] == 14
 
 
-def test_a_predecessor_that_was_pruned_leaves_its_numbers(plain, hashing):
-    workshop, first = plain
-    tools = [workshop.tool("one"), workshop.tool("two")]
-    last = workshop.publish({"git": tools}, encoder=hashing(8)).release
-    workshop.store.database.open_table("releases").delete(f"release = '{first.id}'")
-
-    changes = report_data(workshop.uri, last.id)["changes"]
-
-    assert "was pruned" in changes["missing"]
-    assert set(changes["counts"]) == {"added", "removed", "changed", "unchanged"}
-
-
 def test_a_gate_whose_details_are_gone_keeps_its_verdict(plain):
     workshop, release = plain
     canaries = {"count": 0, "missed": 0}

@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from flows.sweep import sweep_configuration
 from pegboard.errors import ConfigurationError
 from tasks.settings.sweep import read_sweep
 
@@ -96,24 +95,3 @@ def test_all_problems_are_reported_together(config):
         "no index 'other'; expected one of full, fine",
     ):
         assert part in message
-
-
-def test_problems_of_the_configuration_name_its_own_file(config):
-    add(config, TABLE + '[find]\nstrategy = "nosuch"\n')
-
-    with pytest.raises(ConfigurationError, match=r"pegboard\.toml has 1 problem"):
-        read_sweep(config, {})
-
-
-def test_the_board_of_a_sweep_has_its_own_channel_and_what_its_strategies_need(config):
-    tables = '[find]\nstrategy = "search"\n[golden]\nqueries = "golden.jsonl"\n'
-    add(config, TABLE + tables + '[gate]\nrules = ["Recall@5 >= 0.9"]\n')
-    configuration = read_sweep(config, {}).configuration
-
-    own = sweep_configuration(configuration, "/elsewhere", ["fine"])
-
-    assert (own.uri, own.board.channel, own.board.report) == ("/elsewhere", "sweep", False)
-    assert [index.name for index in own.indexes] == ["fine"]
-    assert (own.find.strategy, own.golden, own.gate) == (None, None, None)
-    assert own.catalogs == configuration.catalogs
-    assert own.base == config.parent  # relative paths of catalogs count from there

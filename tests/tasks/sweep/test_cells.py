@@ -1,17 +1,15 @@
 """Cells hold what `evaluate` returns for the sample, and none is measured twice."""
 
-import polars as pl
 import pytest
 
-from pegboard.errors import CompletionError, FingerprintMismatch
+from pegboard.errors import CompletionError
 from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.caller import LlmCaller
-from tasks.lake.query_vectors import CachedQueryEncoder
 from tasks.settings.configuration import load_configuration
 from tasks.sweep import cells
-from tasks.sweep.cells import SweepFolder, measure_cell
+from tasks.sweep.cells import measure_cell
 
 CELL = {"strategies": ["search"], "indexes": ["whole"]}
 
@@ -86,22 +84,6 @@ def test_a_new_index_leaves_the_others_done(bench, workshop):
     assert release.id != bench.release
     assert design.finished == 2
     assert [cell.index for cell in measured] == ["third"]
-
-
-def test_query_vectors_are_kept_without_the_texts_and_need_no_encoder(tmp_path, hashing):
-    def never():
-        raise AssertionError("an encoder was loaded")
-
-    folder, encoder = SweepFolder(tmp_path), hashing(8)
-    vectors = CachedQueryEncoder.of(encoder, folder).encode(["one", "two", "one"])
-    cached = CachedQueryEncoder(folder, encoder.name, encoder.fingerprint, 8, never)
-    other = CachedQueryEncoder(folder, encoder.name, "another", 8, lambda: hashing(16))
-
-    assert (cached.encode(["two", "one"]) == vectors[[1, 0]]).all()
-    (file,) = tmp_path.rglob("*.parquet")
-    assert pl.read_parquet(file).columns == ["text_digest", "vector"]
-    with pytest.raises(FingerprintMismatch, match="hashing-16"):
-        other.encode(["one"])
 
 
 class DeadCompleter:
