@@ -1,7 +1,6 @@
 """Every benchmark from its own files: queries, rows left out, and errors about a wrong folder."""
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -145,53 +144,6 @@ def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen
     assert found.problems[1].startswith(
         "not counted: 2 tools of annotations that no server has: prune, fly"
     )
-
-
-def test_toolret_reads_documentations_of_every_form_from_folders_below(specimen):
-    found = load_benchmark("toolret", specimen("toolret"))
-
-    (board,) = found.boards
-    records = [json.loads(line) for line in board.files["toolret_tools.jsonl"].splitlines()]
-    assert [(one["agent"], one["name"], one["description"]) for one in records] == [
-        ("math", "math_tool_7", "Adds two numbers, written as plain text"),
-        ("math", "mul", 'Multiplies "a, b"'),
-        ("kites", "fly", "Flies a kite. Toys"),
-        ("kites 2", "fly", "Flies a paper plane"),
-    ]
-    assert [one["name"] for one in records[2]["parameters"]] == ["wind", "tail"]
-    queries, instructed = found.query_sets
-    assert tools(queries) == [
-        ("kites/fly",),
-        ("kites 2/fly",),
-        ("math/math_tool_7", "math/mul", "gone_tool_1"),
-    ]
-    assert queries.tasks == {
-        "all": (0, 1, 2),
-        "single": (0, 1),
-        "multi": (2,),
-        "web": (0, 1),
-        "math": (2,),
-    }
-    assert instructed.tasks == {"instructed": (0, 1)}
-    assert (
-        texts(instructed)[1]
-        == "Given a `sum`, retrieve tools that calculate.\nWhat is 3 plus 4 times 5?"
-    )
-    problems = " ".join(found.problems)
-    assert "there is a tool with the id kites_tool_2 already" in problems
-    assert "it has no id" in problems
-    assert "it names no right tool" in problems
-    assert "parameters that are no schema were taken as text, of 1 tool" in problems
-
-
-def test_bfcl_and_acebench_are_read_in_its_layout_without_categories(specimen):
-    folder = specimen("bfcl")
-    shutil.copytree(folder, folder.parent / "other")
-
-    found = load_benchmark("bfcl", folder.parent)  # beside other files in the same layout
-
-    assert (found.name, found.tools, found.queries) == ("bfcl", 2, 2)
-    assert list(found.query_sets[0].tasks) == ["all", "single"]
 
 
 @pytest.mark.parametrize("name", NAMES)

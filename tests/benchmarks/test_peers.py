@@ -37,12 +37,6 @@ PACKAGE = "numpy"
 def rank(tools, queries, k, encode):
     return [["a tool of another catalog"] for query in queries]
 """,
-    "slow": """
-import time
-PACKAGE = "numpy"
-def rank(tools, queries, k, encode):
-    time.sleep(600)
-""",
     "silent": """
 import os
 PACKAGE = "numpy"

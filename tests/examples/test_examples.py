@@ -137,20 +137,6 @@ def test_the_service_answers_with_tools_for_an_api_call(service):
     assert reply["release"]
 
 
-def test_the_service_rejects_a_bad_request_with_a_reason(service):
-    expected = {
-        "/": 404,
-        "/tools": 400,
-        "/tools?request=stop&k=many": 400,
-        "/tools?request=stop&k=0": 400,
-    }
-
-    replies = {path: get(service, path) for path in expected}
-
-    assert {path: status for path, (status, _) in replies.items()} == expected
-    assert all(reply["error"] for _, reply in replies.values())
-
-
 def test_the_readme_runs_what_these_tests_run():
     text = (ROOT / "examples" / "README.md").read_text("utf-8")
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.openai_server import KEY, LITELLM_WARNINGS, hang_up, serve_openai
-
 SPECIMENS = Path(__file__).parents[1] / "benchmarks" / "specimens"
 DOCUMENT = """# Results
 <!-- bench metatool -->
@@ -80,27 +78,6 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     )
     assert {row["strategy"] for row in again["rows"]} == {"BM25"}
     assert again["differences"] == []
-
-
-@pytest.mark.parametrize("mark", [pytest.param("", marks=LITELLM_WARNINGS)])
-def test_no_document_gets_the_figures_of_fallbacks_under_the_name_of_a_method(
-    command, mark, data, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("OPENAI_API_KEY", KEY)
-    document = tmp_path / "results.md"
-    document.write_text(DOCUMENT, "utf-8")
-
-    with serve_openai() as server:
-        server.script = [hang_up] * 20
-        code, printed, err = command(
-            *("bench", "ultratool", "--data", data, "--write", document, "--strategy", "step-back"),
-            *("--llm", "openai/gpt-4o-mini", "--llm-api-base", server.url),
-        )
-
-    assert code == 7
-    assert "step-back (100% by fallbacks)" in printed
-    assert "step-back in full: 1 of 1 queries (100%); step-back-prompting: no answer" in err
-    assert document.read_text("utf-8") == DOCUMENT
 
 
 def test_errors_are_reported_together_before_anything_is_built(command, data, tmp_path):

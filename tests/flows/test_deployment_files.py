@@ -97,20 +97,6 @@ def test_the_deployment_in_containers_is_that_of_this_version_and_of_the_images_
         assert variables.keys() <= template["variables"]["properties"].keys()
 
 
-def test_the_blocks_of_the_guide_are_those_of_the_files():
-    guide = (ROOT / "docs" / "how-to" / "run-elsewhere.md").read_text("utf-8")
-    (block,) = re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)
-    (shown,) = yaml.safe_load(block.replace("*work_pool", "pegboard"))
-    (actual,) = [row for row in ENGINES if row["name"] == shown["name"]]
-
-    assert shown["parameters"] == actual["parameters"]
-    assert shown["entrypoint"] == actual["entrypoint"]
-    assert f"docker build -t pegboard:{__version__} ." in guide
-    assert f"docker build -t pegboard-project:{__version__} " in guide
-    for row in (*ENGINES, CONTAINER):
-        assert f"prefect deployment run 'reindex/{row['name']}'" in guide
-
-
 def test_no_file_of_a_deployment_names_a_registry_or_holds_a_secret():
     for name in ("Dockerfile", *FILES):
         text = (ROOT / name).read_text("utf-8")

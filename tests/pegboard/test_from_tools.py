@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 import pegboard
-from pegboard.errors import ConfigurationError, QueryError
+from pegboard.errors import ConfigurationError
 
 SCHEMA = {
     "type": "object",
@@ -125,12 +125,3 @@ def test_a_missing_encoder_names_the_extra(monkeypatch):
 
     with pytest.raises(pegboard.PegboardError, match=r"index\[local\]"):
         pegboard.Board.from_tools([convert_currency])
-
-
-def test_an_empty_board_answers_nothing_and_tells_what_it_is(encoder):
-    board = pegboard.Board.from_tools([], encoder=encoder)
-
-    assert list(board.find("anything")) == board.search("anything") == []
-    assert repr(board) == f"<Board 'memory', release '{board.release.id}', 0 tools>"
-    with pytest.raises(QueryError):
-        board.search("x", where={"colour": "red"})

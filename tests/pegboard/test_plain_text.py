@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.plain_text import joined, sentences, shortened
+from pegboard.plain_text import sentences, shortened
 from tests.linear import grows_too_fast
 
 
@@ -39,13 +39,6 @@ def test_a_description_is_plain_sentences(text, expected):
 
 
 MARKED = "Mind this word, ISSUE_TEMPLATE and a_b"
-
-
-def test_joined_sentences_end_where_they_ended():
-    assert joined(["List issues", "Lists them.", "of a repo"]) == (
-        "List issues. Lists them. of a repo"
-    )
-    assert joined([]) == ""
 
 
 def test_a_first_sentence_is_cut_after_a_word():

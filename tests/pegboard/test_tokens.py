@@ -1,21 +1,11 @@
 """Tokens are estimated by length, and what money depends on is never estimated too low."""
 
-import pytest
-
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
 from pegboard.tokens import (
     definition_tokens,
-    token_bound,
     within_tokens,
 )
-
-
-@pytest.mark.parametrize(
-    ("texts", "tokens"), [([], 0), ([""], 0), (["a"], 1), (["abc", "abcd"], 3), (["天気"], 2)]
-)
-def test_the_bound_rounds_up_and_counts_bytes(texts, tokens):
-    assert token_bound(*texts) == tokens
 
 
 def test_what_does_not_fit_is_left_out_and_smaller_tools_behind_it_are_not():

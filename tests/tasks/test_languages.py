@@ -7,7 +7,7 @@ import pytest
 
 import pegboard
 from pegboard.encoders import DEFAULT_ENCODER
-from pegboard.languages import SAMPLE, IndexLanguages, language_of, main_language
+from pegboard.languages import IndexLanguages, language_of, main_language
 from pegboard.search.text import stop_word_languages
 from tasks.settings.configuration import IndexSettings
 
@@ -120,12 +120,6 @@ def test_an_encoder_reads_other_languages_in_letters_that_it_knows():
     assert {name for name, share in read.items() if share == 0} == unread
     assert {name for name, share in read.items() if share == 1} == set(TEXTS) - unread
     assert languages(one=["GET /v2/users"]).legible(DEFAULT_ENCODER) == 1
-
-
-def test_a_sample_counts_for_the_whole_catalog():
-    large = languages(git=[TEXTS["english"]] * 4 * SAMPLE, kasse=[TEXTS["german"]] * SAMPLE)
-
-    assert large.understood(DEFAULT_ENCODER) == 0.8
 
 
 def test_a_build_records_the_languages_and_says_what_to_set(workshop):

@@ -4,7 +4,7 @@ import shutil
 
 import pytest
 
-from pegboard.errors import BoardNotFound, SourceError
+from pegboard.errors import SourceError
 
 
 def counts(plan):
@@ -55,14 +55,6 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
             }
         },
     }
-
-
-def test_a_channel_whose_release_is_gone_is_said(workshop):
-    workshop.publish({"git": [workshop.tool("one")]})
-    workshop.store.database.open_table("releases").delete("true")
-
-    with pytest.raises(BoardNotFound, match="has no release"):
-        workshop.run(workshop.configure(), "plan")
 
 
 def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a_first_run(

@@ -221,17 +221,6 @@ def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_peop
     assert audited.count_rows() == 8
 
 
-def test_a_missing_tag_is_set_again_before_anything_is_removed(workshop, four):
-    for pin in four[2].tables.values():
-        table = open_table(workshop.store.database, pin.table, workshop.uri)
-        for tag in list(table.tags.list()):
-            table.tags.delete(tag)
-
-    prune_board(workshop.uri, Keep(), NOW)
-
-    assert is_whole(workshop.store, workshop.store.get(four[2].id))
-
-
 def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, four):
     # As if a prune had been killed right after it deleted the row, and someone had promoted the
     # release just before.

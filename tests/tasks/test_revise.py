@@ -132,12 +132,6 @@ def test_only_the_description_of_an_agent_can_be_overridden(revised):
     ("key", "setting", "problem"),
     [
         ("kit/git/list_commit", "skip = true", "no such tool. The nearest: kit/git/list_commits."),
-        ("kit/got", "skip = true", "no such agent. The nearest: kit/git."),
-        (
-            "kit/git/zzzzzzzz_qqqqqq_xxxxxx",
-            "skip = true",
-            "no such tool. Correct the id, or remove the override.",
-        ),
         ("kot/git/list_commits", "skip = true", "no catalog 'kot'; expected one of kit."),
         (
             "kit",

@@ -106,16 +106,6 @@ def test_strategies_are_listed_without_a_board(run):
     assert listed["dependencies"]["strategy"]["refine"] == [{"part": "dependencies"}]
 
 
-def test_a_strategy_comes_from_a_file(board_uri, tmp_path, run):
-    strategy = tmp_path / "mine.json"
-    strategy.write_text(json.dumps({"name": "mine", "modes": ["text"]}))
-
-    line = f"find 'convert dollars' --strategy {strategy} --json"
-    result = run(line, board=board_uri).json
-
-    assert result["trace"]["strategy"] == "mine"
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -50,10 +50,3 @@ def test_a_tool_is_shown_with_where_its_parts_came_from(run, workshop):
         ["topic", "LLM", "bugs"],
     ]
     assert (values["tool"]["name"], values["agent"]["name"]) == ("create_issue", "git")
-
-
-def test_an_unknown_tool_is_refused_with_ids_like_it(run, board_uri):
-    printed = run("tools show issue", board=board_uri)
-
-    assert (printed.code, printed.out) == (4, "")
-    assert "has no tool 'issue'. There are: kit/git/create_issue." in printed.err

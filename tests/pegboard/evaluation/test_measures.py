@@ -8,9 +8,7 @@ import pytest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import (
     KINDS,
-    STANDARD,
     Measure,
-    measures_of,
     parse_measure,
     per_query,
 )
@@ -136,14 +134,6 @@ def test_an_unknown_measure_names_those_there_are(wrong):
     names = ", ".join(["Recall", "Complete", "Hit", "Precision", "F1", "nDCG", "mAP", "MRR"])
     with pytest.raises(ConfigurationError, match=rf"There is no measure .*{names}"):
         parse_measure(wrong)
-
-
-def test_all_unknown_measures_are_in_one_error_and_doubles_count_once():
-    with pytest.raises(ConfigurationError, match=r"(?s)'Foo@1'.*'Bar'"):
-        measures_of(["Recall@5", "Foo@1", "Bar"])
-
-    assert [str(measure) for measure in measures_of(["recall@5", "Recall@5"])] == ["Recall@5"]
-    assert [str(measure) for measure in measures_of(STANDARD)] == list(STANDARD)
 
 
 def test_a_query_that_needs_no_tool_cannot_be_measured():

@@ -95,11 +95,3 @@ def test_of_equal_edges_the_first_is_kept_and_other_parameters_are_other_edges()
         ("to", "third"),
         (None, ""),
     ]
-
-
-def test_a_name_that_every_agent_has_costs_no_more_than_others():
-    tools = [tool(f"c/a{number}/get", "missing", "get", "put") for number in range(20_000)]
-
-    edges, unresolved = declared_edges([*tools, tool("d/a/put"), tool("e/a/put")])
-
-    assert (edges, len(unresolved)) == ([], 60_000)

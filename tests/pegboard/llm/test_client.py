@@ -160,23 +160,3 @@ def test_a_budget_of_exactly_what_is_needed_is_enough_and_then_refuses():
         BudgetExhausted, match=r"budget_usd = 0.3: 3 replies used 0.3000 USD and 15 tokens"
     ):
         asyncio.run(spend_all())
-
-
-def test_a_call_waits_for_those_under_way_before_it_is_refused():
-    budget, order = Budget(tokens=100), []
-
-    async def first():
-        await budget.reserve(Reservation(0, 90))
-        await asyncio.sleep(0)  # the second one comes to wait
-        order.append("first")
-        await budget.settle(Reservation(0, 90), reply(tokens=20))
-
-    async def second():
-        await budget.reserve(Reservation(0, 70))
-        order.append("second")
-
-    async def both():
-        await asyncio.gather(first(), second())
-
-    asyncio.run(both())
-    assert order == ["first", "second"]

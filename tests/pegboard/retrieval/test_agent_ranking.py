@@ -35,13 +35,3 @@ def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
     scores = {row.tool: row.score for row in found}
     assert scores["a/git/log"] == 1.0
     assert scores["a/ci"] < scores["a/mail/send"]
-
-
-def test_every_step_gets_its_first_agent_and_keeps_the_evidence_of_each_step_best_first():
-    first, second = ranked(git_log=0.9, ci_run=0.5), ranked(mail_send=0.7, ci_log=0.6)
-
-    assert agents(first, second) == ["git", "mail", "ci"]
-    assert rank_agents([first, second], 5)[2] == [
-        Evidence("a/ci/log", 2, 2, 0.6),
-        Evidence("a/ci/run", 1, 2, 0.5),
-    ]

@@ -13,18 +13,14 @@ SEVERAL = {
     "map.": ["Book a table for two", "invite Ana", "send her the map"],
     "What's the weather in Oslo? Which trains leave "
     "tonight?": ["What's the weather in Oslo", "Which trains leave tonight"],
-    "Can you please find a hotel in Lyon and then book it for "
-    "me?": ["find a hotel in Lyon", "book it for me"],
     "I'd like to know the price of gold and how it changed last "
     "year": ["know the price of gold", "how it changed last year"],
-    "find flights to Rome; compare their prices": ["find flights to Rome", "compare their prices"],
     "First, export the report. Second, mail it to the board. Finally, archive the old one.": [
         "export the report", "mail it to the board", "archive the old one",
     ],
     "Please do the following:\n1. Rename the file\n2. Compress the folder\n3. Upload both": [
         "Rename the file", "Compress the folder", "Upload both",
     ],
-    "To do: 1) water the plants 2) feed the cat": ["water the plants", "feed the cat"],
     "* convert the song to mp3\n* cut the first "
     "minute\n": ["convert the song to mp3", "cut the first minute"],
     "Scrape the page at https://example.org/a,b.html?x=1;y=2, then summarise it": [
@@ -45,7 +41,6 @@ SEVERAL = {
     ],
     "If it rains tomorrow, book a taxi and tell "
     "Ana.": ["If it rains tomorrow, book a taxi", "tell Ana"],
-    "Wash the car and repaint the fence": ["Wash the car", "repaint the fence"],
     "Look up the capital of Peru, and can you also translate the page?": [
         "Look up the capital of Peru", "translate the page",
     ],
@@ -53,7 +48,6 @@ SEVERAL = {
     'nearby."': ["Suggest a course on baking", "find a shop nearby"],
     "My account is 4711. Show my balance. Then transfer 50 euros to "
     "Ana.": ["Show my balance", "transfer 50 euros to Ana"],
-    "wake me at seven then play some jazz": ["wake me at seven", "play some jazz"],
     "Draw a chart of\nthe sales, and mail\nit to "
     "Ben": ["Draw a chart of the sales", "mail it to Ben"],
     "帮我查一下北京的天气，然后订一张去上海的机票。": [
@@ -65,7 +59,6 @@ SEVERAL = {
     'Show the post with ID "rOBh. Then delete the draft': [
         'Show the post with ID "rOBh', "delete the draft",
     ],
-    "翻译这份文件。把它发给王先生！": ["翻译这份文件", "把它发给王先生"],
     "東京の天気を調べて、その後、ホテルを予約してください。": [
         "東京の天気を調べて",
         "その後、ホテルを予約してください",
@@ -73,8 +66,6 @@ SEVERAL = {
     "¿Puedes buscar un hotel en Madrid? Luego reserva un taxi, y después envía un correo.": [
         "¿Puedes buscar un hotel en Madrid", "reserva un taxi", "envía un correo",
     ],
-    "Bitte buche einen Flug nach Rom und dann reserviere ein "
-    "Hotel.": ["buche einen Flug nach Rom", "reserviere ein Hotel"],
     "Traduis ce texte, puis envoie le résultat à Luc. Ensuite, supprime le fichier.": [
         "Traduis ce texte", "envoie le résultat à Luc", "supprime le fichier",
     ],
@@ -87,18 +78,14 @@ SINGLE = [
     "weather",
     "Please help me. Thank you!",
     "Order ice cream from Ben and Jerry",
-    "Find a recipe with salt and pepper",
     "Compare the price and weight of these phones",
     "Find and replace a word in my document",
     "Convert 1,000.50 dollars to euros at 9.30 a.m. on Nov. 3",
-    "Show me the next week and the last year",
     "List hotels in Paris, London, and Rome",
     "Which library can read and write Excel files?",
     "Get the map for the house where we met and the road to it",
     "My washing machine does not drain. It is a Siemens. Please send a technician.",
-    "Open /var/log/app.log.1",
     "Say 'first do this, then do that'",
-    "Search the name and address list",
     "I need some information. Find the population of Chad.",
     "北京的天气怎么样？",
     "What does this image show?\n" + "iVBORw0KGgo" * 400,

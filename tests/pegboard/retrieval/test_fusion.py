@@ -41,14 +41,6 @@ def test_weighted_is_the_mean_of_what_the_scores_become():
     assert fused == [ScoredTool("a", 0.75), ScoredTool("b", 0.375), ScoredTool("c", 0.25)]
 
 
-def test_a_tool_that_a_ranking_does_not_hold_is_no_better_there_than_its_last():
-    fused = Weighted("none").fuse([ranking(a=-0.1, b=-0.9), ranking(c=-0.2, b=-0.3)], [1.0, 1.0])
-    scores = {row.tool: row.score for row in fused}
-
-    assert scores["a"] > scores["b"]
-    assert scores["c"] > scores["b"]
-
-
 def test_round_robin_gives_every_ranking_its_turn():
     fused = RoundRobin().fuse(
         [ranking(a=1, b=1, c=1), ranking(x=9, y=8), ranking(a=3, x=2, z=1)], [1, 1, 1]

@@ -3,8 +3,6 @@ exception.
 """
 
 import asyncio
-import os
-import subprocess
 import sys
 import threading
 
@@ -222,37 +220,6 @@ def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(han
         thread.join()
     assert len(stub.closed_in) == 1
     assert set(stub.closed_in) == stub.loops
-
-
-FORKED = """
-import asyncio, multiprocessing
-from pegboard.llm import ChatRequest, Message
-from pegboard.retrieval.llm.caller import LlmCaller
-from tests.pegboard.retrieval.stubs import ScriptedCompleter
-
-def asked(text):
-    request = ChatRequest(messages=(Message("user", text),), max_tokens=9)
-    return [completion.text for completion in asyncio.run(caller.ask([request]))]
-
-caller = LlmCaller(ScriptedCompleter(by=lambda request: request.messages[-1].content))
-assert asked("before") == ["before"]
-ours, theirs = multiprocessing.Pipe()
-process = multiprocessing.get_context("fork").Process(target=lambda: theirs.send(asked("child")))
-process.start()
-assert ours.recv() == ["child"]
-process.join()
-assert process.exitcode == 0, process.exitcode
-assert asked("parent") == ["parent"]
-"""
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
-def test_a_forked_process_starts_a_loop_of_its_own():
-    # In a process of its own: what other tests have loaded into this one may not fork.
-    done = subprocess.run(
-        [sys.executable, "-c", FORKED], capture_output=True, text=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize(

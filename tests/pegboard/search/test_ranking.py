@@ -26,13 +26,6 @@ def test_both_rankings_are_fused(vector, text, order):
     assert all(0 <= row.score <= 1 for row in fused)
 
 
-@pytest.mark.parametrize(("alpha", "order"), [(1.0, "a b c"), (0.8, "a c b"), (0.0, "c b a")])
-def test_alpha_is_the_share_of_the_cosine(alpha, order):
-    fused = convex_combination(ranked(a=0.9, b=0.2, c=0.2), ranked(c=3.0, b=1.0), alpha)
-
-    assert [row.tool for row in fused] == order.split()
-
-
 def test_a_tool_counts_by_its_best_row():
     rows = [*ranked(a=0.1, b=0.2), ScoredTool("a", 0.3, "question")]
 

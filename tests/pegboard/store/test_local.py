@@ -2,10 +2,9 @@
 release intact.
 """
 
-import shutil
+import errno
+import os
 import subprocess
-import sys
-import tempfile
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import pegboard
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.errors import StoreError
+from pegboard.store.failures import explain
 from tests.step_events import StepEvents
 
 FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
@@ -122,60 +122,15 @@ def test_a_disk_that_can_only_be_read_is_searched_and_not_written(small_disk, wo
     assert workshop.run(configuration).release.id != second.release.id
 
 
-AS_NOBODY = """
-import os, sys
-import pegboard
-from pegboard.errors import PegboardError
-from pegboard.store.releases import ReleaseStore
-from tasks.lake.files import Lake
-uri = sys.argv[1]
-pegboard.open(uri).search("an issue", k=1)
-store, lake = ReleaseStore(uri), Lake(uri)
-store.create()
-lake.read(next(path for path in lake.walk("documents") if path.endswith(".parquet")))
-if not os.getuid():
-    os.setgid(65534)
-    os.setuid(65534)
-print(pegboard.open(uri).search("an issue", k=1)[0].tool.name)
-for use in (
-    store.rollback,
-    lambda: store.promote(store.all()[0].id, "canary"),
-    lambda: lake.write_json("latest.json", {}),
-    lambda: lake.delete(next(iter(lake.walk("documents")))),
-):
-    try:
-        print("done", use())
-    except PegboardError as error:
-        print(type(error).__name__, error)
-"""
+@pytest.mark.parametrize(
+    ("code", "meaning"),
+    [
+        (errno.EFBIG, "a file would become larger than is allowed here"),
+        (errno.EDQUOT, "there is no space left"),
+        (errno.EPERM, "permission was denied"),
+    ],
+)
+def test_a_limit_of_the_file_system_is_explained(code, meaning):
+    said, _ = explain(OSError(code, os.strerror(code)))
 
-
-def python(code, *arguments):
-    """What a new process prints, line by line."""
-    command = [sys.executable, "-c", code, *arguments]
-    result = subprocess.run(command, capture_output=True, text=True)
-    assert result.returncode == 0, result.stderr
-    return result.stdout.splitlines()
-
-
-def change_modes(folder, folders, files):
-    for path in (folder, *folder.rglob("*")):
-        path.chmod(folders if path.is_dir() else files)
-
-
-def test_a_folder_that_may_only_be_read_is_searched_and_not_written(workshop):
-    workshop.run(write_tools(workshop, FIRST))
-    workshop.run(write_tools(workshop, SECOND))
-    # Not in tmp_path, into which no other user may look.
-    with tempfile.TemporaryDirectory() as folder:
-        uri = shutil.copytree(workshop.uri, Path(folder) / "board")
-        change_modes(Path(folder), 0o555, 0o444)
-        name, *errors = python(AS_NOBODY, str(uri))
-        change_modes(Path(folder), 0o755, 0o644)
-
-    assert name == "create_issue"
-    assert len(errors) == 4
-    for line in errors:
-        assert line.startswith("StoreError ")
-        assert "permission was denied (" in line
-        assert "run as a user who may" in line
+    assert said == f"{meaning} ({os.strerror(code)})"

@@ -113,20 +113,6 @@ import lancedb
 table = lancedb.connect(sys.argv[1] + "/tables").open_table("tools")
 print(table.count_rows(), len(table.search().where("catalog = 'kit'").to_list()))
 """
-IN_A_THREAD = """
-import sys, threading
-def importing():
-    import lancedb
-    done.append(lancedb.__version__)
-done = []
-thread = threading.Thread(target=importing)
-thread.start()
-"""
-JOIN = """
-thread.join()
-import pegboard.store.reading
-print(len(done), pegboard.store.reading.core() is sys.modules["lancedb._lancedb"])
-"""
 
 
 @pytest.fixture(scope="module")
@@ -151,7 +137,6 @@ def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_ur
     lancedb_first = python("import sys\n" + LANCEDB + READ, board_uri, "0")
 
     assert python(READ + LANCEDB, board_uri, "0") == [*answer, "14 8"] == lancedb_first[::-1]
-    assert python(IN_A_THREAD + READ + JOIN, board_uri, "0") == [*answer, "1 True"]
 
 
 def test_a_core_of_another_version_is_refused_with_the_one_that_is_needed(board_uri, tmp_path):

@@ -90,13 +90,3 @@ def test_rows_that_were_taken_out_or_put_in_are_named(store):
 
     assert "tools: it has 15 rows, the release pins 14" in found
     assert f"tools: the digest over its rows {PINNED}" in found
-
-
-def test_a_table_that_is_missing_is_named(store):
-    release = pinned(store, "tools", version=99)
-    tables = {name: pin for name, pin in release.tables.items() if name != "emb_fine"}
-
-    version, gone = problems(store, replace(release, tables=tables))
-    assert gone == "emb_fine: the release pins no such table"
-    assert version.startswith("tools: The board at ")
-    assert "no version 99 of table 'tools'" in version

@@ -3,10 +3,7 @@
 import numpy as np
 import pytest
 
-from pegboard.records import Agent, Tool
-from tasks.enrichment.neighbours import Neighbour, head_text, nearest
-
-SECRET = "sk-proj-4f9aA81bTq7kLm20Zx81"
+from tasks.enrichment.neighbours import Neighbour, nearest
 
 
 def unit_vectors(count, dimensions=24, seed=7):
@@ -25,23 +22,6 @@ def nearest_by_definition(ids, vectors, k):
         )
         for row, tool in enumerate(ids)
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "description", "expected"),
-    [
-        ("getRecord_v2", "Reads\n  a record.", "get Record v2. Reads a record."),
-        ("list", " ", "git tools. list"),
-        ("+", "Adds.", "+. Adds."),
-        ("call", f"Calls with {SECRET}.", "call. Calls with [credential]."),
-    ],
-)
-def test_a_tool_is_compared_by_name_and_description_without_credentials(
-    name, description, expected
-):
-    tool = Tool(f"kit/git/{name}", "kit", "kit/git", name, description)
-
-    assert head_text(tool, Agent("kit/git", "kit", "git-tools")) == expected
 
 
 @pytest.mark.parametrize("block_scores", [1, 2_100, 16_000_000])

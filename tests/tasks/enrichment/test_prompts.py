@@ -13,7 +13,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials
 from tasks.enrichment.products import REPLIES
-from tasks.enrichment.prompts import BUILTIN_PROMPTS, FORMATS, load_enrichment_prompts
+from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.safety.prompt_tool import tool_data
 from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import PRODUCTS
@@ -55,14 +55,6 @@ def test_values_reach_their_places_and_missing_ones_leave_no_trace() -> None:
     text = rendered(tool="T")
     for phrase in ("About these tools", "The schema:", "siblings, with which", "\n\n\n"):
         assert phrase not in text
-
-
-def test_a_repair_says_what_was_wrong() -> None:
-    assert {file.stem for file in BUILTIN_PROMPTS.iterdir()} == set(FORMATS)
-    (repair,) = BUILTIN["repair"].messages(problem="`avoid` is missing.", schema="THE-SCHEMA")
-    assert repair.role == "user"
-    assert "`avoid` is missing." in repair.content
-    assert "THE-SCHEMA" in repair.content
 
 
 def test_a_file_of_the_user_replaces_a_builtin_prompt_and_the_others_stay(tmp_path: Path) -> None:

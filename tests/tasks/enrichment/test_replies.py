@@ -244,13 +244,6 @@ def test_poor_requests_are_dropped_with_their_reasons() -> None:
     assert {*dropped_reasons(verdict)} <= REASONS.keys()
 
 
-def test_a_list_is_cut_to_the_requested_length_and_rejected_if_nothing_is_left() -> None:
-    verdict = topics("Tides", "Boats", "Berths", count=2)
-    assert (verdict.value, verdict.dropped) == (["Tides", "Boats"], (("Berths", "surplus"),))
-    verdict = topics("x" * 99, "the tides " * 9, "?")
-    assert (verdict.value, verdict.reason, len(verdict.dropped)) == (None, "too-long", 3)
-
-
 @given(
     st.sampled_from(PRODUCTS), st.text(), st.sampled_from(["stop", "length", "content_filter", ""])
 )

@@ -92,7 +92,6 @@ BOOK = Tool(
     examples=("where can ten people meet on Monday",),
     enrichment=Enrichment(questions=("is there a quiet corner for a talk tomorrow?",)),
 )  # fmt: skip
-TAXI = Tool("kit/office/call_taxi", "kit", "kit/office", "call_taxi", "Calls a taxi.")
 NAMES = ToolNameMatcher(["book_meeting_room", "call_taxi", "close_ledger"])
 
 
@@ -124,13 +123,6 @@ def check(request, *tools, language=None):
 )
 def test_an_unusable_request_is_rejected_with_its_reason(request_, reason):
     assert check(request_, language="en") == ((None if reason else request_), reason)
-
-
-def test_a_request_for_several_tools_is_checked_against_all_of_them():
-    text = "We are twelve on Thursday, and two of us have to be driven to the station afterwards."
-
-    assert check(text, BOOK, TAXI) == (text, "")
-    assert check("book the room and use call_taxi", BOOK, TAXI) == (None, "other-tool")
 
 
 # --- generation ---

@@ -6,9 +6,9 @@ import pytest
 
 from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.evaluation.golden import read_queries
 from pegboard.records import Tool
-from tasks.golden.hold_out import pick_examples, suggest_queries, tools_with_examples
+from tasks.golden.hold_out import pick_examples, tools_with_examples
 from tasks.snapshot import take_snapshot
 
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
@@ -133,17 +133,3 @@ def test_the_command_holds_out_and_says_what_to_configure(desk, capsys):
     result = json.loads(capsys.readouterr().out)
     assert (result["queries"], result["existing"], result["configured"]) == (32, 32, True)
     assert len(read_queries(out)) == 64
-
-
-def test_the_same_share_of_logged_requests_is_suggested_every_time():
-    requests = [
-        GoldenQuery(f"request number {n}", ("desk/book",), origin="logs") for n in range(90)
-    ]
-
-    half = suggest_queries(requests, 0.5)
-
-    assert 30 < len(half) < 60
-    assert suggest_queries(requests[10:], 0.5) == [one for one in half if one in requests[10:]]
-    assert suggest_queries(requests, 0.5, existing=half[:5]) == half[5:]
-    with pytest.raises(ConfigurationError, match=r"The share is 1.5; expected one above 0"):
-        suggest_queries(requests, 1.5)

@@ -1,7 +1,5 @@
 """The lake: files written whole or not at all, and never changed."""
 
-from pathlib import Path
-
 import polars as pl
 import pytest
 
@@ -28,13 +26,6 @@ def test_a_json_file_is_replaced_as_a_whole(lake, lake_files):
         lake.write_json("latest.json", value)
         assert lake.read_json("latest.json") == value
     assert list(lake_files()) == ["latest.json"]
-
-
-def test_a_half_written_file_is_not_listed(lake):
-    lake.write("vectors/f/one.parquet", FRAME)
-    (Path(lake.uri) / "vectors/f/two.parquet.4711.tmp").write_bytes(b"PAR1 half")
-
-    assert lake.files("vectors/f") == ["vectors/f/one.parquet"]
 
 
 def test_a_file_in_the_place_of_the_lake_is_a_store_error_and_leaves_nothing(tmp_path, lake):

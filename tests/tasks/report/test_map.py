@@ -10,7 +10,6 @@ from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.report.map import group_labels, map_data, project
 from tasks.report.vectors import ToolVectors
-from tests.vectors import tool_vectors
 
 
 def clusters(count, each, seed=0):
@@ -51,22 +50,6 @@ def test_similar_tools_lie_together_and_equal_vectors_give_equal_maps():
     assert gap > 2 * spread
     assert (project(vectors) == places).all()
     assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
-
-
-def test_every_tool_has_the_mean_of_its_vectors(board_uri):
-    release = loaded(board_uri)
-    several = "desk/desk/book_room"
-
-    vectors = ToolVectors.of(release, "fine")
-
-    rows = tool_vectors(release, "fine")[several]
-    mean = rows.mean(axis=0) / np.linalg.norm(rows.mean(axis=0))
-    assert len(vectors.ids) == len(vectors.matrix) == 14
-    assert vectors.ids == sorted(vectors.ids)
-    assert len(rows) > 1
-    np.testing.assert_allclose(vectors.matrix[vectors.ids.index(several)], mean, 1e-3, 1e-5)
-    for agent, (low, high) in vectors.agents.items():
-        assert {tool.rpartition("/")[0] for tool in vectors.ids[low:high]} == {agent}
 
 
 def test_a_large_release_is_shown_by_tools_of_all_agents(workshop, hashing):

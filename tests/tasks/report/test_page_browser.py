@@ -115,19 +115,6 @@ def test_pointing_at_the_map_shows_a_tool_with_its_agent_and_description(chromiu
         assert tip["x"] + tip["width"] <= WIDTHS[width][0]
 
 
-def test_hostile_names_are_shown_as_they_are_and_do_nothing(chromium, file, held_data):
-    [hostile] = [tool for tool in held_data["map"]["tools"] if tool["name"].startswith("<img")]
-    with opened(chromium, file) as browser:
-        page = browser.page
-        page.fill("#filter", "<img")
-        _settle(page)
-
-        assert page.locator("#tools li:not([hidden]) b").all_text_contents() == [hostile["name"]]
-        assert page.locator("img, important").count() == 0
-        assert page.title().startswith(TITLE)
-        assert (browser.console, browser.requests) == ([], [file.as_uri()])
-
-
 def test_an_injected_script_would_not_run(chromium, file, tmp_path):
     spoilt = tmp_path / "spoilt.html"
     injected = (

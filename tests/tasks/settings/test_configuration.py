@@ -62,22 +62,6 @@ def test_an_address_is_taken_as_it_is_and_paths_count_from_the_folder_of_the_fil
     assert load_configuration("../pegboard.toml").base == tmp_path
 
 
-def test_indexes_are_read_with_their_options(load):
-    text = MINIMAL + (
-        '[[indexes]]\nname = "one"\nencoder = "openai/x"\n'
-        'options = { dimensions = 256, api_key_env = "KEY" }\n'
-        f'[[indexes]]\nname = "two"\nencoder = "local/y"\nshape = "multi"\nparts = {list(PARTS)}\n'
-        "questions = 0\n"
-    )
-
-    one, two = load(text).indexes
-
-    assert (one.encoder, one.options) == ("openai/x", {"dimensions": 256, "api_key_env": "KEY"})
-    assert (two.encoder, two.shape, two.parts, two.questions) == ("local/y", "multi", PARTS, 0)
-    assert (load(text).default, load('default_index = "two"\n' + text).default) == ("one", "two")
-    assert load(text).index("two") == two
-
-
 def test_all_problems_are_in_one_message_each_with_its_place(load):
     message = problems(
         load,

@@ -80,14 +80,3 @@ def test_limits_decide_which_candidates_there_are(limits, allowed, best):
     assert (choice.allowed, choice.candidates) == (allowed, 5)
     assert (choice.best and (choice.best.strategy, choice.best.k)) == best
     assert (choice.recommended is None) == (best is None)
-
-
-def test_of_equals_the_cheapest_is_the_best():
-    equal = results(
-        ("b", "search", 10, 5, hits(0.7), 500, 5), ("a", "search", 10, 5, hits(0.7), 400, 5)
-    )
-
-    choice = choose(equal, SweepSettings(margin=0))
-
-    assert choice.best == choice.recommended
-    assert (choice.best.index, [other.index for other in choice.near]) == ("a", ["b"])

@@ -39,12 +39,3 @@ def test_without_a_candidate_within_the_limits_nothing_is_recommended(bench):
 
     assert (summary["choice"]["recommended"], summary["choice"]["best"]) == (None, None)
     assert "None of the 3 candidates is within the limits" in summary["says"][0]
-
-
-def test_a_strategy_that_was_measured_without_its_llm_has_a_warning(bench):
-    design, _ = bench.measure(strategies=["step-back"], indexes=["names"])
-
-    assert report_sweep(design)["warnings"] == [
-        "Strategy step-back was measured without the LLM that step-back-prompting would use: none "
-        "was named, or it did not answer. Name one with --llm."
-    ]
