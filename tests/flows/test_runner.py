@@ -18,6 +18,21 @@ GUARD = 120.0
 """Seconds after which a test gives up; no verdict depends on it."""
 
 
+def test_no_more_calls_run_at_once_than_allowed():
+    lock, running, most = threading.Lock(), [], []
+
+    def count(number):
+        with lock:
+            running.append(number)
+            most.append(len(running))
+        with lock:
+            running.remove(number)
+        return number
+
+    assert DirectRunner().each([partial(count, n) for n in range(50)], 2) == list(range(50))
+    assert max(most) <= 2
+
+
 def test_after_an_error_pending_calls_are_dropped_running_ones_end_and_the_error_is_raised():
     both = threading.Barrier(2, timeout=GUARD)
     error, threads, begun, ended = ValueError("broken"), {}, [], []

@@ -2,8 +2,7 @@
 wrote beside it.
 """
 
-import json
-from dataclasses import fields, replace
+from dataclasses import replace
 
 import pytest
 
@@ -56,33 +55,6 @@ def test_a_row_has_the_columns_of_the_contract_the_catalogs_text_and_the_flags(r
     assert (tool["description"], tool["kind"]) == ("Opens an issue.", "mcp-server")
     assert (tool["enrichment"], agent["enrichment"]) == (None, None)
     assert [tools[name]["flags"] for name in (ISSUE, MERGE)] == [[], ["hidden-instructions"]]
-
-
-def test_every_enrichment_changes_the_row_and_not_what_the_catalog_said(rows):
-    plain, plain_agents = rows()
-    for field in fields(Enrichment):
-        alone = Enrichment(**{field.name: getattr(WRITTEN, field.name)})
-        tools, agents = rows({ISSUE: alone})
-
-        assert json.loads(tools[ISSUE]["enrichment"]) == alone.to_dict()
-        assert tools[ISSUE]["digest"] != plain[ISSUE]["digest"], field.name
-        assert tools[ISSUE]["tool_digest"] == plain[ISSUE]["tool_digest"]
-        assert (tools[MERGE], agents) == (plain[MERGE], plain_agents)
-    _, described = rows(agents={"kit/git": "Hosts projects."})
-    assert described["kit/git"]["enrichment"] == '{"description":"Hosts projects."}'
-    assert described["kit/git"]["digest"] != plain_agents["kit/git"]["digest"]
-
-
-def test_the_counts_are_those_of_the_rows_also_where_they_were_composed_before(
-    board, snapshots, written
-):
-    enrichments = written({ISSUE: WRITTEN}, {"kit/git": "Hosts."})
-
-    first = compose_records(board.uri, snapshots(), enrichments)
-
-    assert (first.enriched, first.flagged) == (1, 1)
-    assert compose_records(board.uri, snapshots(), enrichments) == first
-    assert compose_records(board.uri, snapshots()).tools_path != first.tools_path
 
 
 def test_a_reader_gets_enrichments_and_flags_beside_the_catalogs_text(board, written, encoder):

@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.errors import BoardNotFound, ConfigurationError, QueryError
-from pegboard.evaluation.comparison import evaluate
+from pegboard.evaluation.comparison import comparison, differences, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
@@ -100,6 +100,19 @@ def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(sea
     assert scores(few) == {tool: whole[tool] for tool in ids}
     assert few.loaded.agents.keys() == {"finance/finance"}
     assert len(few.loaded.index("full").rows) == len(ids)
+
+
+def test_systems_are_compared_query_by_query(searcher, measure):
+    best, none = measure("search"), measure("search", searcher=searcher.restricted([]))
+
+    gap = differences([none, best])[0]
+    values = comparison([none, best], by=["kind"], worst=1)
+
+    assert (gap["value"], gap["measure"], gap["against"]) == (1.0, "Recall@5", "search in full")
+    assert values["groups"]["kind"][0]["kind"] == "parallel"
+    assert set(values["worst"][0]["queries"][0]["ranks"].values()) == {None}
+    with pytest.raises(ConfigurationError, match="the same queries"):
+        best.difference(measure("search", QUERIES[:2]), "Recall@5")
 
 
 def test_invalid_queries_measures_strategies_and_channels_are_refused(measure, board_uri):

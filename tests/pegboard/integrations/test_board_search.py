@@ -38,6 +38,13 @@ def test_a_name_within_a_request_comes_first_and_the_rest_follows(board):
     assert len(found) == 3
 
 
+def test_a_name_that_the_filter_excludes_is_not_found_by_it(board):
+    search = BoardSearch(board, where={"agent": "git"})
+
+    assert "kit/desk/book_room" not in ids(search.find("book_room"))
+    assert "kit/desk/book_room" not in ids(search.find("please call book_room"))
+
+
 def test_only_tools_among_those_given_are_found_and_as_many_as_there_are(board):
     search = BoardSearch(board, k=2)
     among = ["kit/desk/order_lunch", "kit/weather/get_forecast", "no/such/tool"]
@@ -47,6 +54,13 @@ def test_only_tools_among_those_given_are_found_and_as_many_as_there_are(board):
     assert sorted(ids(found)) == sorted(among[:2])
     assert ids(search.find("book_room", among=among)) != ["kit/desk/book_room"]
     assert search.find("book a meeting room", among=[]).reason == NO_TOOL
+
+
+def test_a_filter_by_tool_and_tools_among_those_given_must_both_pass(board):
+    search = BoardSearch(board, where={"tool": [GIT, DESK]})
+
+    assert ids(search.find("search", among=[GIT, "kit/desk/book_room"])) == [GIT]
+    assert search.find("search", among=["kit/desk/book_room"]).reason == NO_TOOL
 
 
 def test_definitions_stay_within_the_tokens_and_say_what_they_left_out(board):

@@ -91,6 +91,23 @@ def test_a_tool_that_the_conversation_called_stays(hook):
 
 
 @pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "tool_calls": "none"},
+        {"role": "assistant", "tool_calls": ["none", {"function": "none"}, {"function": None}]},
+        {"role": "assistant", "content": ["none", {"type": "tool_use", "name": 5}]},
+        {"role": "user", "content": ["none", {"type": "text", "text": ["none"]}]},
+        {"role": "user", "content": [{"type": "input_text", "text": "book_room"}]},
+        {"type": "function_call", "name": None},
+    ],
+)
+def test_messages_of_another_shape_are_no_failure(hook, message):
+    data = narrow(hook, messages=[user("book_room"), message], tools=[*map(nested, KIT)])
+
+    assert named(data["tools"]) == ["book_room"]
+
+
+@pytest.mark.parametrize(
     ("call_type", "data"),
     [
         ("embeddings", {"input": "book_room", "tools": [nested(KIT[0])]}),

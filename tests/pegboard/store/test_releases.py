@@ -1,9 +1,8 @@
 """Releases and channels: what is published, what is live, and no lost updates."""
 
-import json
-import subprocess
-import sys
-import time
+import contextlib
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -12,7 +11,6 @@ from hypothesis import strategies as st
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PromotionConflict, StoreError
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tests.children import start_child
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -175,59 +173,31 @@ def test_a_store_that_cannot_be_reached_is_a_store_error_without_its_credentials
     assert "hunter2" not in str(error.value).split(" failed: ")[0]
 
 
-RACE = """
-import json, sys, time
-from pathlib import Path
-from pegboard.errors import PromotionConflict
-from pegboard.store.releases import ReleaseStore
-
-uri, mine, folder = sys.argv[1], sys.argv[2].split(), Path(sys.argv[3])
-store = ReleaseStore(uri)
-store.get(mine[0])
-(folder / f"ready-{mine[0]}").touch()
-while not (folder / "go").exists():
-    time.sleep(0.001)
-
-created, won = [], []
-for number in range(4):
-    try:
-        store.promote(mine[0], f"first-{number}", expected=0)
-        created.append(number)
-    except PromotionConflict:
-        pass
-for attempt in range(8):
-    now = store.channel("live")
-    release = mine[0] if now is None or now.release != mine[0] else mine[1]
-    try:
-        won.append(store.promote(release, "live", expected=now.generation if now else 0).generation)
-    except PromotionConflict:
-        pass
-print(json.dumps([created, won]))
-"""
-
-
-def test_of_three_processes_that_promote_at_once_exactly_one_wins_each_generation(store, tmp_path):
+def test_of_three_publishers_that_promote_at_once_exactly_one_wins_each_generation(store):
     for number in range(3, 6):
         store.add(release(number))
     pairs = [ids(6)[at : at + 2] for at in (0, 2, 4)]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
-    racers = [
-        start_child([sys.executable, "-c", RACE, store.uri, " ".join(pair), str(tmp_path)], **pipes)
-        for pair in pairs
-    ]
-    try:
-        while len(list(tmp_path.glob("ready-*"))) < 3:
-            assert all(racer.poll() is None for racer in racers)
-            time.sleep(0.01)
-        (tmp_path / "go").touch()
-        results = [racer.communicate() for racer in racers]
-    finally:
-        for racer in racers:
-            racer.kill()
-            racer.wait()
+    start = threading.Barrier(len(pairs))
 
-    assert [racer.returncode for racer in racers] == [0, 0, 0], [errors for _, errors in results]
-    created, wins = zip(*(json.loads(output) for output, _ in results), strict=True)
+    def race(pair):
+        own, created, won = ReleaseStore(store.uri), [], []
+        own.get(pair[0])
+        start.wait()
+        for number in range(4):
+            with contextlib.suppress(PromotionConflict):
+                own.promote(pair[0], f"first-{number}", expected=0)
+                created.append(number)
+        for _ in range(8):
+            now = own.channel("live")
+            identity = pair[0] if now is None or now.release != pair[0] else pair[1]
+            expected = now.generation if now else 0
+            with contextlib.suppress(PromotionConflict):
+                won.append(own.promote(identity, "live", expected=expected).generation)
+        return created, won
+
+    with ThreadPoolExecutor(len(pairs)) as pool:
+        created, wins = zip(*pool.map(race, pairs), strict=True)
+
     owner = {identity: number for number, pair in enumerate(pairs) for identity in pair}
     # Each channel was created once.
     assert sorted(number for numbers in created for number in numbers) == list(range(4))
