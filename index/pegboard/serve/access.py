@@ -6,6 +6,7 @@ Rules match ids, which the release has, never a name that a client sent.
 import hashlib
 import os
 from collections.abc import Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
@@ -13,6 +14,9 @@ from typing import Any, Protocol
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import remember_secrets
 from pegboard.serve.settings import ClientSettings, Rule
+
+TOKEN: ContextVar[str] = ContextVar("token", default="")
+"""The bearer token of a call over the HTTP API."""
 
 
 class Ruled(Protocol):
@@ -37,10 +41,15 @@ def matches(rule: Rule, tool: Ruled) -> bool:
         (rule.tool, (tool.id,)),
     )
     return all(
-        any(fnmatchcase(value, pattern) for value in own for pattern in patterns)
+        any(fits(value, pattern) for value in own for pattern in patterns)
         for patterns, own in values
         if patterns
     )
+
+
+def fits(value: str, pattern: str) -> bool:
+    """Whether a text fits a pattern with `*` and `?`; brackets stand for themselves."""
+    return fnmatchcase(value, pattern.replace("[", "[[]"))
 
 
 @dataclass(frozen=True, slots=True)

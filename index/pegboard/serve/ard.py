@@ -31,7 +31,6 @@ MAX_QUERIES = 5
 """Requests that an entry has as examples."""
 MAX_HITS = 100
 """Tools that one search looks at."""
-CODES = {400: "INVALID_ARGUMENT", 404: "NOT_FOUND"}
 Filter = Literal["identifier", "displayName", "type", "tags", "capabilities"]
 
 
@@ -54,7 +53,7 @@ class ArdRoute(ApiRoute):
 
     def refusal(self, error: ApiError) -> Response:
         """Return an error as the response of this route."""
-        code = CODES.get(error.status, "INTERNAL_ERROR")
+        code = "INVALID_ARGUMENT" if error.status == 400 else "INTERNAL_ERROR"
         return JSONResponse({"errorCode": code, "message": str(error)}, error.status)
 
 
@@ -69,7 +68,6 @@ class ArdRegistry:
         router = APIRouter(route_class=ArdRoute, include_in_schema=False)
         router.add_api_route("/.well-known/ard.json", self.manifest, response_model=None)
         router.add_api_route("/search", self.search, methods=["POST"], response_model=None)
-        router.add_api_route("/agents/{identifier:path}", self.agent, response_model=None)
         return router
 
     async def manifest(self, request: Request) -> dict[str, Any]:
@@ -117,19 +115,6 @@ class ArdRegistry:
             result["capabilities"].append(view.call_name(hit.tool.id))
         ranked = sorted(results.values(), key=lambda result: -result["score"])
         return {"results": ranked[: given.pageSize]}
-
-    async def agent(self, request: Request, client: Asking, identifier: str) -> dict[str, Any]:
-        """Return one agent's entry."""
-        view = await self._gateway.views.of(client)
-        for agent in await view.board.list_agents():
-            if self._identifier(request, agent) == identifier:
-                tools = await view.board.list_tools({"agent": agent.id})
-                return self._entry(request, view, agent, tools)
-        self._gateway.observer.refused("unknown_agent", identifier, client.name)
-        raise ApiError(
-            404, "not_found", f"There is no {identifier!r:.200}.", "identifier",
-            "POST /search finds those there are.",
-        )  # fmt: skip
 
     def _entry(
         self, request: Request, view: View, agent: Agent, own: Sequence[Tool] = ()

@@ -1,68 +1,65 @@
 """Tokens of an identity provider, by FastMCP: verified as JWTs, or got by signing in (OAuth)."""
 
 import os
+from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 from fastmcp.server.auth import AuthProvider
 
 from pegboard.errors import ConfigurationError
 from pegboard.redaction import remember_secrets
-from pegboard.serve.settings import AuthSettings
+
+TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
+"""Short names of classes below `fastmcp.server.auth`."""
 
 
-def open_auth(settings: AuthSettings | None) -> AuthProvider | None:
+def open_auth(settings: Mapping[str, Any] | None) -> AuthProvider | None:
     """Return what verifies tokens; None if `[serve.auth]` is not there.
 
+    Args:
+        settings: `type`, a class of FastMCP, and its arguments.
+
     Raises:
-        ConfigurationError: a variable is not set, or the identity provider does not answer.
+        ConfigurationError: a variable is not set, an argument is missing or unknown, or the
+            identity provider does not answer.
     """
     if settings is None:
         return None
-    from fastmcp.server.auth import RemoteAuthProvider
-    from fastmcp.server.auth.oidc_proxy import OIDCProxy
-    from fastmcp.server.auth.providers.jwt import JWTVerifier
+    from fastmcp.server.auth import RemoteAuthProvider, TokenVerifier
 
-    scopes = list(settings.required_scopes) or None
+    options = {name: _resolved(name, value) for name, value in settings.items()}
+    kind = str(options.pop("type", "jwt"))
+    module, _, name = TYPES.get(kind, kind).partition(":")
     try:
-        if settings.type == "oidc":
-            return OIDCProxy(
-                config_url=str(settings.config_url),
-                client_id=str(settings.client_id),
-                client_secret=_secret(settings.client_secret, "client_secret"),
-                audience=settings.audience,
-                required_scopes=scopes,
-                base_url=str(settings.base_url),
-            )
-        verifier = JWTVerifier(
-            jwks_uri=settings.jwks_uri,
-            public_key=_secret(settings.public_key, "public_key"),
-            issuer=settings.issuer,
-            audience=settings.audience,
-            algorithm=settings.algorithm,
-            required_scopes=scopes,
-            base_url=settings.base_url,
+        provider: AuthProvider = getattr(import_module(f"fastmcp.server.auth.{module}"), name)(
+            **options
         )
-        if settings.base_url is None or settings.issuer is None:
-            return verifier
-        servers: Any = [settings.issuer]
-        return RemoteAuthProvider(verifier, servers, settings.base_url)
-    except ConfigurationError:
-        raise
+        base, issuer = options.get("base_url"), options.get("issuer")
+        if isinstance(provider, TokenVerifier) and base and issuer:
+            return RemoteAuthProvider(provider, [issuer], base)
     except Exception as error:  # FastMCP's own, and those of its HTTP client
         raise ConfigurationError(
-            f"[serve.auth] cannot be used: {error}. Correct it, or see that the identity provider "
-            f"answers at its address."
+            f'[serve.auth] cannot be used with type = "{kind}": {error}. Correct it, or see that '
+            f"the identity provider answers at its address."
         ) from error
+    return provider
 
 
-def _secret(reference: str | None, name: str) -> str | None:
-    """Return the value of a `${VARIABLE}`."""
-    if reference is None:
-        return None
-    value = os.environ.get(reference[2:-1], "")
-    if not value.strip():
+def _resolved(name: str, value: Any) -> Any:
+    """Return an argument; that of a secret or a key is the value of a `${VARIABLE}`."""
+    if not name.endswith(("secret", "key")):
+        return value
+    variable = str(value).removeprefix("${").removesuffix("}")
+    if value != f"${{{variable}}}":
         raise ConfigurationError(
-            f"serve.auth.{name}: the environment variable {reference[2:-1]} is not set. Set it."
+            f"serve.auth.{name}: secrets are not allowed in the file. Set an environment variable, "
+            f'and write "${{NAME_OF_THE_VARIABLE}}".'
         )
-    remember_secrets([value])
-    return value
+    secret = os.environ.get(variable, "")
+    if not secret.strip():
+        raise ConfigurationError(
+            f"serve.auth.{name}: the environment variable {variable} is not set. Set it."
+        )
+    remember_secrets([secret])
+    return secret

@@ -6,13 +6,10 @@ import asyncio
 import logging
 from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
-from fnmatch import fnmatchcase
 
 from pegboard.errors import PegboardError
-from pegboard.serve.access import AccessRules, Ruled, matches
+from pegboard.serve.access import AccessRules, Ruled, fits, matches
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.own_tools import listed_ids
-from pegboard.serve.sessions import Session
 from pegboard.serve.settings import Rule, ServeSettings
 from pegboard.serve.views import Entry
 
@@ -33,18 +30,11 @@ async def telling_of_changes(gateway: Gateway) -> AsyncGenerator[None]:
             await task
 
 
-async def tell_all(gateway: Gateway) -> int:
-    """Tell each session whose list is another than it was sent; return how many were told."""
-    told = 0
+async def tell_all(gateway: Gateway) -> None:
+    """Tell each session that was sent a list that it may be another now."""
     for session in gateway.sessions.all():
-        try:
-            if await _has_changed(gateway, session):
-                session.listed = None  # told once, until it lists again
-                await session.tell_of_changes()
-                told += 1
-        except PegboardError as error:
-            log.warning("A session was not told of changes: %s", error)
-    return told
+        if session.listed is not None:
+            await session.tell_of_changes()
 
 
 async def warn_of_idle_rules(gateway: Gateway) -> str:
@@ -80,14 +70,6 @@ async def _look(gateway: Gateway) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-async def _has_changed(gateway: Gateway, session: Session) -> bool:
-    if session.listed is None:
-        return False
-    client = gateway.rules.clients.get(session.client.name, session.client)
-    view = await gateway.views.of(client, callable_only=True)
-    return tuple(listed_ids(gateway, view, session)) != session.listed
-
-
 def _idle(rules: AccessRules, serve: ServeSettings, tools: Collection[Ruled]) -> Iterator[str]:
     """Yield each rule and each pattern without a tool of the release, with its place."""
     values = {
@@ -101,7 +83,7 @@ def _idle(rules: AccessRules, serve: ServeSettings, tools: Collection[Ruled]) ->
             f"{place}.{field}: {pattern!r:.200} matches no {field} of the release"
             for field, patterns in rule
             for pattern in patterns or ()
-            if not any(fnmatchcase(value, pattern) for value in values[field])
+            if not any(fits(value, pattern) for value in values[field])
         ]
         if not idle and not any(matches(rule, tool) for tool in tools):
             idle = [f"{place}: no tool fits all its fields"]

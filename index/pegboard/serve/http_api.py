@@ -27,7 +27,7 @@ from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
-from pegboard.serve.access import Client
+from pegboard.serve.access import TOKEN, Client, bearer_token
 from pegboard.serve.calls.confirm import AskFirst
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
@@ -35,8 +35,6 @@ from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_on
 from pegboard.serve.own_tools import HINTS
 from pegboard.serve.views import View
 
-MAX_EDGES = 500
-"""Dependencies in one answer."""
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 """Of Prometheus' text format."""
 
@@ -230,8 +228,11 @@ class HttpApi:
             },
         }
 
-    async def call(self, client: Asking, given: models.CallParameters) -> Response:
+    async def call(
+        self, request: Request, client: Asking, given: models.CallParameters
+    ) -> Response:
         """Call a tool, and return its result as MCP has it: a failure has `isError`."""
+        TOKEN.set(bearer_token(request.headers))
         view = await self._view(given.release, client)
         tool = await self._visible(view, client, view.id_of(given.tool) or given.tool, "tool")
 
@@ -372,5 +373,4 @@ def _agent(agent: Agent) -> Answer:
 
 
 def _visible_edges(edges: Sequence[Edge], view: View) -> list[Edge]:
-    visible = [edge for edge in edges if {edge.source, edge.target} <= view.entries.keys()]
-    return visible[:MAX_EDGES]
+    return [edge for edge in edges if {edge.source, edge.target} <= view.entries.keys()]

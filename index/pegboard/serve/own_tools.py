@@ -4,7 +4,6 @@ that fit the request's context."""
 
 import json
 from collections.abc import Mapping, Sequence
-from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 from mcp_types import Tool as McpTool
@@ -16,6 +15,7 @@ from pydantic_core import from_json
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
 from pegboard.schemas.toon import toon_definitions, typescript_signature
+from pegboard.serve.access import fits
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.observer import Found
 from pegboard.serve.sessions import Session
@@ -110,7 +110,7 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
     pinned = [
         identity
         for identity in (view.entries if serve.pinned else ())
-        if any(fnmatchcase(identity, pattern) for pattern in serve.pinned)
+        if any(fits(identity, pattern) for pattern in serve.pinned)
     ]
     found = session.found if serve.mode == "gateway" else {}
     ids = [*pinned, *(one for one in found if one in view.entries)]

@@ -1,12 +1,13 @@
-"""The ids of MCP requests under way: of two in one session with one id, the SDK would swap the
-answers."""
+"""What the SDK's endpoint leaves to others: of two requests in one session with one id it would
+swap the answers, and one client could open all sessions there may be."""
 
-from collections import Counter
+from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
 from mcp_types import INVALID_REQUEST
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic_core import from_json
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, Request
@@ -17,6 +18,10 @@ from pegboard.serve.http_errors import ApiError
 
 MAX_MESSAGE = 4_194_304
 """Bytes of a message, as for the SDK."""
+MAX_OPENING = 16_384
+"""Bytes of the message that opens a session: what a client says of itself is kept as long as it."""
+MAX_OPEN = 500
+"""Sessions of one client; one more ends the one that was used longest ago."""
 SESSION_ID = "mcp-session-id"
 """The header that has the id of a session, in protocols before 2026-07-28."""
 
@@ -45,7 +50,8 @@ class RequestIds:
 
 
 class McpEndpoint:
-    """The SDK's endpoint for one session's requests at a time with one id.
+    """The SDK's endpoint for one session's requests at a time with one id, and for so many sessions
+    of a client.
 
     Args:
         app: the SDK's, behind `ClientMiddleware`, which answers a body that is too long.
@@ -53,15 +59,21 @@ class McpEndpoint:
 
     def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
         self._app, self._ids = app, ids
+        self._open: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = MutableHeaders(scope=scope)
         del headers["last-event-id"]  # nothing is stored, and the SDK would fail
-        session = headers.get(SESSION_ID, "")
-        if not session or scope["method"] != "POST":
+        session, opened = headers.get(SESSION_ID, ""), self._open[scope["state"]["client"].name]
+        if session in opened:
+            opened.move_to_end(session)
+        protocol = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
+        opens = not session and protocol in HANDSHAKE_PROTOCOL_VERSIONS
+        if scope["method"] != "POST" or not (session or opens):
             return await self._app(scope, receive, send)
         try:
-            body = await Request(scope, limited(receive, MAX_MESSAGE)).body()
+            most = MAX_OPENING if opens else MAX_MESSAGE
+            body = await Request(scope, limited(receive, most)).body()
         except ClientDisconnect:
             return None
         messages: list[Message] = [{"type": "http.request", "body": body}]
@@ -69,6 +81,8 @@ class McpEndpoint:
         async def again() -> Message:
             return messages.pop() if messages else await receive()
 
+        if opens:
+            return await self._opening(scope, again, send, opened)
         identity = _request_id(body)
         if identity is None:
             return await self._app(scope, again, send)
@@ -79,6 +93,30 @@ class McpEndpoint:
             return await JSONResponse(values, 400)(scope, again, send)
         with self._ids.held(session, identity):
             return await self._app(scope, again, send)
+
+    async def _opening(
+        self, scope: Scope, receive: Receive, send: Send, opened: OrderedDict[str, None]
+    ) -> None:
+        """Answer a request that opens a session, and end those of its client that are too many."""
+
+        async def noting(message: Message) -> None:
+            session = MutableHeaders(raw=message.get("headers", [])).get(SESSION_ID)
+            if session and message["status"] < 400:
+                opened[session] = None
+            await send(message)
+
+        async def nothing() -> Message:
+            return {"type": "http.request", "body": b""}
+
+        async def unheard(_: Message) -> None: ...
+
+        await self._app(scope, receive, noting)
+        while len(opened) > MAX_OPEN:
+            headers = MutableHeaders(raw=list(scope["headers"]))
+            del headers["content-length"]
+            headers[SESSION_ID], _ = opened.popitem(last=False)
+            end = {**scope, "method": "DELETE", "headers": headers.raw}
+            await self._app(end, nothing, unheard)
 
 
 def limited(receive: Receive, most: int) -> Receive:

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 IDLE_SECONDS = 1_800.0
 """After which a session is forgotten, as by the SDK's transport."""
-MAX_SESSIONS = 10_000
+MAX_SESSIONS = 500
 """Of one client; the one that was idle longest goes first."""
 MAX_FOUND = 200
 """Tools that a session remembers; the first ones go first."""
-MAX_GIVEN = 2_000
+MAX_GIVEN = 1_000
 SESSION_HEADER, SESSION_META = "pegboard-session", "pegboard/session"
 """By which a client of the protocol since 2026-07-28, which has no sessions, names one."""
 Request = Any

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self, cast
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, ValidationError, field_validator, model_validator
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
@@ -16,21 +16,8 @@ Destructive = Literal["confirm", "allow", "refuse"]
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-def _variable(reference: str) -> str:
-    if not (reference.startswith("${") and reference.endswith("}")):
-        raise ValueError(
-            "secrets are not allowed in the file. Set an environment variable, and write "
-            '"${NAME_OF_THE_VARIABLE}"'
-        )
-    return reference
-
-
 def _as_list(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
-
-
-Variable = Annotated[str, AfterValidator(_variable)]
-"""A reference to an environment variable, `${NAME}`."""
 
 
 class Rule(Settings):
@@ -42,8 +29,8 @@ class Rule(Settings):
         tag: tags; a tool fits if one of its tags does.
         tool: ids of tools, `catalog/agent/name`.
 
-    Each is a text or a list of texts with `*`, `?` and `[...]` as in file names; `*` also stands
-    for `/`. Letters have to agree in case.
+    Each is a text or a list of texts in which `*` stands for any characters, also `/`, and `?` for
+    one. Letters have to agree in case.
     """
 
     agent: Globs | None = None
@@ -94,50 +81,17 @@ class ClientSettings(Settings):
     @field_validator("token")
     @classmethod
     def _are_variables(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(map(_variable, tokens))
+        if not all(token.startswith("${") and token.endswith("}") for token in tokens):
+            raise ValueError(
+                "secrets are not allowed in the file. Set an environment variable, and write "
+                '"${NAME_OF_THE_VARIABLE}"'
+            )
+        return tokens
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
         if self.token and self.claims:
             raise ValueError("token and claims: a request has one bearer token; expected either")
-        return self
-
-
-class AuthSettings(Settings):
-    """`[serve.auth]`: tokens of an identity provider, beside those of `[serve.clients]`.
-
-    Attributes:
-        type: `jwt` verifies the tokens that clients bring; `oidc` lets them sign in at an OpenID
-            Connect provider, by OAuth in the client.
-        base_url: the gateway's public address, for the metadata by which clients find out where to
-            sign in; needed for `oidc`.
-        jwks_uri, public_key: where the provider's keys are, or one of them as `${VARIABLE}`; for
-            `jwt` one of the two.
-        issuer, audience, algorithm, required_scopes: what a token has to have.
-        config_url, client_id, client_secret: for `oidc`: the provider's
-            `.well-known/openid-configuration`, and what it knows the gateway by.
-    """
-
-    type: Literal["jwt", "oidc"] = "jwt"
-    base_url: str | None = None
-    jwks_uri: str | None = None
-    public_key: Variable | None = None
-    issuer: str | None = None
-    audience: str | None = None
-    algorithm: str | None = None
-    required_scopes: tuple[str, ...] = ()
-    config_url: str | None = None
-    client_id: str | None = None
-    client_secret: Variable | None = None
-
-    @model_validator(mode="after")
-    def _is_complete(self) -> Self:
-        needed = ("config_url", "client_id", "base_url") if self.type == "oidc" else ()
-        missing = [name for name in needed if getattr(self, name) is None]
-        if self.type == "jwt" and (self.jwks_uri is None) == (self.public_key is None):
-            missing = ["either jwks_uri or public_key"]
-        if missing:
-            raise ValueError(f'type = "{self.type}" needs {", ".join(missing)}')
         return self
 
 
@@ -190,9 +144,11 @@ class ApiSettings(Settings):
         credentials: values by the name of the document's security scheme, as `${VARIABLE}`:
             `user:password` for basic.
         slashes: parameters of paths whose values may contain `/`, such as those of a file.
+        auth: `passthrough` sends it the bearer token of the client's own request.
     """
 
     base_url: str
+    auth: Literal["passthrough"] | None = None
     slashes: tuple[str, ...] = ()
     credentials: dict[str, str] = Field(default_factory=dict[str, str])
 
@@ -261,6 +217,7 @@ class ServeSettings(Settings):
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         allowed_hosts: names by which the gateway may be reached besides its own address.
+        auth: an identity provider, as FastMCP has it; see `pegboard.serve.auth`.
         pinned: ids of tools that are always listed, with `*` as in rules.
         python: catalogs whose Python functions may run in this process.
         log: a file to which a line for each request is written.
@@ -272,7 +229,7 @@ class ServeSettings(Settings):
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
     allowed_hosts: tuple[str, ...] = ()
-    auth: AuthSettings | None = None
+    auth: dict[str, Any] | None = None
     pinned: tuple[str, ...] = ()
     clients: dict[str, ClientSettings] = Field(default_factory=dict[str, ClientSettings])
     calls: CallSettings = CallSettings()

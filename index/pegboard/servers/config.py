@@ -7,7 +7,8 @@
 The first is Claude Desktop's and Cursor's, the second VS Code's mcp.json, which may hold comments
 and trailing commas; in VS Code's settings.json the same stands under "mcp". Values are given by
 reference to environment variables: `${NAME}`, `${env:NAME}` or, with a default, `${NAME:-default}`,
-in command, args, env, cwd, url and headers."""
+in command, args, env, cwd, url and headers. The values are secrets, but for those of variables that
+the entry names in `public`."""
 
 import json
 import os
@@ -52,7 +53,7 @@ class Server:
 
     Attributes:
         secrets: values that messages about the server must not hold: all that it is given.
-        private: those that its tools must not hold either: what is certainly secret.
+        private: those that nothing which it sends may hold.
     """
 
     transport: Transport
@@ -174,9 +175,12 @@ def resolve_server(entry: Any, base: Path) -> Server:
         problems.append("its envFile is not read; name its variables in env, as ${NAME}")
     if problems:
         raise ServerProblem("; ".join(dict.fromkeys(problems)))
-    addressed = (*url_secrets(server.url), *argument_secrets(server.args))
-    given = (*references.values, *server.env.values(), *server.headers.values(), *addressed)
-    private = secrets_in_catalogs((*secrets_of(entry), *addressed))
+    stated_secrets = tuple(secrets_of(entry))
+    addresses = (server.url, *(value for value in stated_secrets if "://" in value))
+    parts = [part for address in addresses for part in url_secrets(address)]
+    parts += argument_secrets(server.args)
+    given = (*references.values, *server.env.values(), *server.headers.values(), *parts)
+    private = secrets_in_catalogs((*stated_secrets, *parts))
     return replace(server, secrets=with_pieces(given), private=private)
 
 

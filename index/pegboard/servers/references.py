@@ -3,7 +3,7 @@ without them."""
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from pegboard.redaction import is_secret_name
@@ -17,29 +17,55 @@ SHORTEST_IN_CATALOGS = 8
 """Characters of a secret that is taken out of catalog text; a shorter one may be a word of it."""
 
 
-def secrets_of(options: Any, name: str = "", *, headers: bool = False) -> Iterator[str]:
+TABLES = ("headers", "env")
+PLACES = ("command", "cwd")
+"""Options that say where a server is; what they refer to is no secret."""
+PUBLIC = ("USER", "LOGNAME", "PATH", "SHELL", "LANG", "LC_ALL", "TZ")
+"""Variables that are no secrets; an entry names others in `public`."""
+
+
+def secrets_of(options: Any, name: str = "", public: Collection[str] = ()) -> Iterator[str]:
     """Yield the secrets in the options of a source.
 
-    These are environment variables with the name of a secret, all variables in headers, and what is
+    These are all environment variables that are referred to, whatever their names, and what is
     written in headers and `env` under the name of a secret.
 
     Args:
-        name: of the option, or of the header or variable that the value is for.
+        name: of the header or variable that the value is for, or of their table.
+        public: names of variables that are none.
     """
     if isinstance(options, Mapping):
+        public = {*public, *public_variables(options)}
         for key, value in options.items():
-            in_table = headers or key == "headers"
-            named = str(key) if in_table or name == "env" else ""
-            yield from secrets_of(value, "env" if key == "env" else named, headers=in_table)
+            is_named = name in TABLES or key in TABLES
+            if is_named or key not in PLACES:
+                yield from secrets_of(value, str(key) if is_named else "", public)
     elif isinstance(options, list | tuple):
         for value in options:
-            yield from secrets_of(value, name, headers=headers)
+            yield from secrets_of(value, name, public)
     elif isinstance(options, str):
-        for match in _REFERENCE.finditer(options):
-            if match["name"] and (headers or is_secret_name(match["name"]) or is_secret_name(name)):
-                yield _value(match)
+        yield from referenced_values(options, public)
         if is_secret_name(name):
             yield resolve_references(options, _value)
+
+
+def referenced_values(text: str, public: Collection[str] = ()) -> Iterator[str]:
+    """Yield the values of the environment variables that a text refers to, except `public` ones and
+    folders. Their defaults, which the file has, are secrets only by the variable's name.
+    """
+    for match in _REFERENCE.finditer(text):
+        name = match["name"] or ""
+        value = _value(match) if is_secret_name(name) else os.environ.get(name, "")
+        # `Path` fails at what is too long for a path.
+        is_folder = value.startswith(os.sep) and os.path.isdir(value)  # noqa: PTH112
+        if name not in PUBLIC and name not in public and not is_folder:
+            yield value
+
+
+def public_variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of variables that a server's entry marks as no secrets, in `public`."""
+    names = entry.get("public")
+    return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
 
 
 def resolve_references(text: str, value: Callable[[re.Match[str]], str]) -> str:

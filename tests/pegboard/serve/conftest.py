@@ -135,7 +135,7 @@ search_path = "{UPSTREAM}"
 @pytest.fixture
 def desk(tmp_path: Path) -> dict[str, Any]:
     """`[catalogs]` by which the gateway starts the desk."""
-    env = {"STARTS": str(tmp_path / "starts"), "DESK_TOKEN": "${DESK_TOKEN:-none}"}
+    env = {"STARTS": str(tmp_path / "starts"), "DESK": "${GITHUB_PAT:-none}"}
     server = {"command": sys.executable, "args": [str(UPSTREAM / "desk.py")], "env": env}
     return {"kit": {"type": "mcp", "servers": {"desk": server}}}
 

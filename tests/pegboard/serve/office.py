@@ -19,7 +19,6 @@ import threading
 from os import system
 from subprocess import run
 
-from fastmcp import Context
 from helpers_of_{name} import helped
 
 remove = os.remove
@@ -36,7 +35,6 @@ helper = Helper()
 
 def fine(): return "fine"
 def _private(): return "private"
-def inject(context: Context): return "injected"
 def leave(): sys.exit(3)
 def interrupt(): raise KeyboardInterrupt
 def fall_silent(): raise Silent

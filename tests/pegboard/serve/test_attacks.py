@@ -190,6 +190,35 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
     assert statuses == [200, 404, 401]
 
 
+def test_a_client_with_too_many_sessions_loses_those_it_used_longest_ago_and_no_other(
+    settings, served, desk_uri, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.request_ids.MAX_OPEN", 3)
+    monkeypatch.setattr("pegboard.serve.request_ids.MAX_OPENING", 2_000)
+
+    with served(desk_uri, settings) as (url, _):
+        of_bob = opened_session(url, BOB)
+        first, second, third = (opened_session(url, ANA) for _ in range(3))
+        used = status_of_ping(url, first)
+        fourth = opened_session(url, ANA)
+        sessions = (first, second, third, fourth, of_bob)
+        statuses = [status_of_ping(url, headers) for headers in sessions]
+        long = httpx2.post(url, json={"clientInfo": "x" * 2_000}, headers=ANA)
+
+    assert [used, *statuses] == [200, 200, 404, 200, 200, 200]
+    assert (long.status_code, "2,000 bytes" in long.text) == (413, True)
+
+
+def test_a_stream_that_is_to_be_resumed_begins_anew(settings, served, desk_uri):
+    """Nothing is stored of streams, which the SDK would fail at."""
+    with served(desk_uri, settings) as (url, _):
+        headers = {**opened_session(url, ANA), "Last-Event-ID": "7"}
+        with httpx2.stream("GET", url, headers=headers) as response:
+            status = response.status_code
+
+    assert status == 200
+
+
 def test_an_id_is_in_use_until_its_request_ends_also_without_its_connection(
     settings, served, desk_uri, monkeypatch
 ):

@@ -29,7 +29,6 @@ def warnings(board_uri, gateway_of, caplog):
         ({"tool": "kit/git/delte_*"}, "deny[0].tool: 'kit/git/delte_*' matches no tool"),
         ({"tool": ["kit/*", "finanse/*"]}, "deny[0].tool: 'finanse/*' matches no tool"),
         ({"agent": "kit/gti"}, "deny[0].agent: 'kit/gti' matches no agent of the release"),
-        ({"catalog": "finanse"}, "deny[0].catalog: 'finanse' matches no catalog"),
         ({"tag": "secret"}, "deny[0].tag: 'secret' matches no tag of the release"),
         ({"catalog": "kit", "agent": "finance/*"}, "deny[0]: no tool fits all its fields"),
     ],

@@ -64,26 +64,6 @@ def test_nothing_is_called_if_the_user_does_not_agree(burn, action, tmp_path):
     assert not (tmp_path / "starts").exists()
 
 
-@pytest.mark.parametrize("era", ["legacy"])
-def test_a_question_without_an_answer_ends_its_call(
-    desk_uri, desk, gateway_of, connect, monkeypatch
-):
-    """In the older protocol a call waits for the answer."""
-    monkeypatch.setattr("pegboard.serve.calls.confirm.VALID_SECONDS", 0.1)
-
-    async def never(context, params):
-        await asyncio.Event().wait()
-
-    async def run():
-        async with (
-            gateway_of(desk_uri, desk) as gateway,
-            connect(gateway, elicitation_callback=never) as client,
-        ):
-            return await client.call_tool("call_tool", {"name": "burn_archive"})
-
-    assert "The user did not agree" in asyncio.run(run()).content[0].text
-
-
 def test_a_client_that_cannot_ask_is_refused(burn, tmp_path):
     result, _ = burn()
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-from urllib.parse import quote
 
 import pytest
 from openapi_spec_validator import validate
@@ -111,14 +110,11 @@ def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
     ("path", "options", "status"),
     [
         ("/v1/find", {"json": {"query": "rates", "colour": "red"}}, 400),
-        ("/v1/find", {"json": {}}, 400),
         ("/v1/find", {"json": {"query": "rates", "k": 100_000}}, 400),
         ("/v1/find", {"json": {"query": "rates", "release": "../../x"}}, 400),
         ("/v1/find", {"json": {"query": "rates", "strategy": "clause"}}, 400),
-        ("/v1/find", {"json": {"query": "rates", "strategy": "mine.json"}}, 400),
         ("/v1/find", {"json": {"query": "rates", "index": "none"}}, 404),
         ("/v1/find", {"json": {"query": "x" * 9_000}}, 400),
-        ("/v1/find", {"json": ["rates"]}, 400),
         ("/v1/find", {"content": "{", "headers": JSON}, 400),
         ("/v1/find", {"content": "[" * 60_000, "headers": JSON}, 400),
         ("/v1/find", {"content": '{"query": "\\ud800"}', "headers": JSON}, 400),
@@ -318,13 +314,12 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     body = {"query": {"text": "exchange rates of today"}, "pageSize": 1}
     tagged = {"query": {"text": "exchange rates", "filter": {"displayName": ["git"]}}}
 
-    found, filtered, wrong, manifest, missing = ask(
+    found, filtered, wrong, manifest = ask(
         board_uri,
         ("POST", "/search", {"json": body}),
         ("POST", "/search", {"json": tagged}),
         ("POST", "/search", {"json": {"query": {"text": "x", "filter": {"colour": "red"}}}}),
         ("GET", "/.well-known/ard.json"),
-        ("GET", "/agents/urn:air:127.0.0.1:finance:none"),
     )
 
     [result] = found.json()["results"]
@@ -340,9 +335,6 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     pattern = re.compile(r"urn:air:[a-zA-Z0-9.-]+(:[a-zA-Z0-9._-]+)+")  # that of the specification
     assert all(pattern.fullmatch(entry["identifier"]) for entry in entries)
     assert any(1 < len(entry.get("representativeQueries", ())) <= 5 for entry in entries)
-    assert (missing.status_code, missing.json()["errorCode"]) == (404, "NOT_FOUND")
-    [entry] = ask(board_uri, ("GET", f"/agents/{quote(result['identifier'], safe='')}"))
-    assert entry.json() in entries
 
 
 def test_without_credentials_the_manifest_has_nothing_of_the_board(board_uri, ask, monkeypatch):

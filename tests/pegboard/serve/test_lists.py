@@ -74,12 +74,9 @@ def test_a_promotion_changes_lists_without_a_restart(two_releases, gateway_of, m
             )
             async with client:
                 before = await listed(client)
-                assert await tell_all(gateway) == 0
                 workshop.store.promote(second.id)
-                told = await tell_all(gateway)
-                return before, told, await listed(client)
+                await tell_all(gateway)
+                return before, await listed(client)
 
-    before, told, after = asyncio.run(run())
-
-    assert (before, told, after) == ([*OWN, "old_1"], 1, [*OWN, "new_1"])
+    assert asyncio.run(run()) == ([*OWN, "old_1"], [*OWN, "new_1"])
     assert len(changes) == 1

@@ -1,6 +1,7 @@
 """Calls to MCP servers of the configuration: started, kept, restarted, bounded."""
 
 import asyncio
+import base64
 import os
 import sys
 from contextlib import AsyncExitStack
@@ -14,23 +15,9 @@ from tests.pegboard.serve.office import text_of
 
 
 @pytest.fixture
-def call(desk_uri, desk, gateway_of, connect):
+def call(desk_uri, desk, call):
     """A function: the results of several calls one after the other, through one gateway."""
-
-    def called(*calls, catalogs=None, **serve):
-        async def run():
-            async with (
-                gateway_of(desk_uri, desk if catalogs is None else catalogs, **serve) as gateway,
-                connect(gateway) as client,
-            ):
-                return [
-                    await client.call_tool("call_tool", {"name": name, "arguments": arguments})
-                    for name, arguments in calls
-                ]
-
-        return asyncio.run(run())
-
-    return called
+    return lambda *calls, uri=desk_uri, **serve: call(uri, *calls, **{"catalogs": desk, **serve})
 
 
 def test_a_server_is_started_for_its_first_call_and_kept(call, tmp_path):
@@ -90,12 +77,23 @@ def test_an_answer_that_is_too_long_costs_its_own_call_alone(call):
     assert (text_of(after), text_of(starts)) == ("after", "1")
 
 
-def test_secrets_of_a_server_are_taken_out_of_its_results(call, monkeypatch):
-    monkeypatch.setenv("DESK_TOKEN", "tk-4711-abcdef-0815")
+SECRET = "pat4711-abcdef0815"
 
-    (result,) = call(("tell_secret", {}))
 
-    assert text_of(result) == "The token is ***."
+def test_every_variable_of_a_server_is_taken_out_of_all_that_it_sends(call, desk, monkeypatch):
+    """Whatever the variable is called, unless it is marked public."""
+    monkeypatch.setenv("GITHUB_PAT", SECRET)
+
+    whole, error = call(("tell_secret", {}), ("tell_secret", {"how": "error"}))
+    desk["kit"]["servers"]["desk"]["public"] = ["GITHUB_PAT"]
+    [public] = call(("tell_secret", {}))
+
+    assert text_of(whole) == "The key is ***."
+    assert "***" in text_of(error)
+    dumps = [result.model_dump_json(by_alias=True) for result in (whole, error, public)]
+    assert [dump.count(SECRET) for dump in dumps] == [0, 0, 5]
+    encoded = base64.b64encode(b"\x89PNG" + SECRET.encode()).decode()
+    assert [dump.count(encoded[8:-4]) for dump in dumps] == [0, 0, 2]
 
 
 def test_an_error_of_the_tool_passes_through(call):
@@ -110,7 +108,7 @@ DIES = ["-c", "raise SystemExit('Traceback: /srv/secret/place.py')"]
 @pytest.mark.parametrize(
     ("server", "expected"),
     [
-        ({"command": "no-such-command", "args": ["--token", "${DESK_TOKEN}"]}, "no-such-command"),
+        ({"command": "no-such-command", "args": ["${GITHUB_PAT}"]}, "no-such-command"),
         ({"command": sys.executable, "args": DIES}, "/srv/secret/place.py"),
         ({"url": "http://127.0.0.1:1/mcp"}, "cannot be reached"),
     ],
@@ -118,7 +116,7 @@ DIES = ["-c", "raise SystemExit('Traceback: /srv/secret/place.py')"]
 def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
     call, monkeypatch, caplog, server, expected
 ):
-    monkeypatch.setenv("DESK_TOKEN", "tk-4711-abcdef-0815")
+    monkeypatch.setenv("GITHUB_PAT", SECRET)
     catalogs = {"kit": {"type": "mcp", "servers": {"desk": server}}}
 
     results = call(("echo", {"text": "x"}), ("echo", {"text": "y"}), catalogs=catalogs)
@@ -126,7 +124,7 @@ def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
     assert all("the gateway's log says why" in text_of(result) for result in results)
     assert not any(expected in text_of(result) for result in results)
     assert caplog.text.count(expected) == 1
-    assert "tk-4711" not in caplog.text
+    assert SECRET not in caplog.text
 
 
 def test_a_tool_that_nothing_runs_says_what_is_to_be_configured(call):
@@ -148,11 +146,12 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     assert asyncio.run(run()) == ["up", "idle"]
 
 
-def test_progress_is_passed_on(desk_uri, desk, gateway_of):
+def test_progress_is_passed_on_without_secrets(desk_uri, desk, gateway_of, monkeypatch):
+    monkeypatch.setenv("GITHUB_PAT", SECRET)
     seen = []
 
     async def note(progress, total, message):
-        seen.append((progress, total))
+        seen.append((progress, total, message))
 
     async def run():
         async with (
@@ -162,7 +161,7 @@ def test_progress_is_passed_on(desk_uri, desk, gateway_of):
             return await client.call_tool("report_progress", {}, progress_callback=note)
 
     assert text_of(asyncio.run(run())) == "Done."
-    assert seen == [(1, 3), (2, 3), (3, 3)]
+    assert seen == [(step, 3, "***") for step in (1, 2, 3)]
 
 
 async def ended(gateway):
@@ -210,25 +209,19 @@ def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
 def test_a_server_over_http_is_called_with_headers_from_the_environment(
-    workshop, gateway_of, connect, monkeypatch, path
+    workshop, call, monkeypatch, path
 ):
     monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
     workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
 
-    async def run(port):
+    with http_server("sdk_http.py") as port:
         headers = {"Authorization": "Bearer ${CLOCK_KEY}"}
         entry = {"url": f"http://127.0.0.1:{port}/{path}", "headers": headers}
         catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
-        async with gateway_of(workshop.uri, catalogs) as gateway, connect(gateway) as client:
-            return (
-                await client.call_tool("now", {"zone": "UTC"}),
-                await client.call_tool("now", {"zone": "CET"}),
-            )
+        zones = [("now", {"zone": zone}) for zone in ("UTC", "CET")]
+        results = call(*zones, uri=workshop.uri, catalogs=catalogs)
 
-    with http_server("sdk_http.py") as port:
-        first, second = asyncio.run(run(port))
-
-    assert [text_of(first), text_of(second)] == ["UTC", "CET"]
+    assert [text_of(result) for result in results] == ["UTC", "CET"]
 
 
 def test_a_server_over_http_that_was_restarted_is_called_again(

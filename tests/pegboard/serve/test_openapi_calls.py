@@ -122,6 +122,24 @@ def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri,
     assert with_own["cookie"] == "theme=dark"
 
 
+def test_a_clients_own_token_goes_on_to_an_api_that_takes_it(desk_uri, shop, ask, monkeypatch):
+    monkeypatch.setenv("ANA_TOKEN", TOKEN)
+    body = {"json": {"tool": "get_order", "arguments": {"order": "1"}}}
+    own = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+
+    with_token, without = ask(
+        desk_uri,
+        ("POST", "/v1/call", body | own),
+        ("POST", "/v1/call", body),
+        apis={"shop": {"base_url": shop.url, "auth": "passthrough"}},
+        clients={"ana": {"token": "${ANA_TOKEN}"}, "everyone": {}},
+    )
+
+    sent = with_token.json()["structuredContent"]["headers"]["authorization"]
+    assert sent == "Bearer ***"  # it was sent, and is not shown
+    assert "the request has no bearer token" in without.text
+
+
 def test_a_missing_variable_is_said_and_nothing_is_sent(call, shop, monkeypatch):
     monkeypatch.delenv("SHOP_TOKEN", raising=False)
     before = len(shop.requests)
@@ -140,7 +158,6 @@ def test_a_missing_variable_is_said_and_nothing_is_sent(call, shop, monkeypatch)
         "https://ana:pw@a.example",
         "https://a.example\\@b.example",
         "https://",
-        "https:///v1",
         "http://[",
         "file:///etc/passwd",
         "a.example/v1",
@@ -175,10 +192,15 @@ def test_redirects_are_not_followed(call, monkeypatch):
     assert "a redirect to http://evil.example/steal, which is not followed" in away.content[0].text
 
 
-def test_a_credential_is_taken_out_of_an_image_that_is_text():
-    result = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), SecretValues([TOKEN]))
+def test_a_credential_is_taken_out_of_images():
+    secrets = SecretValues([TOKEN])
 
-    assert result.content[0].text == "<svg>***</svg>"
+    text = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), secrets)
+    image = _result(200, f"image/{TOKEN}", b"\x89PNG" + TOKEN.encode(), secrets)
+
+    assert text.content[0].text == "<svg>***</svg>"
+    assert "***" in image.content[0].data
+    assert image.content[0].mime_type == "image/***"
 
 
 def test_an_answer_that_is_too_long_is_not_read_to_its_end(call):

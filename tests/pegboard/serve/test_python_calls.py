@@ -20,6 +20,7 @@ from datetime import date
 from enum import Enum
 from typing import Annotated
 
+from fastmcp import Context
 from pydantic import AfterValidator, Field
 
 class Colour(Enum):
@@ -40,6 +41,7 @@ def paint_later(colour: Colour): return paint(colour)
 def numbers(): yield 1
 def picky(value: Annotated[int, AfterValidator(refuse)]): return "called"
 def positional(first, /): return first
+def inject(context: Context): return "injected"
 """
 
 
@@ -77,13 +79,6 @@ def test_only_functions_run_that_the_source_lists(office, tmp_path, ending, targ
 
     refused = {name for name, text in texts.items() if "is not in the modules" in text}
     assert set(names) - refused == listed & set(names) != set()
-
-
-def test_arguments_of_a_framework_are_refused_whatever_the_release_says(office):
-    async def block(call, table):
-        return await call("inject", context="mine")
-
-    assert "takes arguments from its framework" in text_of(office(block))
 
 
 @pytest.mark.parametrize(
@@ -144,6 +139,7 @@ def test_every_result_fits_into_a_message(office, function):
         ("place", {"order": {"due": "soon", "colours": []}}, "order.due\n"),
         ("picky", {"value": 1}, "it was not called: "),
         ("positional", {"first": 1}, "cannot be called: ValueError: Functions with positional"),
+        ("inject", {"context": "mine"}, "takes arguments from its framework"),
     ],
 )  # fmt: skip
 def test_functions_are_called_with_values_of_their_types(office, function, arguments, expected):

@@ -7,7 +7,6 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from pegboard.serve.access import Client
-from pegboard.serve.finder import MAX_QUERY
 
 RATES = {"query": "exchange rates of today"}
 DEEP = "[" * 100_000
@@ -71,16 +70,20 @@ def test_agents_are_found_with_their_tools_which_can_be_searched_alone(board_uri
     assert {"list_rates", *names_of(result)} == set(names_of(result)) <= set(agents[0]["tools"])
 
 
-def test_a_tool_that_the_query_names_comes_first_and_an_empty_one_says_why(board_uri, call):
-    named, empty = call(
+def test_a_tool_that_a_query_names_comes_first_and_one_that_cannot_be_asked_says_why(
+    board_uri, call
+):
+    named, empty, long = call(
         board_uri,
         ("search_tools", {"query": "the exchange rate of close_ledger", "k": 2}),
         ("search_tools", {"query": " "}),
+        ("search_tools", {"query": "x" * 8_001}),
     )
 
     assert names_of(named)[0] == "close_ledger"
     assert names_of(empty) == []
     assert "The query is empty" in empty.structured_content["note"]
+    assert "8,001 characters; expected at most 8,000" in long.content[0].text
 
 
 @pytest.mark.parametrize(
@@ -102,17 +105,6 @@ def test_invalid_arguments_are_an_error_for_the_model(board_uri, call, name, arg
 
     assert result.is_error
     assert f"{name} was not called: " in result.content[0].text
-
-
-def test_requests_are_limited_in_length(board_uri, call):
-    long = "word " * (MAX_QUERY // 5)
-
-    fits, too_long = call(
-        board_uri, ("search_tools", {"query": long}), ("search_tools", {"query": long + "s"})
-    )
-
-    assert names_of(fits)
-    assert "8,001 characters; expected at most 8,000" in too_long.content[0].text
 
 
 def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):

@@ -26,10 +26,12 @@ def library(monkeypatch):
     """`[catalogs]` with the library, and a server that does not start."""
     monkeypatch.setattr("pegboard.serve.upstream_provider.LIST_SECONDS", 600)
     broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
-    return {"kit": {"type": "mcp", "servers": {"library": command_of("library"), "gone": broken}}}
+    monkeypatch.setenv("DATABASE_URL", "postgres://ana:top-level-4711@db/shelf")
+    works = command_of("library") | {"env": {"SHELF": "${DATABASE_URL}"}}
+    return {"kit": {"type": "mcp", "servers": {"library": works, "gone": broken}}}
 
 
-def test_resources_and_prompts_pass(board_uri, gateway_of, connect, library):
+def test_resources_and_prompts_pass_without_secrets(board_uri, gateway_of, connect, library):
     async def run():
         async with gateway_of(board_uri, library) as gateway, connect(gateway) as client:
             resources = (await client.list_resources()).resources
@@ -46,9 +48,9 @@ def test_resources_and_prompts_pass(board_uri, gateway_of, connect, library):
 
     assert [str(one.uri) for one in resources] == ["notes://library/today"]
     assert [one.name for one in prompts] == ["library_summary"]
-    assert note.contents[0].text == "Nothing was lent."
+    assert note.contents[0].text == "Nothing was lent from ***."
     assert book.contents[0].text == "The book 3-16."
-    assert prompt.messages[0].content.text == "Summarise tea."
+    assert prompt.messages[0].content.text == "Summarise tea of ***."
 
 
 def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(

@@ -1,6 +1,5 @@
 """Calls that may destroy something: the user is asked through the client."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -22,8 +21,6 @@ KEY = "confirm"
 AGREED, SEPARATOR = "agreed:", "|"
 """Of a state that says that the user agreed, before that of the tool's server. FastMCP seals
 states: they count for 10 minutes, and for the arguments that they were made for."""
-VALID_SECONDS = 600.0
-"""Within which a question is to be answered."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
 Answer = Literal["accept", "decline", "cancel"]
@@ -86,12 +83,8 @@ class Confirmation:
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def _ask(self, question: str) -> Answer:
-        try:
-            async with asyncio.timeout(VALID_SECONDS):
-                ask = self._ctx.session.elicit_form
-                return (await ask(question, SCHEMA, self._ctx.request_id)).action
-        except TimeoutError:
-            return "cancel"
+        ask = self._ctx.session.elicit_form
+        return (await ask(question, SCHEMA, self._ctx.request_id)).action
 
     def _answered(self, tool: Tool, question: str) -> Answer:
         """Return the answer that came with the call, if it is one to this very question."""

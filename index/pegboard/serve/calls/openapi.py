@@ -17,8 +17,9 @@ from pegboard.redaction import public_url, redact_line
 from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.results import CallProblem, too_large
+from pegboard.serve.calls.upstreams import client_token
 from pegboard.serve.settings import ApiSettings, CallSettings
-from pegboard.servers.references import resolve_references
+from pegboard.servers.references import referenced_values, resolve_references
 
 log = logging.getLogger("pegboard.serve")
 
@@ -39,18 +40,18 @@ class OpenAPICalls:
         self.check(tool)
         api = self.apis[tool.catalog]
         request = build_request(tool, arguments, api.base_url, api.slashes)
-        secrets = _authorize(request, tool, api)
+        secrets = SecretValues(_authorize(request, tool, api))
         try:
-            status, kind, body = await self._answer(request)
+            status, kind, body = await self._answer(request, secrets)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = redact_line(str(error) or type(error).__name__, 300, secrets)
+            why = redact_line(secrets.hide(str(error)) or type(error).__name__, 300)
             log.error("The API at %s cannot be reached: %s", public_url(api.base_url), why)
             raise CallProblem(
                 "failed",
                 f"The API of '{tool.catalog}' cannot be reached. Whether the call had an effect is "
                 f"not known: check before you repeat it. The gateway's log says why.",
             ) from None
-        return _result(status, kind, body, SecretValues(secrets))
+        return _result(status, kind, body, secrets)
 
     def check(self, tool: Tool) -> None:
         """Raise CallProblem if the catalog of a tool has no address, or the tool no request."""
@@ -67,7 +68,9 @@ class OpenAPICalls:
         if self._client is not None:
             await self._client.aclose()
 
-    async def _answer(self, request: httpx2.Request) -> tuple[int, str, bytes]:
+    async def _answer(
+        self, request: httpx2.Request, secrets: SecretValues
+    ) -> tuple[int, str, bytes]:
         """Return status, content type and body. No redirect is followed."""
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=self.limits.timeout)
@@ -75,7 +78,7 @@ class OpenAPICalls:
         response = await self._client.send(request, stream=True)
         try:
             if response.has_redirect_location:
-                where = public_url(response.headers["location"])
+                where = secrets.hide(public_url(response.headers["location"]))
                 raise CallProblem(
                     "failed",
                     f"The API answered with a redirect to {where:.300}, which is not followed.",
@@ -102,7 +105,7 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
         if reference is None:
             continue
         value = _resolved(reference)
-        secrets += [value, *value.split(":")[1:]]
+        secrets += [value, *value.split(":")[1:], *referenced_values(reference)]
         if not value.isascii() or not value.isprintable():
             raise CallProblem("refused", f"The credential {scheme['name']!r:.100} is not ASCII.")
         kind, how = scheme.get("type"), str(scheme.get("scheme", "bearer")).lower()
@@ -114,6 +117,9 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
             request.headers["authorization"] = f"Basic {encoded}"
         else:  # bearer, OAuth 2 and OpenID Connect: the token that the operator has
             request.headers["authorization"] = f"Bearer {value}"
+    if api.auth == "passthrough":
+        secrets.append(client_token())
+        request.headers["authorization"] = f"Bearer {secrets[-1]}"
     return secrets
 
 
@@ -151,14 +157,14 @@ def _add_key(request: httpx2.Request, scheme: Mapping[str, Any], value: str) -> 
 
 def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallToolResult:
     """Return an answer as a result; one with an error's status is an error."""
-    kind = kind.partition(";")[0].strip().lower()
+    kind = secrets.hide(kind.partition(";")[0].strip()).lower()
     failed = status >= 400
     prefix = f"HTTP {status}\n" if failed else ""
     structured: Any = None
     content: Any
-    # An image that is text may repeat a credential, which is taken out of texts.
+    # An image that is text is shown as one.
     if kind.startswith("image/") and not kind.endswith("+xml") and not failed:
-        content = ImageContent(data=base64.b64encode(body).decode(), mime_type=kind)
+        content = ImageContent(data=secrets.hide(base64.b64encode(body).decode()), mime_type=kind)
     elif body and not kind.startswith("text/") and b"\0" in body[:1_000]:
         content = TextContent(text=f"{prefix}{len(body):,} bytes of type {kind or 'unknown'}.")
     else:

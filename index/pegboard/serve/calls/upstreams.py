@@ -22,7 +22,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
-from pegboard.serve.access import bearer_token
+from pegboard.serve.access import TOKEN, bearer_token
 from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
 from pegboard.serve.calls.connection import Connection, ConnectionLost, Report
 from pegboard.serve.calls.results import CallProblem
@@ -181,7 +181,7 @@ class Upstreams:
         upstream = self._upstreams[agent]
         modern = _is_modern()
         own = ("", "") if upstream.shared else (client, session)
-        token = _token() if upstream.settings.auth == "passthrough" else ""
+        token = client_token() if upstream.settings.auth == "passthrough" else ""
         key = (*own, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
         async with upstream.opening:
             connection = upstream.connections.get(key)
@@ -316,7 +316,7 @@ def _is_modern() -> bool:
     return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def _token() -> str:
+def client_token() -> str:
     """Return the bearer token of the request that is being answered.
 
     Raises:
@@ -324,12 +324,12 @@ def _token() -> str:
     """
     front = _front()
     request: Any = front.request_context if front else None
-    token = bearer_token(request.request.headers) if request and request.request else ""
+    token = bearer_token(request.request.headers) if request and request.request else TOKEN.get()
     if not token:
         raise CallProblem(
             "refused",
             "The server of this tool takes the client's own token, and the request has no bearer "
-            "token. Call it by MCP over HTTP, with Authorization: Bearer ...",
+            "token. Call it over HTTP, with Authorization: Bearer ...",
         )
     return token
 

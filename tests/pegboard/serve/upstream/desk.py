@@ -2,6 +2,7 @@
 
 Each start adds a line to the file of STARTS, so that tests count them."""
 
+import base64
 import json
 import os
 import sys
@@ -32,7 +33,7 @@ TOOLS = [
     tool("freeze", "Freezes the whole desk."),
     tool("die", "Ends the desk in the middle of a call."),
     tool("write_much", "Writes a long text.", {"size": {"type": "integer", "minimum": 1}}),
-    tool("tell_secret", "Tells the token of the desk."),
+    tool("tell_secret", "Tells the key of the desk.", {"how": {"type": "string"}}),
     tool("fail", "Fails with an error of its own."),
     tool("burn_archive", "Burns the archive for good.", TEXT, destructiveHint=True),
     tool("ask_back", "Asks its client before it answers.", {"method": {"type": "string"}}),
@@ -50,12 +51,27 @@ def text(value):
     return {"content": [{"type": "text", "text": value}]}
 
 
+def everywhere(told):
+    """A result with a text in each of its parts."""
+    image = base64.b64encode(b"\x89PNG" + told.encode()).decode()
+    content = [
+        {"type": "text", "text": f"The key is {told}."},
+        {"type": "image", "data": image, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": f"desk://{told}", "blob": image}},
+    ]
+    return {"content": content, "structuredContent": {told: [told]}, "_meta": {"desk/key": told}}
+
+
 def call(identity, params):
     name, arguments = params["name"], params.get("arguments") or {}
     if name == "wait_forever":
         return
     if name == "ask_back":
         send({"id": f"for {identity}", "method": arguments["method"], "params": QUESTION})
+        return
+    told = os.environ.get("DESK", "nothing")
+    if name == "tell_secret" and arguments:
+        send({"id": identity, "error": {"code": 5, "message": told, "data": told}})
         return
     if name == "freeze":
         while True:
@@ -66,7 +82,7 @@ def call(identity, params):
         "echo": lambda: text(arguments["text"]),
         "count_starts": lambda: text(str(len(Path(os.environ["STARTS"]).read_text().split()))),
         "write_much": lambda: text("x" * arguments["size"]),
-        "tell_secret": lambda: text(f"The token is {os.environ.get('DESK_TOKEN')}."),
+        "tell_secret": lambda: everywhere(told),
         "fail": lambda: {**text("There is no ink."), "isError": True},
         "burn_archive": lambda: text("Burnt."),
         "report_progress": lambda: text("Done."),
@@ -74,7 +90,7 @@ def call(identity, params):
     if name == "report_progress":
         token = params["_meta"]["progressToken"]
         for step in (1, 2, 3):
-            progress = {"progressToken": token, "progress": step, "total": 3}
+            progress = {"progressToken": token, "progress": step, "total": 3, "message": told}
             send({"method": "notifications/progress", "params": progress})
     send({"id": identity, "result": results[name]()})
 

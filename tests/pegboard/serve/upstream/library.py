@@ -1,14 +1,17 @@
 """An MCP server with resources, templates and prompts, over stdio."""
 
+import os
+
 from fastmcp import FastMCP
 
+SHELF = os.environ.get("SHELF", "")
 server = FastMCP("library", instructions="Lends books.")
 
 
 @server.resource("notes://today")
 def today() -> str:
     """What happened today."""
-    return "Nothing was lent."
+    return f"Nothing was lent from {SHELF}."
 
 
 @server.resource("books://{isbn}")
@@ -20,7 +23,7 @@ def book(isbn: str) -> str:
 @server.prompt
 def summary(topic: str) -> str:
     """Summarise what is known."""
-    return f"Summarise {topic}."
+    return f"Summarise {topic} of {SHELF}."
 
 
 if __name__ == "__main__":
