@@ -16,7 +16,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
-    CallToolRequestParams,
     SubscriptionsListenRequestParams,
     SubscriptionsListenResult,
     TextContent,
@@ -195,16 +194,7 @@ class BoardProvider(Provider):
         _, tool = await self._tool(session, name)
         if tool is None:
             return await self._unknown(session, name)
-        context = get_context()
-        request = context.request_context
-        assert request is not None
-        params = CallToolRequestParams(
-            name=name,
-            arguments=arguments,
-            input_responses=context.input_responses,
-            request_state=context.request_state,
-        )
-        confirmation = Confirmation(request._srctx, params, session.client.name)  # pyright: ignore[reportPrivateUsage]
+        confirmation = Confirmation(get_context(), session.client.name)
         try:
             result = await self._gateway.caller.call(
                 session.client,
@@ -212,7 +202,6 @@ class BoardProvider(Provider):
                 arguments,
                 session=session.id,
                 confirm=confirmation.confirm,
-                report=context.report_progress,
             )
         except AskFirst as question:
             return InputRequiredToolResult(question.result)

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
-    CallToolRequestParams,
     CallToolResult,
     ClientCapabilities,
     ElicitationCapability,
@@ -118,14 +117,16 @@ def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of,
 def test_an_answer_counts_for_its_own_client_and_definition_alone():
     capabilities = ClientCapabilities(elicitation=ElicitationCapability())
     session = SimpleNamespace(client_capabilities=capabilities)
-    ctx = SimpleNamespace(protocol_version=MODERN_PROTOCOL_VERSIONS[0], session=session)
+    request = SimpleNamespace(protocol_version=MODERN_PROTOCOL_VERSIONS[0], session=session)
     tool = Tool("kit/desk/burn", "kit", "kit/desk", "burn")
     changed = Tool("kit/desk/burn", "kit", "kit/desk", "burn", description="Burns all.")
 
     def confirmed(client, tool, state=None):
         answers = {"confirm": ElicitResult(action="accept")}
-        params = CallToolRequestParams(name="burn", input_responses=answers, request_state=state)
-        return asyncio.run(Confirmation(ctx, params, client).confirm(tool, {}))
+        context = SimpleNamespace(
+            request_context=request, input_responses=answers, request_state=state
+        )
+        return asyncio.run(Confirmation(context, client).confirm(tool, {}))
 
     with pytest.raises(AskFirst) as question:
         confirmed("ana", tool)

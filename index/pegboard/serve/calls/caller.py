@@ -12,7 +12,6 @@ from pegboard.records import Tool, agent_id, tool_id
 from pegboard.serve.access import Client
 from pegboard.serve.calls.arguments import check_arguments
 from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
-from pegboard.serve.calls.connection import Report
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.python import PythonCalls
 from pegboard.serve.calls.results import CallProblem, error_result, too_large
@@ -53,7 +52,7 @@ class Caller:
     def can_call(self, tool: Tool) -> str:
         """Return why a tool of the release cannot be called with these settings; "" if it can."""
         try:
-            self._route("", "", tool, {}, None)
+            self._route("", "", tool, {})
         except CallProblem as problem:
             return str(problem)
         return ""
@@ -66,14 +65,12 @@ class Caller:
         *,
         session: str = "",
         confirm: Confirm | None = None,
-        report: Report | None = None,
     ) -> CallToolResult:
         """Return the result of a call; a failure is a result with `isError`.
 
         Args:
             session: the client's, "" for none: servers have a session of their own for each.
             confirm: asks the user about a call that may destroy something.
-            report: is told of the call's progress.
 
         Raises:
             AskFirst: as `confirm` does.
@@ -81,7 +78,7 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            result = await self._guarded(client, session, tool, arguments, confirm, report)
+            result = await self._guarded(client, session, tool, arguments, confirm)
             size = _size(result)
             if size > self.limits.max_bytes:
                 raise CallProblem("too_large", too_large(self.limits.max_bytes))
@@ -112,7 +109,6 @@ class Caller:
         tool: Tool,
         arguments: Mapping[str, Any],
         confirm: Confirm | None,
-        report: Report | None,
     ) -> CallToolResult:
         """Check the arguments, ask the user if need be, and call within the time limit."""
         limit = self.limits.timeout
@@ -122,7 +118,7 @@ class Caller:
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
             agreed = await confirm(tool, arguments)
-        place, call = self._route(client.name, session, tool, arguments, report)
+        place, call = self._route(client.name, session, tool, arguments)
         turns = self._turns.setdefault(place, Turns(self.limits.concurrency))
         busy = f"Too many calls of {place} are under way, and {tool.id} was not called. Try again."
         async with turns.of(client, limit, busy):
@@ -142,19 +138,13 @@ class Caller:
                 ) from None
 
     def _route(
-        self,
-        client: str,
-        session: str,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        report: Report | None,
+        self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> tuple[str, Callable[[], Awaitable[CallToolResult]]]:
         """Return whose turns a call takes, a server's by its agent or a catalog's, and the call."""
         if not _is_consistent(tool):
             raise CallProblem("refused", f"The release contradicts itself about {tool.id}.")
         if tool.agent in self.upstreams.agents():
-            call = partial(self.upstreams.call, client, session, tool, arguments, report)
-            return tool.agent, call
+            return tool.agent, partial(self.upstreams.call, client, session, tool, arguments)
         if tool.annotations.get("path") and tool.annotations.get("method"):
             self._apis.check(tool)
             return tool.catalog, partial(self._apis.call, tool, arguments)

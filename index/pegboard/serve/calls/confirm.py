@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from mcp_types import (
-    CallToolRequestParams,
     ElicitRequest,
     ElicitRequestFormParams,
     ElicitResult,
@@ -48,13 +47,13 @@ class Confirmation:
     """Asks the user of one request, in the way of its protocol.
 
     Args:
-        ctx: the request.
-        params: those of the call; since 2026-07-28 they may hold the answer.
+        context: the request; since 2026-07-28 it may hold the answer.
         client: the client's name: an answer counts for its own question alone.
     """
 
-    def __init__(self, ctx: Any, params: CallToolRequestParams, client: str) -> None:
-        self._ctx, self._params, self._client = ctx, params, client
+    def __init__(self, context: Any, client: str) -> None:
+        self._context, self._client = context, client
+        self._request: Any = context.request_context
 
     async def confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Return if the user agrees: what a question of the server itself adds to its state, so
@@ -71,25 +70,25 @@ class Confirmation:
                 f"(elicitation). Whoever runs the gateway may set [serve.calls] destructive.",
             )
         question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
-        modern = self._ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
+        modern = self._request.protocol_version in MODERN_PROTOCOL_VERSIONS
         answer = self._answered(tool, question) if modern else await self._ask(question)
         if answer != "accept":
             raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
         return AGREED + digest(self._client, tool.digest) if modern else ""
 
     def _can_ask(self) -> bool:
-        capabilities = self._ctx.session.client_capabilities
+        capabilities = self._request.session.client_capabilities
         elicitation = capabilities.elicitation if capabilities is not None else None
         return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
 
     async def _ask(self, question: str) -> Answer:
-        ask = self._ctx.session.elicit_form
-        return (await ask(question, SCHEMA, self._ctx.request_id)).action
+        ask = self._request.session.elicit_form
+        return (await ask(question, SCHEMA, self._request.request_id)).action
 
     def _answered(self, tool: Tool, question: str) -> Answer:
         """Return the answer that came with the call, if it is one to this very question."""
-        answers: Any = self._params.input_responses or {}
-        answer, state = answers.get(KEY), self._params.request_state or ""
+        answers: Any = self._context.input_responses or {}
+        answer, state = answers.get(KEY), self._context.request_state or ""
         asked = digest(self._client, tool.digest)
         if agreed_part(state)[0] == AGREED + asked:
             return "accept"

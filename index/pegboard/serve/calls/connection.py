@@ -10,7 +10,6 @@ from typing import Any
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
 from fastmcp.server.providers.proxy import ProxyClient
-from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
 from mcp_types import (
@@ -26,9 +25,6 @@ from pegboard.redaction import redact
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.connect import ServerTransport, all_tools, handshake
 from pegboard.servers.failures import explain_failure
-
-Report = ProgressFnT
-"""Is told of a call's progress, total and message."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -120,14 +116,13 @@ class Connection:
         self,
         tool: Tool,
         arguments: Mapping[str, Any],
-        report: Report | None,
         front: Context | None,
         answers: tuple[Any, str | None],
     ) -> CallToolResult | InputRequiredResult:
         """Return the result of a call. Cancelling it tells the server.
 
         Args:
-            front: the client's request, for what the server asks meanwhile.
+            front: the client's request, for progress and what the server asks meanwhile.
             answers: of the client to what the server asked before, and the server's state then.
 
         Raises:
@@ -146,7 +141,7 @@ class Connection:
             return await session.call_tool(
                 tool.name,
                 dict(arguments),
-                progress_callback=report,
+                progress_callback=front.report_progress if front else None,
                 input_responses=answers[0],
                 request_state=answers[1],
                 allow_input_required=True,

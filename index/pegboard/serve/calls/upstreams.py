@@ -24,7 +24,7 @@ from pegboard.errors import SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.serve.access import TOKEN, bearer_token
 from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
-from pegboard.serve.calls.connection import Connection, ConnectionLost, Report
+from pegboard.serve.calls.connection import Connection, ConnectionLost
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
@@ -109,12 +109,7 @@ class Upstreams:
             return connection.client
 
     async def call(
-        self,
-        client: str,
-        session: str,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        report: Report | None,
+        self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallToolResult:
         """Return what the server of the tool's agent answers, without the secrets it was given.
 
@@ -129,7 +124,7 @@ class Upstreams:
         async with self._connection(tool.agent, client, session) as connection:
             changed = await self._is_changed(tool, connection)
             try:
-                result = await connection.call(tool, arguments, report, _front(), _answers())
+                result = await connection.call(tool, arguments, _front(), _answers())
             except asyncio.CancelledError:
                 connection.end_if_silent(PING_SECONDS)
                 raise
