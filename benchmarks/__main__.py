@@ -25,6 +25,7 @@ NAME = "python -m benchmarks"
 PROGRAMS: dict[str, str] = {
     "peers": "other libraries beside Pegboard",
     "fetch": "the real catalogs, into a folder",
+    "flaws": "what the flaws that `pegboard lint` finds cost, on the real catalogs",
     "train_ranker": "fit the ranker that ships with the library",
     "abstention": "whether a probability tells requests that nothing answers",
     "strategies": "the time of each strategy",
@@ -37,6 +38,7 @@ PROGRAMS: dict[str, str] = {
 MODULES = {
     "peers": "benchmarks.peers.__main__",
     "fetch": "benchmarks.real.fetch",
+    "flaws": "benchmarks.real.flaws",
     "train_ranker": "benchmarks.train_ranker",
 }
 """Where they are if not in `benchmarks.performance`."""

@@ -13,6 +13,7 @@ from catalogs.shared.kinds import source_kind
 from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames, read_queries
+from pegboard.records import Tool
 
 REQUESTS = Path(__file__).parent / "requests"
 MODULES = (
@@ -83,7 +84,11 @@ def load(path: Path) -> Benchmark:
     for catalog in fetched:
         queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
         tables = catalog.tables(folder)
-        tools = [tool for name, table in tables.items() for tool in _listed(name, table)]
+        tools = [
+            (tool.id, tool.name, agent)
+            for name, table in tables.items()
+            for tool, agent in listed_tools(name, table)
+        ]
         unlabelled += _unlabelled(catalog.name, queries, ToolNames(tools))
         boards.append(BenchmarkBoard(catalog.name, _toml(tables)))
         tasks = _tasks(catalog.name, queries)
@@ -107,12 +112,12 @@ def unanswerable(name: str) -> list[str]:
     return [query.query for query in queries]
 
 
-def _listed(name: str, table: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """Id, name and agent's name of the tools of a source."""
+def listed_tools(name: str, table: dict[str, Any]) -> list[tuple[Tool, str]]:
+    """The tools of a source, each with its agent's name."""
     kind = source_kind(table["type"])
     listing = list_isolated(name, Path.cwd(), kind.options.model_validate(table))
     agents = {agent.id: agent.name for agent in listing.agents}
-    return [(tool.id, tool.name, agents[tool.agent]) for tool in listing.tools]
+    return [(tool, agents[tool.agent]) for tool in listing.tools]
 
 
 def _unlabelled(name: str, queries: Sequence[GoldenQuery], tools: ToolNames) -> list[str]:

@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from flows.cli.lint import register_lint
 from flows.cli.options import (
     add_config_option,
     add_run_options,
@@ -70,6 +71,7 @@ def register(subparsers: Subparsers) -> None:
     )
     _add_build_options(build_parser, dry_run=False)
     register_prompts(subparsers)
+    register_lint(subparsers)
 
 
 def configured_board() -> str | None:

@@ -16,6 +16,11 @@ def cut_description(text: str, length: int = MAX_DESCRIPTION) -> str:
     return f"{head or text[: length - 2]} …"
 
 
+def refused_keywords(schema: Mapping[str, Any]) -> list[str]:
+    """Return the keywords at the top of an input schema that OpenAI and Anthropic refuse."""
+    return [keyword for keyword in _REFUSED if keyword in schema]
+
+
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's input schema as an object with properties.
 
@@ -23,7 +28,7 @@ def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     offered instead; what each requires is left to the tool to check.
     """
     whole = {"type": "object", "properties": {}, **schema}
-    if whole["type"] == "object" and not any(keyword in whole for keyword in _REFUSED):
+    if whole["type"] == "object" and not refused_keywords(whole):
         return whole
     properties, required = _parts(schema, schema, depth=4)
     kept = {name: value for name, value in whole.items() if name not in _REFUSED}

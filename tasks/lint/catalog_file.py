@@ -1,0 +1,142 @@
+"""Catalog files of any kind, and where in them each tool stands."""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from catalogs.shared.isolation import list_isolated
+from catalogs.shared.kinds import source_kind
+from catalogs.shared.listing import Listing
+from pegboard.errors import SourceError
+from pegboard.foreign.files import read_text
+from pegboard.records import Rejected, Tool
+from tasks.lint.findings import Finding
+from tasks.settings.configuration import load_configuration
+
+_OPENAPI = re.compile(r"""(?:^|[{,\s])["']?(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""")
+_NAMED = re.compile(
+    r"""["']?\b(?:operationId|name)["']?\s*:\s*["']?([^"'\n]+?)["']?\s*(?=[,}\n])"""
+)
+_PATH = re.compile(r"""^\s*["']?(/[^"'\s]*)["']?\s*:""", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """The tools of a source, and the file that lists them.
+
+    Attributes:
+        file: as it was given; empty where the source is no file.
+        agents: names of agents by id.
+    """
+
+    name: str
+    file: str
+    tools: tuple[Tool, ...]
+    agents: Mapping[str, str]
+    rejected: tuple[Rejected, ...]
+
+    def placed(self, finding: Finding) -> Finding:
+        """Return the finding with its place in the file."""
+        if not self.file:
+            return finding
+        tool = self._by_id.get(finding.tool)
+        pointer, line = self._place(tool) if tool else ("", 0)
+        if pointer and finding.parameter and "/paths/" not in pointer:
+            pointer += f"/inputSchema/properties/{_escaped(finding.parameter)}"
+        return replace(finding, file=self.file, pointer=pointer, line=line)
+
+    def _place(self, tool: Tool) -> tuple[str, int]:
+        """The pointer and the line of a tool."""
+        if path := tool.annotations.get("path"):
+            pointer = f"/paths/{_escaped(str(path))}/{str(tool.annotations['method']).lower()}"
+            return pointer, self._lines.get(tool.name) or self._lines.get(str(path), 0)
+        agent = self.agents[tool.agent]
+        pointers = self._pointers.get(tool.name, [])
+        own = [pointer for pointer in pointers if f"/{_escaped(agent)}/" in pointer]
+        return next(iter(own or pointers), ""), self._lines.get(tool.name, 0)
+
+    @cached_property
+    def _by_id(self) -> dict[str, Tool]:
+        return {tool.id: tool for tool in self.tools}
+
+    @cached_property
+    def _lines(self) -> dict[str, int]:
+        """The first line that has a name, or a path."""
+        text = read_text(Path(self.file))
+        starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        lines: dict[str, int] = {}
+        line = 0
+        matches = sorted([*_NAMED.finditer(text), *_PATH.finditer(text)], key=lambda m: m.start(1))
+        for match in matches:
+            while line < len(starts) and starts[line] <= match.start(1):
+                line += 1
+            lines.setdefault(match[1], line)
+        return lines
+
+    @cached_property
+    def _pointers(self) -> dict[str, list[str]]:
+        pointers: dict[str, list[str]] = {}
+        with suppress(ValueError):
+            for name, pointer in _named(json.loads(read_text(Path(self.file))), ""):
+                pointers.setdefault(name, []).append(pointer)
+        return pointers
+
+
+def _named(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """The records of tools within a JSON value: their names and pointers."""
+    if isinstance(value, dict):
+        if isinstance(value.get("name"), str) and value.keys() & {"description", "inputSchema"}:
+            yield value["name"], pointer
+            return
+        for key, part in value.items():
+            yield from _named(part, f"{pointer}/{_escaped(key)}")
+    elif isinstance(value, list):
+        for number, part in enumerate(value):
+            yield from _named(part, f"{pointer}/{number}")
+
+
+def _escaped(key: str) -> str:
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def read_catalogs(given: str) -> list[Catalog]:
+    """Return the catalog of a file, whose format is detected, or all that a pegboard.toml names.
+
+    Raises:
+        SourceError: a source cannot be listed.
+        ConfigurationError: the pegboard.toml has problems.
+    """
+    path = Path(given)
+    if path.suffix == ".toml":
+        configuration = load_configuration(path)
+        named = {
+            name: (configuration.base, options) for name, options in configuration.catalogs.items()
+        }
+    else:
+        kind = _kind(read_text(path))
+        options = source_kind(kind).options.model_validate({"type": kind, "path": path.name})
+        named = {path.stem: (path.resolve().parent, options)}
+    return [
+        _catalog(name, given, list_isolated(name, base, options))
+        for name, (base, options) in named.items()
+    ]
+
+
+def _kind(text: str) -> str:
+    if _OPENAPI.search(text):
+        return "openapi"
+    return "mcp-dump" if '"inputSchema"' in text else "functions"
+
+
+def _catalog(name: str, given: str, listing: Listing) -> Catalog:
+    problems = [failure.why for failure in listing.failures] + list(listing.unreadable)
+    if problems:
+        raise SourceError(f"{name}: {'; '.join(problems)}")
+    agents = {agent.id: agent.name for agent in listing.agents}
+    file = "" if given.endswith(".toml") else given
+    return Catalog(name, file, listing.tools, agents, listing.rejected)
