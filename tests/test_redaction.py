@@ -1,8 +1,5 @@
 """One list of what is secret, for every message that leaves and for catalog text."""
 
-import subprocess
-import sys
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -199,29 +196,6 @@ def test_texts_around_a_secret_stay(before, secret, after):
     assert secret not in hidden or secret in "***"
     if secret not in f"{before} | {after}":
         assert SecretValues([secret]).hide_in(5) == 5
-
-
-UNITS = [
-    "eyJa-", "sk-a.", "sk-a-", "SG.aaaaaaaaaaaaaaaaaaaa.", "ASIA", "token=", "token: 1", "'token'=",
-    "Bearer ", "bearer  ", "authorization: ", "://a:", "://a@", "?key=", "&a-token=", "?a-", "a_",
-    "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "-----END ", "password: '", "0", "a1", "\\n", "=",
-    "%61", "İ", "\u200b", "aws4-hmac-sha256 ", "sk-1....", "key-", "x.y-",
-]  # fmt: skip
-ATTACK = """
-import resource, sys
-from pegboard.redaction import redact, redact_credentials, redact_opaque, redact_shapes
-resource.setrlimit(resource.RLIMIT_CPU, (60, 60))
-for unit in sys.argv[2:]:
-    text = (unit * int(sys.argv[1]))[:int(sys.argv[1])]
-    for work in (redact, redact_credentials, redact_opaque, redact_shapes):
-        work(text)
-"""
-
-
-def test_hostile_texts_are_redacted_in_linear_work():
-    """In seconds of the processor, whatever the load: quadratic work would take many minutes."""
-    command = [sys.executable, "-c", ATTACK, "200000", *UNITS]
-    assert subprocess.run(command, check=False).returncode == 0
 
 
 def test_given_and_remembered_values_are_hidden_unless_short():

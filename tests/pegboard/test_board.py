@@ -372,6 +372,20 @@ def test_a_name_that_is_an_address_is_refused_even_where_it_is_allowed(own_board
     assert server.bodies == []
 
 
+def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
+    release = forge(own_board_uri, index={"encoder": "local/minilm-tools-v1"})
+
+    def search(**options):
+        return pegboard.open(own_board_uri, release=release, encoder_options=options).search(
+            "anything"
+        )
+
+    with pytest.raises(EncoderError, match="/nowhere"):
+        search(folder="/nowhere")
+    with pytest.raises(ConfigurationError, match="no option api_base"):
+        search(api_base="http://127.0.0.1:9/")
+
+
 @pytest.mark.parametrize("rows", [50_000, 0])
 def test_a_reader_follows_a_promotion_by_itself_and_swaps_whole(two_releases, encoder, rows):
     workshop, first, second = two_releases

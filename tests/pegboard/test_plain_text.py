@@ -5,7 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.plain_text import sentences, shortened
-from tests.linear import grows_too_fast
 
 
 @pytest.mark.parametrize(
@@ -52,23 +51,3 @@ def test_sentences_have_words_and_no_line_breaks(text):
     for sentence in sentences(text):
         assert any(map(str.isalnum, sentence))
         assert sentence == " ".join(sentence.split())
-
-
-UNITS = [
-    "<a ", "<p", "</", "<br", "<!--", "[", "[a](", "](", "[a]((b)", "((", "_", "a_", "`", "```",
-    "```\n", "*", "**a", "\n", "\n ", "\n- ", "1. ", ">", "> ", ">>> ", "... ", ".. a::", ". ",
-    "。", "!", " ", "\t", "&#", "&lt;", "http://", "<http://", "\\_", "|", "-", "=", "A. ", "e.g. ",
-    "[!a", 'a."', ")", "x", "\r", "~~",
-]  # fmt: skip
-STARTS = ("", "a", "<a ", "[a](")
-
-
-def test_hostile_texts_are_cleaned_in_linear_work():
-    slow = [
-        (start, unit)
-        for start in STARTS
-        for unit in UNITS
-        if grows_too_fast(sentences, lambda length: (start + unit * length)[:length])  # noqa: B023
-    ]
-
-    assert slow == []

@@ -12,7 +12,6 @@ from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.stress import stress
 from pegboard.evaluation.systems import ReleaseSystem
-from tests.vectors import tool_vectors
 
 VERBS = ("open", "close", "list", "rename", "archive", "print")
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter")
@@ -80,22 +79,6 @@ def test_smaller_noise_is_part_of_larger_and_never_a_right_tool(searcher):
     assert len(distractors.candidates(Noise("random", 10), "q1", right[:1])) == 1 + 10
     assert distractors.candidates(NONE, "q1", right) == frozenset(right)
     assert len(distractors.candidates(ALL, "q1", right)) == 36
-
-
-@pytest.mark.parametrize("index", ["full", "fine"])
-def test_near_distractors_are_the_nearest_by_the_closest_vectors(board_uri, encoder, index):
-    searcher = Searcher.open(board_uri, encoder=encoder)
-    ids = sorted(searcher.names.catalogs)
-    rows = tool_vectors(searcher.loaded, index)
-    right = "kit/git/create_issue"
-    cosines = {
-        tool: round(float((rows[right] @ rows[tool].T).max()), 5) for tool in ids if tool != right
-    }
-    nearest = sorted(cosines, key=lambda tool: (-cosines[tool], tool))
-
-    distractors = Distractors(searcher.loaded, index, 4)
-
-    assert distractors.candidates(Noise("nearest", 4), "q", [right]) == {right, *nearest[:4]}
 
 
 def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluation(

@@ -190,20 +190,3 @@ def test_the_command_checks_on_a_board(golden, board_uri, capsys):
         "uncovered: ",
     ):
         assert line in output
-
-
-def test_the_command_takes_the_board_of_a_configuration_and_prints_json(
-    golden, workshop, hashing, capsys
-):
-    workshop.publish({"desk": [workshop.tool("call_taxi", "Calls a taxi.")]}, encoder=hashing())
-    file = golden(*FILLER, query("a car", "call_taxi", origin="examples"))
-    configuration = str(workshop.folder / "pegboard.toml")
-    command = ["golden", "check", str(file), "-c", configuration, "--json"]
-
-    assert main(command) == 0
-    result = json.loads(capsys.readouterr().out)
-    assert (result["ok"], [row["kind"] for row in result["findings"]]) == (True, ["not-held-out"])
-    assert result["coverage"]["tools"] == {"covered": 1, "of": 1}
-    assert main([*command, "--strict"]) == 2
-    workshop.configure('[golden]\nqueries = "golden.jsonl"\n')
-    assert main([*command, "--strict"]) == 0

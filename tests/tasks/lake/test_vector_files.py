@@ -5,14 +5,12 @@ them; and the vector of every row, of one text or of several.
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pegboard.canonical import digest
-from pegboard.errors import PublishError, StoreError
+from pegboard.errors import StoreError
 from tasks.enrichment.vectors import store_vectors
 from tasks.lake.files import Lake
-from tasks.lake.vectors import TIERS, known_texts, merge_small_files, row_vectors, vector_pieces
+from tasks.lake.vectors import TIERS, known_texts, merge_small_files, vector_pieces
 
 MANY = [f"text {number}" for number in range(TIERS[0][1] + 1)]
 
@@ -109,56 +107,3 @@ def test_a_file_that_cannot_be_read_is_reported(vectors, lake_files):
 
     with pytest.raises(StoreError, match="vectors"):
         vectors.read("one")
-
-
-UNITS = {
-    "north": [0.0, 1.0, 0.0, 0.0],
-    "south": [0.0, -1.0, 0.0, 0.0],
-    "east": [1.0, 0.0, 0.0, 0.0],
-    "up": [0.0, 0.0, 0.6, 0.8],
-}
-
-
-@pytest.fixture(scope="module")
-def units(tmp_path_factory):
-    """Return the vectors of rows of these four texts, whose vectors are in two files."""
-    uri = str(tmp_path_factory.mktemp("board"))
-    lake = Lake(uri)
-    schema = {"text_digest": pl.String, "vector": pl.Array(pl.Float32, 4)}
-    for file, names in (("a", ["north", "up"]), ("b", ["south", "east"])):
-        frame = {"text_digest": names, "vector": [UNITS[name] for name in names]}
-        path = f"{lake.vector_folder('units')}/{file}.parquet"
-        lake.write(path, pl.DataFrame(frame, schema=schema))
-
-    def units(*rows, fingerprint="units"):
-        columns = {"key": [f"row {n}" for n in range(len(rows))], "text_digests": list(rows)}
-        frame = pl.DataFrame(columns, schema={"key": pl.String, "text_digests": pl.List(pl.String)})
-        return row_vectors(uri, fingerprint, frame, 4)
-
-    return units
-
-
-def test_texts_that_cancel_out_leave_the_vector_of_the_first(units):
-    vectors = units(["east"], ["north", "south"], ["south", "east", "north"], ["south", "north"])
-
-    assert vectors.tolist() == [UNITS[name] for name in ("east", "north", "east", "south")]
-
-
-TEXTS = st.lists(st.sampled_from(["north", "east", "up"]), min_size=1, max_size=5)
-
-
-@given(st.lists(TEXTS, max_size=8))
-def test_a_row_has_the_unit_sum_of_its_texts(units, rows):
-    vectors = units(*rows)
-
-    assert (vectors.shape, vectors.dtype) == ((len(rows), 4), np.float32)
-    for row, vector in zip(rows, vectors, strict=True):
-        together = np.sum([UNITS[name] for name in row], axis=0)
-        assert vector == pytest.approx(together / np.linalg.norm(together), abs=1e-6)
-
-
-def test_texts_that_the_lake_does_not_have_are_counted(units):
-    with pytest.raises(PublishError, match="2 of 5 vectors are not in the lake"):
-        units(["north", "nowhere"], ["east"], ["up", "elsewhere"])
-    with pytest.raises(PublishError, match="1 of 1 vectors are not in the lake"):
-        units(["north"], fingerprint="another encoder")

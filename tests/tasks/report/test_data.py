@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -114,14 +113,6 @@ def test_changes_have_their_fields(board, held_data):
     assert [kind for kind, _ in field["words"]] == ["removed", "added", "same"]
 
 
-def test_without_a_run_left_out_rows_are_counted_and_problems_are_unknown(board):
-    data = report_data(board.uri, board.held.id)
-
-    assert data["run"] is None
-    assert data["rejected"] == {"total": 1, "shown": []}
-    assert data["sources"][0]["problems"] is None
-
-
 def test_the_data_of_a_run_is_kept_by_the_earlier_report_of_its_release_only(board, held_data):
     stored, folder = json.loads(json.dumps(held_data)), Reports(board.uri)
     folder.write_json(f"{board.held.id}.json", stored)
@@ -142,23 +133,6 @@ def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
     assert "[golden]" in data["gate"]["missing"]
     assert data["measures"]["rows"] == []
     assert data["map"]["shown"] == 14
-
-
-def test_a_gate_whose_details_are_gone_keeps_its_verdict(plain):
-    workshop, release = plain
-    canaries = {"count": 0, "missed": 0}
-    texts = {"measure": "Recall@5", "strategy": "search", "index": "full"}
-    gate = {
-        **{"passed": True, "at": "2026-11-01T00:00:00+00:00", "rules": [], "queries": 3},
-        **{"canaries": canaries, "details": "gates/x"},
-        "chosen": {**texts, "value": 0.9, "low": 0.8, "high": 1.0},
-    }
-    assert workshop.store.update(replace(release, manifest={**release.manifest, "gate": gate}))
-
-    data = report_data(workshop.uri, release.id)
-
-    assert data["verdict"]["state"] == "measured"
-    assert "pruned from the lake" in data["measures"]["missing"]
 
 
 def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain, monkeypatch):

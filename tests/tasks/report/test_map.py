@@ -8,16 +8,8 @@ import pytest
 from pegboard.records import Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
-from tasks.report.map import group_labels, map_data, project
+from tasks.report.map import group_labels, map_data
 from tasks.report.vectors import ToolVectors
-
-
-def clusters(count, each, seed=0):
-    """Unit vectors around `count` centres, `each` of every one."""
-    numbers = np.random.default_rng(seed)
-    centres = np.repeat(numbers.normal(size=(count, 32)), each, axis=0)
-    vectors = centres + numbers.normal(scale=0.1, size=centres.shape)
-    return (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
 
 
 def loaded(uri, in_memory_rows=IN_MEMORY_ROWS):
@@ -39,17 +31,6 @@ def spread_and_gap(groups):
     ]
     gaps = [np.linalg.norm(first - second) for first, second in combinations(middles, 2)]
     return max(within), min(gaps)
-
-
-def test_similar_tools_lie_together_and_equal_vectors_give_equal_maps():
-    vectors = clusters(3, 20)
-
-    places = project(vectors)
-
-    spread, gap = spread_and_gap(places.reshape(3, 20, 2))
-    assert gap > 2 * spread
-    assert (project(vectors) == places).all()
-    assert not project(np.repeat(clusters(1, 1), 40, axis=0)).any()
 
 
 def test_a_large_release_is_shown_by_tools_of_all_agents(workshop, hashing):

@@ -10,12 +10,8 @@ from html.parser import HTMLParser
 import pytest
 
 from pegboard.store.releases import ReleaseStore
-from tasks.report.data import MAX_ROWS, report_data
+from tasks.report.data import report_data
 from tasks.report.page import report_page
-from tasks.report.vectors import SAMPLE
-
-MAX_BYTES = 8_000_000
-"""Of a page, whatever the number of tools and the length of their texts."""
 
 
 @pytest.fixture(scope="module")
@@ -130,39 +126,3 @@ def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
     ) in words
     assert "repeats sell_door door, similarity 0.970" in words
     assert "Captured queries 1 of 20, 1 allowed" in words
-
-
-def test_a_page_on_100_000_tools_of_long_hostile_texts_stays_below_its_bound(held_data):
-    long = "<&'\"" * 500
-    agents, tools = 200, SAMPLE // 200
-    rows = [
-        {
-            "id": f"c/{agent}/{number}",
-            "name": long[:100],
-            "description": long[:160],
-            "flags": ["hidden-instructions"],
-        }
-        for agent in range(agents)
-        for number in range(tools)
-    ]
-    listed = {
-        "total": 100_000,
-        "shown": len(rows),
-        "agents": [
-            {"id": f"c/{at}", "name": long[:100], "catalog": "c", "description": long, "total": 500}
-            | {"shown": rows[at * tools : (at + 1) * tools]}
-            for at in range(agents)
-        ],
-    }
-    places = [
-        {"id": row["id"], "group": at % 12, "x": 0.1234, "y": 0.4321} for at, row in enumerate(rows)
-    ]
-    drawn = {**held_data["map"], "of": 100_000, "shown": len(rows), "tools": places}
-    drawn["groups"] = [{"name": str(at), "tools": 9, "x": 0.5, "y": at / 12} for at in range(12)]
-    added = {"total": 99_000, "shown": [{"id": "c/a/b", "description": long[:300]}] * MAX_ROWS}
-    changes = {**held_data["changes"], "added": added}
-
-    page = report_page({**held_data, "tools": listed, "map": drawn, "changes": changes})
-
-    assert "The first 200 of 99,000." in page
-    assert len(page.encode()) < MAX_BYTES
