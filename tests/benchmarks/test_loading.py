@@ -12,42 +12,8 @@ from pegboard.errors import ConfigurationError
 SHARED = Path(__file__).parents[3] / "shared" / "benchmarks"
 
 
-def texts(query_set):
-    return [query.query for query in query_set.queries]
-
-
 def tools(query_set):
     return [query.tools for query in query_set.queries]
-
-
-def test_seal_tools_asks_every_file_of_queries_but_those_for_training(specimen):
-    folder = specimen("seal-tools")
-
-    found = load_benchmark("seal-tools", folder)
-
-    (asked,) = found.query_sets
-    assert texts(asked) == [
-        "Give the hens some barley.",
-        "Feed the hens and bring me the eggs.",
-        "Milk the goat.",
-    ]
-    assert tools(asked) == [("feedHens",), ("feedHens", "collectEggs"), ("milkGoat",)]
-    assert asked.tasks == {
-        "all": (0, 1, 2),
-        "single": (0, 2),
-        "multi": (1,),
-        "test_in_domain": (0, 1),
-        "test_out_domain": (2,),
-    }
-    assert (found.tools, found.queries) == (2, 3)
-    left, train = found.problems
-    assert left.startswith("test_in_domain.jsonl: 3 of 5 rows left out: ")
-    assert "line 3: it has no query (got '')" in left
-    assert "line 4: it names no api" in left
-    assert train == "train.jsonl: not asked, since they are for training"
-    for file in ("test_out_domain.jsonl", "train.jsonl"):
-        (folder / file).unlink()
-    assert [*load_benchmark("seal-tools", folder).query_sets[0].tasks] == ["all", "single", "multi"]
 
 
 def test_metatool_has_two_tasks_on_two_catalogs_of_which_one_may_be_missing(specimen):
@@ -111,39 +77,6 @@ def test_linked_benchmarks_have_a_board_with_and_one_without_the_declared_depend
     bare = [{"name": record["name"], "description": record["description"]} for record in records]
     (folder / "tools.json").write_text(json.dumps(bare), "utf-8")
     assert "columns =" not in load_benchmark(name, folder).boards[0].catalog
-
-
-def test_ultratool_counts_the_steps_whose_tool_is_not_known(specimen):
-    found = load_benchmark("ultratool", specimen("ultratool"))
-
-    (query,) = found.query_sets[0].queries
-    assert (query.query, query.tools) == ("Bake a loaf.", ("dough_knead", "oven_heat"))
-    assert query.steps == ("Knead the dough", "Heat the oven to 220")
-    left, unknown = found.problems
-    assert left.startswith(
-        "instances.jsonl: 2 of 3 rows left out: line 2: no step of its plan needs a known tool"
-    )
-    assert unknown == "not counted: 1 step whose tool is not in tools.json: rack_place"
-
-
-def test_livemcpbench_asks_questions_and_steps_for_tools_and_for_agents(specimen):
-    found = load_benchmark("livemcpbench", specimen("livemcpbench"))
-
-    direct, step, *agents = found.query_sets
-    assert (list(direct.tasks), list(step.tasks)) == (["direct-tool"], ["step-tool"])
-    assert tools(direct) == [("dig", "water_bed"), ("rake", "dig")]
-    assert tools(step) == [("dig",), ("water_bed",)]
-    assert all(one.agents for one in agents)
-    assert {next(iter(one.tasks)): texts(one) for one in agents} == {
-        "direct-agent": ["Plant a rose and water it.", "Tidy up."],
-        "step-agent": ["dig a hole", "water the rose"],
-        "step-agent-all": ["dig a hole", "water the rose", "rake the bed", "look"],
-    }
-    assert found.queries == 2
-    assert "annotations.jsonl: 2 of 4 rows left out" in found.problems[0]
-    assert found.problems[1].startswith(
-        "not counted: 2 tools of annotations that no server has: prune, fly"
-    )
 
 
 @pytest.mark.parametrize("name", NAMES)

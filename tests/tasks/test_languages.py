@@ -113,15 +113,6 @@ def test_an_index_that_fits_its_texts_needs_no_advice():
     assert languages().understood(DEFAULT_ENCODER) == 1
 
 
-def test_an_encoder_reads_other_languages_in_letters_that_it_knows():
-    read = {name: languages(one=[TEXTS[name]]).legible(DEFAULT_ENCODER) for name in TEXTS}
-
-    unread = {"russian", "chinese", "japanese", "korean", "thai", "greek"}
-    assert {name for name, share in read.items() if share == 0} == unread
-    assert {name for name, share in read.items() if share == 1} == set(TEXTS) - unread
-    assert languages(one=["GET /v2/users"]).legible(DEFAULT_ENCODER) == 1
-
-
 def test_a_build_records_the_languages_and_says_what_to_set(workshop):
     german = workshop.tool("kasse_oeffnen", "Öffnet die Kasse für den Tag, an dem sie zu war.")
     workshop.servers({"laden": [german]})

@@ -150,17 +150,6 @@ def test_a_session_token_of_the_environment_is_never_sent_with_other_keys(
     fails(lambda: Lake(same).read_text("a"), "it refuses these credentials")
 
 
-def test_users_passwords_and_signatures_in_an_address_are_never_shown(
-    keys, monkeypatch, refusing, fails
-):
-    password = keys[1]
-    echo = f"http://me:{password}@host/x?X-Amz-Signature={password}&amp;sig={password}"
-    monkeypatch.setenv("AWS_ENDPOINT_URL", refusing(403, "AccessDenied", echo))
-    uri = f"s3://me:{password.replace('/', '-')}@bucket/b"
-    for call in (lambda: pegboard.open(uri), lambda: Lake(uri).read_text("x")):
-        assert password.replace("/", "-") not in fails(call)
-
-
 @pytest.fixture
 def doctor(configured, keys, workshop, capsys):
     """The exit code of the doctor, and the state of the board's store with its description."""
