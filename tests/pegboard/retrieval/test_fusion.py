@@ -81,11 +81,3 @@ def test_every_fusion_gives_the_union_in_falling_order_each_tool_once(fusion):
 )
 def test_equal_scores_are_ordered_by_id(fusion):
     assert order(fusion.fuse([ranking(b=0.5), ranking(a=0.5)], [1.0, 1.0])) == ["a", "b"]
-
-
-@pytest.mark.parametrize("fusion", FUSIONS, ids=str)
-def test_a_ranking_without_weight_is_left_out(fusion):
-    assert order(fusion.fuse([ranking(a=1), ranking(b=1)], [1.0, 0.0])) == ["a"]
-    assert fusion.fuse([ranking(a=1)], [0.0]) == []
-    assert fusion.fuse([], []) == []
-    assert fusion.fuse([[], []], [1.0, 1.0]) == []

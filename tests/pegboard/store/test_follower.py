@@ -145,18 +145,6 @@ def test_a_running_reader_stays_where_a_new_release_cannot_answer(
     assert board.status().error is None
 
 
-def test_a_reader_that_searches_words_alone_moves_without_the_encoder(two_releases):
-    workshop, first, second = two_releases
-    move_to(workshop, first, encoder="openai/of-the-release")
-    board = pegboard.open(workshop.uri, refresh=0)
-    assert board.search("task", mode="text")
-
-    workshop.store.promote(second.id)
-    move_to(workshop, second, encoder="openai/of-another")
-    assert board.search("task", mode="text")
-    assert board.status().error is None
-
-
 @pytest.mark.parametrize("rows", [50_000, 0])
 def test_a_reader_of_a_pruned_release_swaps_at_once(two_releases, encoder, rows):
     workshop, first, second = two_releases

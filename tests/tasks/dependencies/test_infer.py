@@ -4,14 +4,11 @@ none."""
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from catalogs.records.source import source
-from catalogs.shared.listing import ListingBuilder
-from pegboard.records import Edge, Tool, tool_id
+from pegboard.records import Edge, Tool
 from tasks.dependencies.infer import Need
 from tests.tasks.dependencies.made_tools import (
     STRING,
@@ -21,7 +18,6 @@ from tests.tasks.dependencies.made_tools import (
     triples,
 )
 
-TOOLLINKOS = Path(__file__).parents[4] / "shared" / "benchmarks" / "toollinkos"
 BOOLEAN = {"type": "boolean"}
 DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
 
@@ -287,30 +283,6 @@ def test_schemas_with_references_alternatives_or_no_types_are_read():
         "loop": DIRECT,
         "bend": DIRECT,
     }
-
-
-@pytest.mark.skipif(
-    not TOOLLINKOS.is_dir(), reason="ToolLinkOS is not beside this checkout (shared/benchmarks)"
-)
-def test_most_of_what_toollinkos_declares_is_inferred_and_little_else():
-    builder = ListingBuilder("os", TOOLLINKOS)
-    columns = {"parameters": "parameters", "dependencies": "depends_on"}
-    options = {"type": "records", "path": "tools.json", "columns": columns}
-    source.read(builder, source.options.model_validate(options))
-    tools = builder.build().tools
-    declared = {
-        (tool.id, tool_id(tool.agent, dependency.tool))
-        for tool in tools
-        for dependency in tool.dependencies
-    }
-
-    edges = [edge for edge in infer_edges(tools) if edge.confidence >= 0.5]
-    right = [edge for edge in edges if (edge.source, edge.target) in declared]
-    by_parameter = [edge for edge in edges if edge.parameter]
-
-    assert len(right) / len(edges) > 0.8
-    assert len({(edge.source, edge.target) for edge in right}) / len(declared) > 0.55
-    assert sum(edge in right for edge in by_parameter) / len(by_parameter) > 0.88
 
 
 def test_twice_the_tools_of_an_agent_are_twice_the_work(monkeypatch):
