@@ -24,6 +24,9 @@ class BuildOptions:
     allow_removal: bool = _option(
         False, "accept that a source lists far fewer tools than before, or none"
     )
+    locked: bool = _option(
+        False, "hold the release if it has a definition that the lock file does not approve"
+    )
     dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
     strict: bool = _option(
         False,

@@ -66,7 +66,7 @@ def reindex(
         or `published`. `problems` and `rejected` list what was left out of the release, and why;
         `unfinished` has the error of each step that failed after the outcome was decided.
     """
-    check_before_run(configuration)
+    check_before_run(configuration, locked=options.locked)
     runner = runner or DirectRunner()
     with open_engine(configuration) as engine, workers.using(engine):
         try:
@@ -241,7 +241,9 @@ class _Run:
         gated: GateDecision | None = None
         with self._phase("stage"):
             pins = call(stage_tables, self._uri, spec)
-            self._suspicious = call(find_suspicious, configuration, plan, snapshots)
+            self._suspicious = call(
+                find_suspicious, configuration, plan, snapshots, locked=self._options.locked
+            )
         staged = (configuration, plan, self._snapshots, spec, pins)
         if has_gate(configuration):
             with self._phase("gate"):

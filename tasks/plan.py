@@ -137,7 +137,7 @@ def make_plan(
         snapshots: catalog -> digest.
     """
     uri = configuration.uri
-    state, live = _live_release(uri, channel)
+    state, live = live_release(uri, channel)
     before = _published_digests(uri, live)
     after = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
     common = before.keys() & after.keys()
@@ -166,8 +166,8 @@ def make_plan(
     )
 
 
-def _live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
-    """The channel and its release; (None, None) for a board that does not exist yet."""
+def live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
+    """Return the channel and its release; (None, None) for a board that does not exist yet."""
     store = ReleaseStore(uri)
     try:
         damaged = store.remove_damaged("releases")

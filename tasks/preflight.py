@@ -8,11 +8,15 @@ from tasks.embed import encoder_for
 from tasks.enrichment.models import configured_completer
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
+from tasks.safety.lock import lock_file, read_lock
 from tasks.settings.configuration import Configuration, IndexSettings
 
 
-def check_before_run(configuration: Configuration) -> None:
+def check_before_run(configuration: Configuration, *, locked: bool = False) -> None:
     """Read the gate's files and the prompts, load the encoder of every index, and look for its key.
+
+    Args:
+        locked: read the lock file, too.
 
     LiteLLM, which takes seconds to load, is asked about models and prices only if a run has
     something to ask for (`tasks.enrich`), or if it fails here anyway.
@@ -24,6 +28,8 @@ def check_before_run(configuration: Configuration) -> None:
     encoders = {(index.encoder, str(index.options)): index for index in configuration.indexes}
     checks: list[Callable[[], object]] = [partial(read_gate, configuration)]
     checks += [partial(_check_encoder, index) for index in encoders.values()]
+    if locked:
+        checks.append(partial(read_lock, lock_file(configuration)))
     if (enrich := configuration.enrich) is not None:
         checks.append(
             partial(load_enrichment_prompts, configuration.base / "prompts", enrich.products)

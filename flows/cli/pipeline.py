@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.cli.lint import register_lint
+from flows.cli.lock import register_lock
 from flows.cli.options import (
     add_config_option,
     add_run_options,
@@ -70,6 +71,7 @@ def register(subparsers: Subparsers) -> None:
         "changed.",
     )
     _add_build_options(build_parser, dry_run=False)
+    register_lock(subparsers)
     register_prompts(subparsers)
     register_lint(subparsers)
 

@@ -222,7 +222,11 @@ def _flags_of_first(
     results = [result for evaluation in evaluations for result in evaluation.results]
     first = {result.retrieved[0].id for result in results if result.retrieved}
     flags = {
-        tool: [*record.flags, *(str(row["flag"]) for row in suspicious.get(tool, ()))]
+        tool: [
+            *record.flags,
+            # What only the lock file does not approve is not suspicious.
+            *(str(row["flag"]) for row in suspicious.get(tool, ()) if "change" not in row),
+        ]
         for tool, record in loaded.tools(sorted(first)).items()
     }
     return {tool: codes for tool, codes in flags.items() if set(codes) - {CREDENTIAL}}

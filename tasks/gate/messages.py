@@ -52,26 +52,41 @@ def _unapproved_lines(
     outcome: Mapping[str, Any], waiting: Mapping[str, Details], *, brief: bool
 ) -> list[str]:
     release, plan = outcome["release"], outcome["plan"]
+    rows = (row for tool in waiting for row in outcome["suspicious"][tool])
+    locked = any("change" in row for row in rows)
+    stays = f"stays at release {plan['live']}" if plan["live"] else "names no release yet"
+    of = "" if locked else ' of catalogs with trust = "limited"'
+    where = " in the lock file" if locked else ""
     lines = [
-        f"Release {release} is held; '{plan['channel']}' stays at release {plan['live']}: "
-        f'{count_text(len(waiting), "new or changed tool")} of catalogs with trust = "limited" '
-        f"{'waits' if len(waiting) == 1 else 'wait'} for approval."
+        f"Release {release} is held; '{plan['channel']}' {stays}: "
+        f"{count_text(len(waiting), 'new or changed tool')}{of} "
+        f"{'waits' if len(waiting) == 1 else 'wait'} for approval{where}.",
+        *([] if brief else definition_lines(waiting)),
+        _approve(release, plan, locked=locked),
     ]
-    for tool, fields in list(waiting.items())[: 0 if brief else MAX_DESCRIBED]:
+    return [plain(line) for line in lines]
+
+
+def definition_lines(tools: Mapping[str, Details]) -> list[str]:
+    """Return the old and the new text of the changed fields of tools, by the ids of these."""
+    lines: list[str] = []
+    for tool, fields in list(tools.items())[:MAX_DESCRIBED]:
         lines.append(f"  {tool}")
         for name, change in fields.items():
             texts = FieldChange(change["before"], change["after"])
             lines += [f"    {line}" for line in field_lines(name, texts)]
-    if rest := list(waiting)[MAX_DESCRIBED:]:
+    if rest := list(tools)[MAX_DESCRIBED:]:
         lines.append(f"  also: {list_text(rest, MAX_DESCRIBED)}")
-    return [plain(line) for line in (*lines, _approve(release, plan))]
+    return lines
 
 
-def _approve(release: str, plan: Mapping[str, Any]) -> str:
+def _approve(release: str, plan: Mapping[str, Any], *, locked: bool) -> str:
     option = "" if plan["channel"] == "live" else f" --channel {plan['channel']}"
+    diff = f", whole with `pegboard releases diff {plan['live']} {release} --texts`"
+    lock = "run `pegboard lock`, commit its file and build again, or for this release alone: "
     return (
-        f"Next: read the texts, whole with `pegboard releases diff {plan['live']} {release} "
-        f"--texts`; approve them: pegboard promote {release}{option}; or skip the tools, or give "
+        f"Next: read the texts{diff if plan['live'] else ''}; approve them: "
+        f"{lock if locked else ''}pegboard promote {release}{option}; or skip the tools, or give "
         f"descriptions of your own, under [overrides]."
     )
 

@@ -25,7 +25,7 @@ def verdict_data(
 
     Args:
         captured: the queries that suspicious tools captured.
-        unapproved: new and changed tools of catalogs with limited trust.
+        unapproved: new and changed tools that wait for approval.
     """
     first = "counts" in changes and changes.get("against") is None
     changed = _changed_tools(changes, first=first)
@@ -35,7 +35,7 @@ def verdict_data(
         live = f"First release, {live[0].lower()}{live[1:]}"
     waiting = ""
     if unapproved and not channels:
-        waiting = f"{count_text(unapproved, 'tool')} of limited trust to approve"
+        waiting = f"{count_text(unapproved, 'tool')} to approve"
         if gate.get("passed") is not False:
             says = _sentences(waiting, changed)
             return {"state": "held", "title": "Held, not live", "says": says}

@@ -35,6 +35,7 @@ from tasks.lake.row_sets import find_rows, read_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.plan import Plan
 from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions, unapproved
+from tasks.safety.lock import compare_with_lock, lock_file, read_lock
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:
@@ -95,6 +96,8 @@ def find_suspicious(
     configuration: Configuration,
     plan: Plan,
     snapshots: Mapping[str, str],
+    *,
+    locked: bool = False,
 ) -> Suspicious:
     """Return the suspicious tools of a release by id, each with its flags and what shows them;
     those that wait for approval first.
@@ -104,6 +107,8 @@ def find_suspicious(
 
     Args:
         snapshots: catalog -> digest.
+        locked: the lock file approves definitions, instead of the live release those of catalogs
+            with limited trust.
     """
     import polars as pl
 
@@ -124,7 +129,12 @@ def find_suspicious(
     for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
         found[tool].append(evidence)
     for tool, evidence in changed_definitions(configuration, plan, snapshots):
-        found[tool].append(evidence)
+        if not (locked and evidence["flag"] == UNAPPROVED):
+            found[tool].append(evidence)
+    if locked:
+        lock = read_lock(lock_file(configuration))
+        for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, lock):
+            found[tool].append(evidence)
     waiting = unapproved(found)
     order = sorted(found, key=lambda tool: (tool not in waiting, tool))
     return {tool: found[tool] for tool in order}

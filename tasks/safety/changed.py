@@ -15,7 +15,7 @@ from itertools import chain
 from typing import Any
 
 from catalogs.shared.tool_row import tool_of
-from pegboard.records import Tool
+from pegboard.records import Agent, Tool
 from pegboard.store.diff import IDS_AT_ONCE, tools_with_kinds
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.lake.files import Lake
@@ -67,8 +67,7 @@ def changed_definitions(
     """
     if plan.live is None:
         return
-    store = ReleaseStore(configuration.uri)
-    live = store.get(plan.live)
+    live = ReleaseStore(configuration.uri).get(plan.live)
     listed = live.manifest.get("catalogs", ())
     limited = {
         name
@@ -77,11 +76,11 @@ def changed_definitions(
     }
     new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
     ids = sorted((*plan.changed, *new))
-    for before, tool in chain(_agents(store, live, snapshots), _tools(store, live, snapshots, ids)):
-        override = configuration.overrides.get(tool.id)
-        described = override is not None and override.description is not None
-        names = DEFINITION[1:] if described else DEFINITION
-        fields = _changed_fields(before, tool, names)
+    agents = agents_since(configuration.uri, live, snapshots)
+    listed_before = ((before, agent) for before, agent in agents if before is not None)
+    tools = tools_since(configuration.uri, live, snapshots, ids)
+    for before, tool in chain(listed_before, tools):
+        fields = changed_fields(before, tool, definition_fields(configuration, tool.id))
         if fields and tool.catalog in limited:
             yield tool.id, {"flag": UNAPPROVED, "fields": fields}
         if before and fields and (texts := new_texts(before, tool)):
@@ -124,34 +123,50 @@ def _addresses(text: str) -> list[str]:
     return [found.rstrip(".,;:") for found in _ADDRESS.findall(text) if _DIALECT not in found]
 
 
-def _tools(
-    store: ReleaseStore, live: Release, snapshots: Mapping[str, str], ids: Sequence[str]
+def definition_fields(configuration: Configuration, tool: str) -> Sequence[str]:
+    """Return the fields of a tool, or agent, that its source defines: all of `DEFINITION` but a
+    description that the configuration gives.
+    """
+    override = configuration.overrides.get(tool)
+    described = override is not None and override.description is not None
+    return DEFINITION[1:] if described else DEFINITION
+
+
+def tools_since(
+    uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
     """Yield the tools of these ids: in the live release, None for a new one, and now."""
     for start in range(0, len(ids), IDS_AT_ONCE):
         part = ids[start : start + IDS_AT_ONCE]
-        before = tools_with_kinds(store, live, part)
-        rows = snapshot_rows(Lake(store.uri), snapshots, "tools", ids=part)
+        before = tools_with_kinds(ReleaseStore(uri), live, part) if live else {}
+        rows = snapshot_rows(Lake(uri), snapshots, "tools", ids=part)
         for row in rows.iter_rows(named=True):
             tool = tool_of(row)
             yield before[tool.id][0] if tool.id in before else None, tool
 
 
-def _agents(
-    store: ReleaseStore, live: Release, snapshots: Mapping[str, str]
-) -> Iterator[tuple[Tool, Tool]]:
-    """Yield the agents whose description changed, in the live release and now, as tools without
-    arguments.
+def agents_since(
+    uri: str, live: Release | None, snapshots: Mapping[str, str]
+) -> Iterator[tuple[Tool | None, Tool]]:
+    """Yield the agents, as tools without arguments: in the live release, None for a new one, and
+    now.
     """
-    rows = store.read_rows(live.tables["agents"], ["id", "description"]).to_pylist()
-    before = {row["id"]: row["description"] for row in rows}
-    for agent in agents_of(Lake(store.uri), snapshots):
-        tool = Tool(agent.id, agent.catalog, agent.id, agent.name, agent.description)
-        if before.get(agent.id, tool.description) != tool.description:
-            yield replace(tool, description=before[agent.id]), tool
+    before: dict[str, str] = {}
+    if live is not None:
+        rows = ReleaseStore(uri).read_rows(live.tables["agents"], ["id", "description"])
+        before = {row["id"]: row["description"] for row in rows.to_pylist()}
+    for agent in agents_of(Lake(uri), snapshots):
+        tool = agent_as_tool(agent)
+        known = agent.id in before
+        yield replace(tool, description=before[agent.id]) if known else None, tool
 
 
-def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
+def agent_as_tool(agent: Agent) -> Tool:
+    """Return an agent as a tool without arguments."""
+    return Tool(agent.id, agent.catalog, agent.id, agent.name, agent.description)
+
+
+def changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
     """Return what differs in these fields of a tool, as texts; of a new one its name, too."""
     fields: dict[str, Any] = {}
     for name in names if before else ("name", *names):

@@ -35,6 +35,7 @@ from tasks.settings.release import (
     GateSettings,
     GoldenSettings,
     GraphSettings,
+    LockSettings,
     default_strategy,
     published_prompts,
     unknown_indexes,
@@ -187,6 +188,7 @@ class Configuration(Settings):
     examples: ExamplesSettings | None = None
     golden: GoldenSettings | None = None
     gate: GateSettings | None = None
+    lock: LockSettings = LockSettings()
     run: RunSettings = RunSettings()
     serve: ServeSettings = ServeSettings()
 

@@ -1,6 +1,6 @@
-"""`[graph]`, `[find]`, `[examples]`, `[golden]` and `[gate]` of a pegboard.toml: the dependencies
-and the default strategy of a release, what it learns from use, and what it has to find before it
-is published.
+"""`[graph]`, `[find]`, `[examples]`, `[golden]`, `[gate]` and `[lock]` of a pegboard.toml: the
+dependencies and the default strategy of a release, what it learns from use, and what it has to find
+before it is published.
 """
 
 import json
@@ -106,6 +106,19 @@ class GateSettings(Settings):
     choose: str | Literal[False] = "Recall@5"
     measures: tuple[str, ...] = ()
     captured: Annotated[float, Field(ge=0, le=1)] = 0.05
+
+
+class LockSettings(Settings):
+    """`[lock]`: the definitions that people approved; see `tasks/safety/lock.py`.
+
+    Attributes:
+        file: where `pegboard lock` writes them, and `pegboard build --locked` reads them.
+        text_changes: whether a changed wording of an approved tool holds a release. With `pass` it
+            does only if it has a new address or tells a model what to do.
+    """
+
+    file: str = "pegboard.lock"
+    text_changes: Literal["hold", "pass"] = "hold"
 
 
 def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:

@@ -35,7 +35,7 @@ def failures(release: Release) -> list[str]:
 def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
     """Return the state of the gate, what was measured, and every rule, one per line."""
     gate, waiting = _gate(release), release.manifest.get("unapproved")
-    text = f"{waiting} new or changed tools of limited trust" if waiting else ""
+    text = f"{waiting} new or changed tools to approve" if waiting else ""
     if not gate:
         return [f"{gate_state(release, channels)}: {text}"] if text else []
     chosen, canaries = gate["chosen"], gate["canaries"]["count"]
@@ -47,7 +47,7 @@ def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
         f"{chosen['index']}",
         *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['reason']}" for rule in gate["rules"]),
         *(f"failed: {line}" for line in _broken_canaries(gate)),
-        *([f"to approve: {text}"] if text else []),
+        *([text] if text else []),
     ]
     return [plain(line) for line in lines]
 

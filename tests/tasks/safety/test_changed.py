@@ -61,7 +61,7 @@ def test_a_changed_text_of_limited_trust_waits_until_the_release_is_promoted(lim
     assert limited.build(LEAK)["release"] == held["release"]
     release = limited.workshop.store.get(held["release"])
     assert gate_state(release, limited.workshop.store.channels()) == "held"
-    assert gate_lines(release, ()) == ["held: 1 new or changed tools of limited trust"]
+    assert gate_lines(release, ()) == ["held: 1 new or changed tools to approve"]
 
     assert main(["promote", held["release"], "--board", limited.workshop.uri]) == 0
 

@@ -1,0 +1,184 @@
+"""The lock file: the definitions that people approved, by their digests.
+
+{"id": "kit/post/send", "definition": "8f14e45f...", "schema": "a87ff679..."}
+
+One line for each agent and each tool, ordered by id, so that a pull request shows which came, went
+and changed. `definition` covers everything that a model reads. `schema` leaves its texts out: where
+it is equal, the tool is called as before, and only the wording changed.
+
+`pegboard build --locked` holds a release with a definition that the file does not have, by the flag
+that also holds changed tools of limited trust (`changed.py`). The old text of what changed is that
+of the live release."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal, cast
+
+from pegboard.canonical import digest
+from pegboard.errors import ConfigurationError
+from pegboard.records import Tool
+from pegboard.store.releases import ReleaseStore
+from tasks.lake.files import Lake
+from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tool_of
+from tasks.safety.changed import (
+    UNAPPROVED,
+    agent_as_tool,
+    agents_since,
+    changed_fields,
+    definition_fields,
+    new_texts,
+    tools_since,
+)
+from tasks.settings.configuration import Configuration
+
+Change = Literal["new", "changed", "text"]
+"""Of a definition since it was approved; `text` if its schema is the same."""
+DIGITS = 32
+"""Hexadecimal digits of a digest in the file."""
+TEXTS = frozenset({"title", "description", "examples", "example", "$comment"})
+"""Keywords of a schema that do not change which arguments are valid."""
+NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
+"""Keywords whose value has schemas by names."""
+DATA = frozenset({"const", "default", "enum", "required"})
+"""Keywords whose value is no schema."""
+
+
+@dataclass(frozen=True, slots=True)
+class Approved:
+    """The digests of an approved definition: of the whole, and without its texts."""
+
+    definition: str
+    schema: str
+
+
+def lock_file(configuration: Configuration) -> Path:
+    """Return the path of a configuration's lock file."""
+    return configuration.base / configuration.lock.file
+
+
+def read_lock(file: Path) -> dict[str, Approved]:
+    """Return the approved definitions by the ids of their agents and tools.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a line is invalid; lists all such lines.
+    """
+    try:
+        lines = file.read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise ConfigurationError(
+            f"The lock file {file} cannot be read: {why}. `pegboard lock` writes it."
+        ) from error
+    lock: dict[str, Approved] = {}
+    problems: list[str] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            row = json.loads(line)
+            entry = Approved(row["definition"], row["schema"])
+            if not all(isinstance(text, str) for text in (row["id"], *_digests(entry).values())):
+                raise TypeError
+        except (ValueError, TypeError, KeyError):
+            problems.append(f"line {number}: expected id, definition and schema, got {line!r:.80}")
+            continue
+        if row["id"] in lock:
+            problems.append(f"line {number}: {row['id']} is there twice")
+        lock[row["id"]] = entry
+    if problems:
+        raise ConfigurationError.from_problems(
+            str(file), problems, "Resolve conflicts, or write it anew with `pegboard lock`."
+        )
+    return lock
+
+
+def write_lock(file: Path, lock: Mapping[str, Approved]) -> None:
+    """Write the approved definitions. Raises ConfigurationError if the file cannot be written."""
+    rows = [{"id": key, **_digests(entry)} for key, entry in sorted(lock.items())]
+    try:
+        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
+    except OSError as error:
+        raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from error
+
+
+def definitions(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Approved]:
+    """Return the definitions of all agents and tools of revised snapshots (catalog -> digest)."""
+    lake = Lake(configuration.uri)
+    tools = snapshot_rows(lake, snapshots, "tools").iter_rows(named=True)
+    every = chain(map(agent_as_tool, agents_of(lake, snapshots)), map(tool_of, tools))
+    return {tool.id: _definition(configuration, tool) for tool in every}
+
+
+def change_of(approved: Approved | None, definition: Approved) -> Change | None:
+    """Return how a definition differs from the approved one; None if it does not."""
+    if approved is None:
+        return "new"
+    if approved == definition:
+        return None
+    return "text" if approved.schema == definition.schema else "changed"
+
+
+def compare_with_lock(
+    configuration: Configuration,
+    live: str | None,
+    snapshots: Mapping[str, str],
+    lock: Mapping[str, Approved],
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the ids of the agents and tools that wait for approval, each with its flag, its change
+    since it was approved, and the fields that differ from the live release.
+
+    A changed wording passes if `[lock] text_changes` lets it, unless it has a new address or an
+    instruction to a model.
+
+    Args:
+        live: the id of the release whose texts are the old ones.
+        snapshots: revised, catalog -> digest.
+    """
+    current = definitions(configuration, snapshots)
+    changes = {
+        tool: change
+        for tool, definition in sorted(current.items())
+        if (change := change_of(lock.get(tool), definition)) is not None
+    }
+    release = ReleaseStore(configuration.uri).get(live) if live else None
+    agents = agents_since(configuration.uri, release, snapshots)
+    tools = tools_since(configuration.uri, release, snapshots, list(changes))
+    for before, tool in chain((pair for pair in agents if pair[1].id in changes), tools):
+        change = changes[tool.id]
+        passes = change == "text" and configuration.lock.text_changes == "pass"
+        if passes and before is not None and not new_texts(before, tool):
+            continue
+        fields = changed_fields(before, tool, definition_fields(configuration, tool.id))
+        yield tool.id, {"flag": UNAPPROVED, "change": change, "fields": fields}
+
+
+def _definition(configuration: Configuration, tool: Tool) -> Approved:
+    fields = {name: getattr(tool, name) for name in definition_fields(configuration, tool.id)}
+    schemas = [_without_texts(value) for value in fields.values() if not isinstance(value, str)]
+    whole, schema = digest(tool.name, fields), digest(tool.name, schemas)
+    return Approved(whole[:DIGITS], schema[:DIGITS])
+
+
+def _without_texts(value: Any, *, named: bool = False) -> Any:
+    """Return a schema without the texts for its readers.
+
+    Args:
+        named: the keys are names of properties, not keywords.
+    """
+    if isinstance(value, list):
+        return [_without_texts(item) for item in cast("list[Any]", value)]
+    if not isinstance(value, Mapping):
+        return value
+    keywords = cast("Mapping[str, Any]", value)
+    return {
+        key: item
+        if key in DATA and not named
+        else _without_texts(item, named=not named and key in NAMED)
+        for key, item in keywords.items()
+        if named or key not in TEXTS
+    }
+
+
+def _digests(entry: Approved) -> dict[str, str]:
+    return {"definition": entry.definition, "schema": entry.schema}

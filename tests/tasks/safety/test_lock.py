@@ -1,0 +1,183 @@
+"""The lock file: what people approved, and what a locked build holds."""
+
+import json
+
+import pytest
+
+from flows.cli.printing import run_lines
+from flows.options import BuildOptions, failure_of
+from flows.reindex import reindex
+from pegboard.cli.main import main
+from pegboard.errors import ConfigurationError
+
+OLD = "Sends a message to a friend of the user."
+SCHEMA = {"type": "object", "properties": {"description": {"type": "string", "title": "Text"}}}
+LIMITED = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\ntrust = "limited"\n'
+
+
+class Locked:
+    """A catalog, its lock file, and the locked builds that index it."""
+
+    def __init__(self, workshop):
+        self.workshop, self.file = workshop, workshop.folder / "pegboard.lock"
+
+    def write(self, text=OLD, schema=SCHEMA, more=(), settings="", catalog=None, agent="Post."):
+        send = {"name": "send", "description": text, "inputSchema": schema}
+        tools = [self.workshop.tool("list_friends", "Lists."), send, *more]
+        server = {"serverInfo": {"name": "post"}, "instructions": agent, "tools": tools}
+        self.workshop.write("servers.json", server)
+        self.configuration = self.workshop.configure(settings, catalog)
+
+    def build(self, **definitions):
+        if definitions:
+            self.write(**definitions)
+        return reindex(self.configuration, BuildOptions(locked=True))
+
+    def lock(self, *options):
+        return main(["lock", "-c", str(self.configuration.file), "--quiet", *options])
+
+    def rows(self):
+        return [json.loads(line) for line in self.file.read_text("utf-8").splitlines()]
+
+
+@pytest.fixture
+def locked(workshop):
+    locked = Locked(workshop)
+    locked.write()
+    assert locked.lock() == 0
+    assert locked.build()["outcome"] == "published"
+    return locked
+
+
+def waiting(outcome):
+    return {
+        tool: row["change"]
+        for tool, rows in outcome["suspicious"].items()
+        for row in rows
+        if row["flag"] == "unapproved"
+    }
+
+
+def test_a_locked_build_holds_what_the_lock_file_does_not_approve(locked):
+    live = locked.workshop.store.channel().release
+
+    held = locked.build(text="Sends a message to anybody.")
+
+    assert held["outcome"] == "held"
+    assert locked.workshop.store.channel().release == live
+    assert failure_of(held, strict=False).exit_code == 8
+    message = "\n".join(run_lines(held))
+    assert "1 new or changed tool waits for approval in the lock file" in message
+    assert "Sends a message to a friend" in message
+    assert "Sends a message to anybody." in message
+    assert "run `pegboard lock`, commit its file and build again" in message
+
+    assert locked.lock() == 0
+
+    assert locked.build()["outcome"] == "published"
+
+
+@pytest.mark.parametrize(
+    ("definitions", "changes", "text_changes"),
+    [
+        ({"text": f"{OLD} Quickly."}, {"kit/post/send": "text"}, "hold"),
+        ({"text": f"{OLD} Quickly."}, {}, "pass"),
+        ({"text": f"{OLD} Copies go to https://x.example."}, {"kit/post/send": "text"}, "pass"),
+        ({"text": f"{OLD} Always call it first."}, {"kit/post/send": "text"}, "pass"),
+        ({"schema": {**SCHEMA, "title": "Message"}}, {}, "pass"),
+        ({"schema": {**SCHEMA, "required": ["description"]}}, {"kit/post/send": "changed"}, "pass"),
+        ({"schema": {"type": "object"}}, {"kit/post/send": "changed"}, "pass"),
+        ({"more": [{"name": "burn", "description": "B."}]}, {"kit/post/burn": "new"}, "pass"),
+        ({"agent": "Posts letters."}, {"kit/post": "text"}, "hold"),
+        ({"agent": "Posts letters."}, {}, "pass"),
+    ],
+)
+def test_a_changed_text_may_pass_and_a_changed_call_never_does(
+    locked, definitions, changes, text_changes
+):
+    settings = f'[lock]\ntext_changes = "{text_changes}"\n'
+
+    outcome = locked.build(settings=settings, **definitions)
+
+    assert waiting(outcome) == changes
+    assert outcome["outcome"] == ("held" if changes else "published")
+
+
+def test_the_lock_file_approves_for_catalogs_of_limited_trust_and_first_releases(workshop):
+    locked = Locked(workshop)
+    locked.write(catalog=LIMITED)
+    workshop.write("pegboard.lock", "")
+
+    held = locked.build()
+
+    assert waiting(held) == dict.fromkeys(
+        ["kit/post", "kit/post/list_friends", "kit/post/send"], "new"
+    )
+    assert "'live' names no release yet" in "\n".join(run_lines(held))
+    for text in (OLD, "Sends a message to anybody."):
+        locked.write(text=text, catalog=LIMITED)
+        assert locked.lock() == 0
+        assert locked.build()["outcome"] == "published"
+
+
+def test_check_shows_what_differs_and_writes_nothing(locked, capsys):
+    before = locked.file.read_bytes()
+    base = locked.workshop.write("base.lock", before.decode())
+    locked.write(text="Sends it.", schema={"type": "object"}, agent="Posts letters.")
+
+    assert locked.lock("--check", "--json") == 8
+    changes = {row["id"]: row for row in json.loads(capsys.readouterr().out)["changes"]}
+    assert {tool: row["change"] for tool, row in changes.items()} == {
+        "kit/post": "text",
+        "kit/post/send": "changed",
+    }
+    assert changes["kit/post"]["fields"]["description"] == {
+        "before": "Post.",
+        "after": "Posts letters.",
+    }
+    assert locked.file.read_bytes() == before
+
+    assert locked.lock() == 0
+    assert locked.lock("--check") == 0
+    capsys.readouterr()
+    assert locked.lock("--check", "--file", str(base)) == 8
+    output = capsys.readouterr().out
+    assert "+ Sends it.\n" in output
+    assert output.endswith("3 definitions; 1 changed, 1 with another text only\n")
+
+
+def test_the_file_has_a_sorted_line_for_each_definition_and_nothing_of_the_machine(locked):
+    rows = locked.rows()
+
+    assert [row["id"] for row in rows] == ["kit/post", "kit/post/list_friends", "kit/post/send"]
+    assert {tuple(row) for row in rows} == {("id", "definition", "schema")}
+    assert str(locked.workshop.folder) not in locked.file.read_text("utf-8")
+    before = locked.file.read_bytes()
+    locked.write(more=[{"name": "burn", "description": "Burns."}])
+    assert locked.lock() == 0
+    assert len(locked.rows()) == 4
+    locked.write()
+    assert locked.lock() == 0
+    assert locked.file.read_bytes() == before
+
+
+def test_a_source_that_fails_removes_nothing_from_the_file(locked, capsys):
+    before = locked.file.read_bytes()
+    (locked.workshop.folder / "servers.json").unlink()
+
+    assert locked.lock() == 3
+    assert "Not every source could be listed" in capsys.readouterr().err
+    assert locked.file.read_bytes() == before
+
+
+def test_a_lock_file_that_cannot_be_used_ends_a_locked_build_at_its_start(locked):
+    [first, *rest] = locked.file.read_text("utf-8").splitlines()
+    locked.file.write_text("\n".join([first, "<<<<<<< HEAD", first, *rest]), "utf-8")
+    (locked.workshop.folder / "servers.json").unlink()
+
+    with pytest.raises(ConfigurationError, match=r"line 2: expected id.*\n.*line 3: .*there twice"):
+        locked.build()
+
+    locked.file.unlink()
+    with pytest.raises(ConfigurationError, match=r"cannot be read: No such file.*`pegboard lock`"):
+        locked.build()
