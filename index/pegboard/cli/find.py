@@ -18,6 +18,7 @@ from pegboard.cli.output import (
     plain,
     print_json,
 )
+from pegboard.cli.replay import print_replay
 from pegboard.cli.tables import list_text
 from pegboard.errors import QueryError
 
@@ -31,6 +32,7 @@ examples:
   pegboard find book a table for two and invite Ana
   pegboard find "what's the weather?" --board ./board --strategy dependencies --explain
   pegboard find --requests requests.txt --json
+  pegboard find --replay requests.jsonl --release 83b384d1c0aa
   pegboard find "plan a trip to Oslo" --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
 
 A strategy decides how a request is answered: `pegboard strategies` lists the built-in ones, and
@@ -61,6 +63,12 @@ def register(subparsers: Subparsers) -> None:
         metavar="FILE",
         help="instead: a file with one request in each line; - is stdin",
     )
+    parser.add_argument(
+        "--replay",
+        metavar="LOG",
+        help="instead: the requests of a gateway's log; prints what they find now and did not find "
+        "then, and which tools none of them finds",
+    )
     parser.add_argument("-k", type=int, default=5, help="tools to return (default: 5)")
     add_options(parser, "--board", "--channel", "--release", "--index", "--hosted-encoder")
     add_options(parser, *FILTERS, action="append")
@@ -73,7 +81,8 @@ def register(subparsers: Subparsers) -> None:
     output = parser.add_mutually_exclusive_group()
     add_json_option(
         output,
-        "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them",
+        "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them; "
+        "with --replay counts, tools that took others' places, and each request",
     )
     output.add_argument(
         "--as",
@@ -135,6 +144,8 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _find(options: argparse.Namespace) -> int:
+    if options.replay is not None:
+        return print_replay(options, strategy_option(options.strategy), where_of(options))
     requests = _requests(options)
     with open_board(options, **llm_arguments(options)) as board:
         results = board.find_many(

@@ -58,16 +58,28 @@ class Use:
 
 
 @dataclass(slots=True)
+class LoggedRequest:
+    """A request of a log: how often it was made, and the ids of the tools that it found last, best
+    first.
+    """
+
+    count: int = 0
+    tools: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
 class Usage:
     """The content of a request log.
 
     Attributes:
         uses: in the order of the calls.
+        requests: by their text, in the order of the first.
         finds: requests for tools.
         invalid: lines that are none of a log.
     """
 
     uses: list[Use] = field(default_factory=list[Use])
+    requests: dict[str, LoggedRequest] = field(default_factory=dict[str, LoggedRequest])
     finds: int = 0
     invalid: int = 0
 
@@ -195,8 +207,10 @@ def _add_find(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
     usage.finds += 1
     key = (event["client"], event["session"])
     requests = sessions.setdefault(key, [])
-    found = frozenset(hit["tool"] for hit in event["hits"])
-    requests.append((event["time"], event["query"], found))
+    tools = tuple(hit["tool"] for hit in event["hits"])
+    logged = usage.requests.setdefault(event["query"], LoggedRequest())
+    logged.count, logged.tools = logged.count + 1, tools
+    requests.append((event["time"], event["query"], frozenset(tools)))
     del requests[:-LAST_REQUESTS]
     sessions.move_to_end(key)
     if len(sessions) > MAX_SESSIONS:

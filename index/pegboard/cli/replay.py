@@ -1,0 +1,96 @@
+"""`pegboard find --replay`: the requests of a gateway's log in another release."""
+
+import argparse
+import textwrap
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pegboard.cli.output import open_board, plain, print_json
+from pegboard.cli.tables import count_text, limited_lines, list_text
+from pegboard.errors import ConfigurationError, QueryError
+
+if TYPE_CHECKING:
+    from pegboard.evaluation.replay import Replay
+
+LISTED = 10
+"""Requests and tools that are printed of a kind; --json has all."""
+INSTEAD = 3
+"""Tools that are named in place of a lost one."""
+
+
+def print_replay(
+    options: argparse.Namespace,
+    strategy: str | dict[str, Any] | None,
+    where: Mapping[str, Sequence[str]],
+) -> int:
+    """Search the requests of the log that --replay names, and print what they find.
+
+    Raises:
+        QueryError: a request is given, too, or an option that needs one.
+        ConfigurationError: the log cannot be read, or has no requests.
+    """
+    from pegboard.evaluation.replay import replay
+    from pegboard.evaluation.usage import read_usage
+
+    other = {"words": options.request, "--requests": options.requests, "--as": options.shape}
+    other |= {"--explain": options.explain, "--llm": options.llm}
+    if given := [name for name, value in other.items() if value]:
+        raise QueryError(f"--replay searches the requests of a log, without {', '.join(given)}.")
+    usage = read_usage(Path(options.replay))
+    if not usage.requests:
+        raise ConfigurationError(
+            f"{options.replay} has no requests ({count_text(usage.invalid, 'invalid line')}). "
+            f"Expected the file that [serve] log names."
+        )
+    with open_board(options) as board:
+        result = replay(
+            usage, board, options.k, strategy=strategy, index=options.index, where=where
+        )
+    if options.json:
+        print_json(result.to_dict())
+    else:
+        for line in _lines(result):
+            print(plain(line))
+    return 0
+
+
+def _lines(result: "Replay") -> list[str]:
+    values = result.to_dict()
+    calls, empty, never = values["called"], values["without_result"], values["never_found"]
+    note = "; --json has all"
+    lines = [
+        f"{count_text(values['requests'], 'request')}, {values['different']} different, in release "
+        f"{values['release']}: {values['same_first']} find the same first tool, "
+        f"{values['same_tools']} the same tools",
+    ]
+    if calls["before"]:
+        lines.append(
+            f"{calls['lost']} of {count_text(calls['before'], 'tool')} that were called after "
+            f"a request are not found any more"
+        )
+        lost = [f'  "{_short(request.query)}": {tool}' for request, tool in result.calls_lost]
+        lines += limited_lines(lost, LISTED, "  ", note)
+    if empty:
+        lines.append(f"{count_text(len(empty), 'request')} without a result that fits")
+        texts = [f'  "{_short(row["query"])}" ({row["count"]})' for row in empty]
+        lines += limited_lines(texts, LISTED, "  ", note)
+    if values["replaced"]:
+        lines.append(f"{count_text(len(values['replaced']), 'tool')} lost requests to others")
+        lines += limited_lines(list(map(_replaced, values["replaced"])), LISTED, "  ", note)
+    lines.append(f"{len(never)} of {count_text(values['tools'], 'tool')} are never found")
+    if never:
+        lines.append(f"  {list_text(never, LISTED)}")
+    return lines
+
+
+def _replaced(row: Mapping[str, Any]) -> str:
+    gone = "" if row["in_release"] else " (not in this release)"
+    others = ", ".join(
+        f"{tool} ({count})" for tool, count in list(row["instead"].items())[:INSTEAD]
+    )
+    return f"  {row['tool']}{gone}: {row['requests']}; now {others or 'nothing'}"
+
+
+def _short(query: str) -> str:
+    return textwrap.shorten(query, 70, placeholder=" ...")
