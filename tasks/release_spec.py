@@ -25,6 +25,7 @@ from tasks.edges import Edges
 from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import read_gate
+from tasks.golden.sequences import learned_sequences
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
@@ -90,6 +91,7 @@ class ReleaseSpec:
         understood: for each index, the share of its texts in languages that its encoder may know.
         advice: what to set where an index does not fit the languages of its texts.
         rankers: of each index, by whether its encoder can read most of its texts.
+        sequences: the share of the clients that called a tool next, by the tool before and then it.
     """
 
     release: str
@@ -100,6 +102,9 @@ class ReleaseSpec:
     understood: Mapping[str, float] = field(default_factory=dict[str, float])
     advice: tuple[str, ...] = ()
     rankers: Mapping[str, Ranker] = field(default_factory=dict[str, Ranker])
+    sequences: Mapping[str, Mapping[str, float]] = field(
+        default_factory=dict[str, Mapping[str, float]]
+    )
 
 
 def compose_records(
@@ -178,6 +183,8 @@ def make_release_spec(
         retrieval.append(gate.release_digest)
     if prompts := published_prompts(configuration.base):
         retrieval.append(prompts)
+    if sequences := learned_sequences(configuration, records.tools_path):
+        retrieval.append(sequences)
     rankers = [
         default_ranker(index.encoder, share).to_dict()
         for index in configuration.indexes
@@ -201,6 +208,7 @@ def make_release_spec(
             index.name: default_ranker(index.encoder, own.legible(index.encoder))
             for index, own in languages
         },
+        sequences,
     )
 
 
@@ -230,6 +238,7 @@ def staged_release(
         "pegboard": version("pegboard"),
         **({"strategy": strategy} if strategy else {}),
         **({"prompts": prompts} if prompts else {}),
+        **({"sequences": spec.sequences} if spec.sequences else {}),
         "default_index": configuration.default,
         "indexes": {
             index.name: _index_entry(

@@ -252,6 +252,7 @@ class Board:
         index: str | None = None,
         where: Where = None,
         history: "Sequence[Message | Mapping[str, str]]" = (),
+        called: Sequence[str] = (),
         llm: bool = True,
         explain: bool = False,
     ) -> "FindResult":
@@ -262,6 +263,8 @@ class Board:
                 strategies` lists; the release's own if None.
             index, where: as in `search`; `index` replaces the strategy's own.
             history: the conversation before the request, as chat APIs take it.
+            called: the ids of the tools that were just called for this request, the last one last;
+                what uses their results, or usually follows them, moves up.
             llm: False asks no LLM, even if the board was opened with one.
             explain: keep the rank of every tool after every part in `trace`.
 
@@ -279,6 +282,7 @@ class Board:
             index=index,
             where=where,
             history=history,
+            called=called,
             llm=llm,
             explain=explain,
         )[0]
@@ -292,13 +296,16 @@ class Board:
         index: str | None = None,
         where: Where = None,
         history: "Sequence[Message | Mapping[str, str]]" = (),
+        called: Sequence[str] = (),
         llm: bool = True,
         explain: bool = False,
     ) -> "list[FindResult]":
         """Return what `find` finds for each request, of one release and by one search for all."""
         from pegboard.retrieval.find import FindArguments, find
 
-        arguments = FindArguments(requests, k, strategy, index, where, history, explain)
+        arguments = FindArguments(
+            requests, k, strategy, index, where, history, explain, called=called
+        )
         caller = self._caller if llm else None
         return self._answer(lambda loaded: find(loaded, arguments, self._vectors, caller))
 

@@ -59,9 +59,12 @@ class ExamplesSettings(Settings):
 
     Attributes:
         queries: JSON lines with `query` and `tools`, as `pegboard examples` writes them.
+        sequences: JSON lines with `after`, `next` and `clients`, as `pegboard examples --sequences`
+            writes them; none are learned if None.
     """
 
     queries: str
+    sequences: str | None = None
 
 
 MIN_QUERIES = 30

@@ -12,10 +12,11 @@ from pegboard.errors import ConfigurationError
 EXAMPLES = """\
 examples:
   pegboard examples requests.jsonl
-  pegboard examples requests.jsonl --add -o examples.jsonl
+  pegboard examples requests.jsonl --add -o examples.jsonl --sequences sequences.jsonl
 
 LOG is the file that [serve] log names; rotated files beside it are read, too. A build takes the
-result with [examples] queries = "examples.jsonl", except for requests that are golden queries."""
+result with [examples] queries = "examples.jsonl", except for requests that are golden queries, and
+what follows which tool with sequences = "sequences.jsonl"."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -34,6 +35,9 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("log", metavar="LOG", help="the request log of `pegboard serve`")
     parser.add_argument("-o", "--out", metavar="FILE", help="write to a file instead of stdout")
+    parser.add_argument(
+        "--sequences", metavar="FILE", help="write which tools follow which, for find(called=...)"
+    )
     parser.add_argument("--add", action="store_true", help="keep the examples that FILE has")
     parser.add_argument(
         "--min-clients",
@@ -47,7 +51,7 @@ def register(subparsers: Subparsers) -> None:
 
 def _examples(options: argparse.Namespace) -> int:
     from pegboard.evaluation.golden import read_queries, write_queries
-    from pegboard.evaluation.usage import learn, read_usage
+    from pegboard.evaluation.usage import learn, learn_sequences, read_usage
 
     if options.min_clients < 1:
         raise ConfigurationError(f"--min-clients: expected 1 or more (got {options.min_clients}).")
@@ -59,6 +63,15 @@ def _examples(options: argparse.Namespace) -> int:
     queries = list(
         {(query.query, query.tools): query for query in (*existing, *learned.examples)}.values()
     )
+    if options.sequences:
+        rows = learn_sequences(usage, options.min_clients)
+        text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+        try:
+            Path(options.sequences).write_text(text, "utf-8")
+        except OSError as error:
+            raise ConfigurationError(
+                f"{options.sequences} cannot be written: {error.strerror}."
+            ) from error
     if options.out:
         write_queries(options.out, queries)
     else:

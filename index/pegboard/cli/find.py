@@ -78,6 +78,14 @@ def register(subparsers: Subparsers) -> None:
         action="store_true",
         help="print what each part did and cost, and what brought each hit up",
     )
+    parser.add_argument(
+        "--called",
+        action="append",
+        default=[],
+        metavar="ID",
+        help="a tool that was just called for the request: what uses its result, or usually "
+        "follows it, moves up; may be repeated, the last one last",
+    )
     output = parser.add_mutually_exclusive_group()
     add_json_option(
         output,
@@ -154,6 +162,7 @@ def _find(options: argparse.Namespace) -> int:
             strategy=strategy_option(options.strategy),
             index=options.index,
             where=where_of(options),
+            called=options.called,
             explain=options.explain,
         )
         _print_results(requests, results, board, options)

@@ -73,12 +73,15 @@ class Usage:
 
     Attributes:
         uses: in the order of the calls.
+        pairs: tools called one after the other in a session, as uses of the second whose query is
+            the first.
         requests: by their text, in the order of the first.
         finds: requests for tools.
         invalid: lines that are none of a log.
     """
 
     uses: list[Use] = field(default_factory=list[Use])
+    pairs: list[Use] = field(default_factory=list[Use])
     requests: dict[str, LoggedRequest] = field(default_factory=dict[str, LoggedRequest])
     finds: int = 0
     invalid: int = 0
@@ -104,7 +107,7 @@ def read_usage(log: Path) -> Usage:
     Raises:
         ConfigurationError: the log cannot be read.
     """
-    usage, sessions = Usage(), Sessions()
+    usage, sessions, last = Usage(), Sessions(), OrderedDict[tuple[str, str], str]()
     for line in _lines(log):
         event = _event(line)
         if event is None:
@@ -113,6 +116,7 @@ def read_usage(log: Path) -> Usage:
             _add_find(usage, sessions, event)
         elif event["event"] == "call":
             _add_call(usage, sessions, event)
+            _add_pair(usage, last, event)
     return usage
 
 
@@ -150,6 +154,23 @@ def learn(usage: Usage, min_clients: int = MIN_CLIENTS) -> Learned:
         if places[tool] <= PER_TOOL:
             examples.append(GoldenQuery(query, (tool,), origin="logs"))
     return Learned(tuple(examples), few, secret)
+
+
+def learn_sequences(usage: Usage, min_clients: int = MIN_CLIENTS) -> list[dict[str, Any]]:
+    """Return which tools follow which: `after` and `next`, ids, and the number of `clients`.
+
+    The rules are those of `learn`: each client has one vote on what follows a tool.
+    """
+    pairs: dict[str, list[Use]] = {}
+    for pair in usage.pairs:
+        if pair.credentials or min_clients == 1:
+            pairs.setdefault(pair.query, []).append(pair)
+    return [
+        {"after": tool, "next": following, "clients": len(clients)}
+        for tool, uses in sorted(pairs.items())
+        for following, clients in sorted(_votes(uses).items())
+        if len(clients) >= min_clients
+    ]
 
 
 def _votes(uses: list[Use]) -> dict[str, dict[str, Use]]:
@@ -236,3 +257,20 @@ def _add_call(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
     if queries:
         credentials = event.get("credentials") is True  # not in the logs of earlier versions
         usage.uses.append(Use(queries[-1], tool, client, credentials, event["time"]))
+
+
+def _add_pair(usage: Usage, last: OrderedDict[tuple[str, str], str], event: dict[str, Any]) -> None:
+    """Add a call that succeeded to the one before it in its session. A tool called again is none
+    that follows itself.
+    """
+    key, tool = (event["client"], event["session"]), event["tool"]
+    if event["outcome"] != "ok" or not event["session"]:
+        return
+    before = last.get(key) or tool
+    last[key] = tool
+    last.move_to_end(key)
+    if len(last) > MAX_SESSIONS:
+        last.popitem(last=False)
+    if before != tool:
+        credentials = event.get("credentials") is True
+        usage.pairs.append(Use(before, tool, event["client"], credentials, event["time"]))

@@ -114,6 +114,8 @@ class Context:
         results: everything that was searched for the request.
         added: for tools that no search found, why a part added them, as JSON values; it becomes
             `Hit.why["dependency"]`.
+        called: the ids of the tools that were just called, the last one last.
+        evidence: for each tool how much `called` speaks for it; it becomes `Hit.why["called"]`.
         silent: why the LLM is not called again; empty until it times out.
     """
 
@@ -126,6 +128,8 @@ class Context:
     trace: PartTrace = field(default_factory=lambda: PartTrace("", ""))
     results: list[QueryRankings] = field(default_factory=list[QueryRankings])
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
+    called: tuple[str, ...] = ()
+    evidence: dict[str, float] = field(default_factory=dict[str, float])
     silent: list[str] = field(default_factory=list[str])
 
     @property

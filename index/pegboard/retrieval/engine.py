@@ -1,5 +1,5 @@
 """Runs a strategy: transforms -> searches -> `fuse_queries` and `refine_step` for each step ->
-`fuse_steps` -> `refine`.
+`fuse_steps` -> the tools just called, if any -> `refine`.
 """
 
 import time
@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from pegboard.retrieval.called import lifted
 from pegboard.retrieval.context import Context, QueryRankings
 from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Transform
@@ -100,6 +101,9 @@ async def _rank(
         steps = dict(zip(numbers, await state.execution.gather(coroutines), strict=True))
     step_weights = [max(weights[step]) for step in numbers]
     fused = _fuse(strategy.fuse_steps, [steps[step] for step in numbers], step_weights, state)
+    if state.called:
+        with _traced(state, "called", "refine") as trace:
+            fused = _recorded(state, trace, await lifted(fused, replace(state, trace=trace)))
     for part in strategy.refine:
         fused = await _refine(part, Candidates(steps, fused, texts, searches), state)
     return Candidates(steps, list(fused)[: state.request.k], texts, searches)

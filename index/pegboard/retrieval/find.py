@@ -9,6 +9,7 @@ from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.ranker.model import NOTHING_FITS, Ranker
+from pegboard.retrieval.called import check_called
 from pegboard.retrieval.context import Context, QueryRankings, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import (
@@ -45,9 +46,11 @@ class FindArguments:
     history: Sequence[Message | Mapping[str, str]] = ()
     explain: bool = False
     vector: "Sequence[float] | NDArray[np.floating] | None" = None
+    called: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_arguments(k=self.k, index=self.index, texts=self.requests, history=self.history)
+        check_called(self.called)
 
 
 def find(
@@ -123,6 +126,7 @@ async def _find(
             Trace(strategy.name),
             caller,
             arguments.explain,
+            called=tuple(arguments.called),
         )
         for text in arguments.requests
     ]
@@ -182,6 +186,8 @@ def _why(state: Context, ids: Sequence[str]) -> dict[str, dict[str, dict[str, An
             _add_contributions(why, result, state.loaded.ranker(state.searches.index))
     for tool in why.keys() & state.added.keys():
         why[tool]["dependency"] = dict(state.added[tool])
+    for tool in why.keys() & state.evidence.keys():
+        why[tool]["called"] = {"evidence": round(state.evidence[tool], 3)}
     return why
 
 
