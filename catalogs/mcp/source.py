@@ -6,17 +6,25 @@ instructions. One that hangs, dies or answers no MCP is a failure of that agent:
 stay, and the other servers go through. Prompts and resources are not tools."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import anyio
 from pydantic import Field, model_validator
 
-from catalogs.mcp.client import ServerAnswer, list_server
-from catalogs.mcp.records import add_tool
+from catalogs.mcp.records import add_tool, agent_description
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """A server's description and its raw tools."""
+
+    description: str
+    tools: list[Any]
 
 
 class McpOptions(SourceOptions):
@@ -91,15 +99,15 @@ def _disabled(entry: Any) -> bool:
 
 async def _list_all(
     servers: Mapping[str, Server], options: McpOptions
-) -> dict[str, ServerAnswer | ServerProblem]:
+) -> dict[str, _Answer | ServerProblem]:
     """List all servers, in the configuration's order; a server's time runs only in its turn."""
-    outcomes: dict[str, ServerAnswer | ServerProblem] = {}
+    outcomes: dict[str, _Answer | ServerProblem] = {}
     turns = anyio.Semaphore(options.concurrency)
 
     async def ask(name: str) -> None:
         async with turns:
             try:
-                outcomes[name] = await list_server(
+                outcomes[name] = await _list_server(
                     servers[name], options.timeout, options.max_bytes
                 )
             except ServerProblem as problem:
@@ -111,7 +119,49 @@ async def _list_all(
     return {name: outcomes[name] for name in servers}
 
 
-def _add(listing: ListingBuilder, name: str, server: Server, answer: ServerAnswer) -> None:
+async def _list_server(server: Server, timeout: float, max_bytes: int) -> _Answer:
+    """Return all tools of a server, and what it says of itself, within `timeout` seconds.
+
+    Args:
+        max_bytes: of one event over streamable HTTP.
+
+    Raises ServerProblem that says what happened, with the last lines of the server's stderr,
+    without secrets."""
+    import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
+    from mcp_types import Implementation
+
+    from pegboard.servers.connect import ServerTransport, all_tools, handshake
+
+    transport = ServerTransport(server, timeout, max_bytes)
+    progress, info = transport.progress, Implementation(name="pegboard", version="1")
+    answer: _Answer | None = None
+    trouble: Exception | None = None
+    # A server over stdio is ended shielded from cancellation, which `asyncio.timeout` would break.
+    with anyio.move_on_after(timeout) as limit:
+        try:
+            async with transport.connect_session(client_info=info) as session:
+                progress.stage = "initialize"
+                await handshake(session)
+                progress.stage = "tools/list"
+                tools = await all_tools(session, transport.dispatcher)
+                about = session.server_info.model_dump() if session.server_info else {}
+                answer = _Answer(agent_description(about, session.instructions), tools)
+        except Exception as error:
+            trouble = error
+    # A server that answered everything and then would not end properly was listed all the same.
+    if answer is not None:
+        return answer
+    if limit.cancel_called or trouble is None:
+        raise ServerProblem(
+            transport.with_evidence(
+                f"it did not answer within {timeout:g} seconds (waiting for {progress.stage}); try "
+                f"it by hand, or raise timeout"
+            )
+        )
+    raise ServerProblem(transport.explain(trouble)) from None
+
+
+def _add(listing: ListingBuilder, name: str, server: Server, answer: _Answer) -> None:
     agent = listing.agent(
         name, description=answer.description, kind="mcp-server", source=server.source
     )

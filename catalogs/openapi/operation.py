@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from catalogs.openapi.document import InvalidPart, References
-from catalogs.openapi.schema import SchemaGraph, SchemaWriter
+from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
 from pegboard.canonical import canonical_json
 from pegboard.schemas.loose import object_schema
 
@@ -149,7 +149,8 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
         for part, base in operation.parameters
         if not (part["in"] == "header" and part["name"].lower() in IGNORED_HEADERS)
     ]
-    body = _Body.of(graph.refs, operation.body) if operation.body else None
+    graph.check_budget("input", (schema for _, schema in parameters))
+    body = _Body.of(graph, operation.body) if operation.body else None
     roots = [schema for _, schema in parameters] + (body.roots if body else [])
     writer = SchemaWriter(graph, "input", roots)
     out = Arguments()
@@ -172,6 +173,7 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
         kind = next((kind for kind in media if _is_json(kind)), None)
         if kind is None or "schema" not in media[kind]:
             continue
+        graph.check_budget("output", [(media[kind]["schema"], base)])
         root = graph.refs.follow(media[kind]["schema"], base)
         writer = SchemaWriter(graph, "output", [root])
         schema = writer.write(*root)
@@ -200,15 +202,17 @@ class _Body:
     names: set[str] = field(default_factory=set[str])
 
     @classmethod
-    def of(cls, refs: References, placed: Placed) -> "_Body":
+    def of(cls, graph: SchemaGraph, placed: Placed) -> "_Body":
         part, base = placed
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
-        whole = refs.follow(media[kind].get("schema", {}) if kind else {}, base)
+        schema = media[kind].get("schema", {}) if kind else {}
+        graph.check_budget("input", [(schema, base)])
+        whole = graph.refs.follow(schema, base)
         name = part.get("x-body-name")
         name = name if isinstance(name, str) and name else "body"
         body = cls(part.get("required") is True, part.get("description") or "", kind, whole, name)
-        names = body._collect(refs, whole, set())
+        names = body._collect(graph.refs, whole, set())
         if names is None:
             body.properties = {}
         elif body.required:
@@ -227,14 +231,11 @@ class _Body:
             return
         for name, alternatives in self.properties.items():
             written = [writer.write(*placed) for placed in alternatives]
-            shown = {
-                canonical_json(schema): schema
-                for schema in written
-                if not (isinstance(schema, dict) and schema.get("readOnly") is True)
-            }
+            shown = [schema for schema in written if not has_flag(schema, "readOnly")]
+            if len(shown) > 1:
+                shown = [*{canonical_json(schema): schema for schema in shown}.values()]
             if shown:
-                first, *others = shown.values()
-                schema = _either(shown.values()) if others else first
+                schema = _either(shown) if len(shown) > 1 else shown[0]
                 out.add(name, schema, "body", name in self.names)
         if self.description:
             out.extra["description"] = self.description

@@ -28,7 +28,9 @@ every schema leads to thousands of others. The nearest ones are written first.""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
 MAX_COMMON, MAX_SPARE = 2_000, 1_000_000
-"""Subschemas of a tool that cost nothing, and those of all tools of a document beyond them."""
+"""Subschemas of a tool that cost nothing, and those of all tools of a document beyond them. When
+these are spent, a further tool may have MAX_INLINED. Microsoft Graph spends 600,000.
+"""
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
 """Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
@@ -69,6 +71,11 @@ class SchemaGraph:
         for key in keys:
             self._explore(key)
         return own + sum(self._sizes[key] for key in keys)
+
+    def check_budget(self, side: Side, schemas: Iterable[tuple[Any, str]]) -> None:
+        """Raise InvalidPart, before they are read, for large schemas when the budget is spent."""
+        if self.visited > MAX_SPARE and sum(self.size(*each) for each in schemas) > MAX_INLINED:
+            raise _too_large(side)
 
     def is_cyclic(self, key: str) -> bool:
         self._explore(key)
@@ -184,11 +191,8 @@ class SchemaWriter:
         self._written += 1
         if self._written > MAX_COMMON:
             self.graph.visited += 1
-            if self._written > MAX_WRITTEN or self.graph.visited > MAX_SPARE:
-                raise InvalidPart(
-                    f"its {self.side} schema has more than {MAX_WRITTEN:,} parts, or those of this "
-                    f"document more than {MAX_SPARE:,}; describe less, or split the document"
-                )
+        if self._written > (MAX_INLINED if self.graph.visited > MAX_SPARE else MAX_WRITTEN):
+            raise _too_large(self.side)
         if isinstance(schema, RepeatedNames):
             raise InvalidPart(flaw_of(schema))
         if not isinstance(schema, dict):
@@ -241,7 +245,7 @@ class SchemaWriter:
         properties = schema.get("properties")
         if not isinstance(properties, dict):
             return schema
-        hidden_names = {name for name, item in properties.items() if _has(item, hidden)}
+        hidden_names = {name for name, item in properties.items() if has_flag(item, hidden)}
         if not hidden_names:
             return schema
         shown = {name: item for name, item in properties.items() if name not in hidden_names}
@@ -251,5 +255,12 @@ class SchemaWriter:
         return out
 
 
-def _has(schema: Any, flag: str) -> bool:
+def _too_large(side: Side) -> InvalidPart:
+    return InvalidPart(
+        f"its {side} schema has more than {MAX_WRITTEN:,} parts, or more than {MAX_INLINED} after "
+        f"the large ones of this document took {MAX_SPARE:,}; describe less, or split the document"
+    )
+
+
+def has_flag(schema: Any, flag: str) -> bool:
     return isinstance(schema, dict) and schema.get(flag) is True

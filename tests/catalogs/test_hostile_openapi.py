@@ -111,17 +111,42 @@ def test_a_hostile_operation_is_rejected_and_the_others_are_listed(listed_docume
     assert row.where.startswith("api.json ")
 
 
-def test_many_operations_with_one_huge_schema_are_rejected_after_some(listed_document, monkeypatch):
-    monkeypatch.setattr(schemas, "MAX_COMMON", 20)
-    monkeypatch.setattr(schemas, "MAX_SPARE", 300)
-    paths = {f"/b{number}": body(link(0)) for number in range(100)}
+SHARED = {
+    "flat": {"S0": many(100, {"type": "string"})},
+    "references": {"S0": {"properties": {f"p{n}": link(n) for n in range(1, 100)}}}
+    | {f"S{n}": {"type": "string"} for n in range(1, 100)},
+    "tree": {f"S{n}": {"items": {"anyOf": [link(2 * n + 1), link(2 * n + 2)]}} for n in range(99)}
+    | {f"S{n}": {} for n in range(99, 199)},
+    "circle": {f"S{n}": {"properties": {"next": link((n + 1) % 100)}} for n in range(100)},
+}
 
-    listing = listed_document(document(paths, S0=many(50, {"type": "string"})))
+
+@pytest.mark.parametrize("shape", SHARED)
+def test_many_operations_with_one_huge_schema_are_rejected_after_some(
+    listed_document, monkeypatch, shape
+):
+    monkeypatch.setattr(schemas, "MAX_COMMON", 20)
+    monkeypatch.setattr(schemas, "MAX_SPARE", 600)
+    monkeypatch.setattr(schemas, "MAX_INLINED", 30)
+    visits = []
+    for name in ("_subschemas", "to_json_schema"):
+        visit = getattr(schemas, name)
+        monkeypatch.setattr(
+            schemas, name, lambda *args, visit=visit: (visits.append(1), visit(*args))[1]
+        )
+
+    def listing_of(operations):
+        visits.clear()
+        paths = {f"/b{number}": body(link(0)) for number in range(operations)}
+        return listed_document(document(paths, **SHARED[shape])), len(visits)
+
+    (_, visits_of_100), (listing, visits_of_200) = listing_of(100), listing_of(200)
 
     assert "get_fine" in {tool.name for tool in listing.tools}
     assert 1 < len(listing.tools) < 20
-    assert len(listing.tools) + len(listing.rejected) == 101
-    assert "parts, or those of this document more than 300; describe" in listing.rejected[-1].why
+    assert len(listing.tools) + len(listing.rejected) == 201
+    assert "or more than 30 after the large ones" in listing.rejected[-1].why
+    assert visits_of_200 - visits_of_100 <= 100 * 31, "a rejected one visits no more than 30 parts"
 
 
 def test_parents_that_are_named_again_at_every_level_are_read_once(listed_document, monkeypatch):
