@@ -24,7 +24,7 @@ MCP_NAME = 128
 """Characters of a tool's name in MCP."""
 MANY_TOKENS = 3_000
 """Tokens of a definition: thirteen times the median of the real catalogs."""
-LEAST_BOILERPLATE = 1_000
+LEAST_BOILERPLATE = 5_000
 """Tokens in shared sentences of a catalog."""
 _QUOTED = r"""[`"']([A-Za-z_][\w.-]*)(?:\[\])?[`"']"""
 _PARAMETER = re.compile(
@@ -37,8 +37,11 @@ _DEFAULT = re.compile(
 _ONE_OF = re.compile(
     r"\bone of:?\s*((?:[`\"'][^`\"']{1,60}[`\"'][\s,]*(?:or |and )?)+)", re.IGNORECASE
 )
-_GONE = re.compile(r"\b(?:not|no longer|renamed|removed|deprecated|instead of|without)\b")
-"""Words beside a parameter that is not there, and need not be."""
+_ELSEWHERE = re.compile(
+    r"\b(?:not|no longer|renamed|removed|deprecated|instead of|without|endpoint)\b"
+)
+"""Words beside a parameter that need not be there: it is gone, or another tool's."""
+_CONDITION = re.compile(r"\b(?:if|when|unless|for)\b[^.]*$", re.IGNORECASE)
 _VERBS = {"GET": "Get", "POST": "Create", "PUT": "Update", "PATCH": "Update", "DELETE": "Delete"}
 
 
@@ -81,9 +84,11 @@ def _draft(tool: Tool) -> str:
 
 
 def _arguments(tool: Tool) -> Iterator[Finding]:
-    """Parameters without a description whose names say nothing; a tool's only one may do so."""
+    """Parameters without a description whose names say nothing. A tool's only one may do so, and a
+    single letter, as `b` beside `a`.
+    """
     described = argument_descriptions(tool.input_schema)
-    mentioned = set(singular_words(tool.description))
+    mentioned = set(singular_words(f"{tool.name} {tool.description}"))
     vague = [
         name
         for name, text in described.items()
@@ -92,7 +97,7 @@ def _arguments(tool: Tool) -> Iterator[Finding]:
         and not set(singular_words(name)) <= mentioned
         and not _is_empty(tool.input_schema["properties"][name])
     ]
-    if vague and len(described) > 1:
+    if len(described) > 1 and len("".join(vague)) > 1:
         yield Finding(
             "unexplained-argument",
             tool.id,
@@ -120,7 +125,7 @@ def _contradictions(tool: Tool) -> Iterator[Finding]:
     }
     for match in _PARAMETER.finditer(tool.description):
         mentioned = match[1] or match[2]
-        if mentioned.rpartition(".")[2] not in names and not _negated(tool.description, match):
+        if mentioned.rpartition(".")[2] not in names and not _is_elsewhere(tool.description, match):
             reason = f'the description mentions the parameter "{mentioned}", which the schema lacks'
             suggestion = f"Add it to the schema, or name one of: {', '.join(sorted(names)[:8])}."
             yield Finding("contradiction", tool.id, reason, suggestion, mentioned)
@@ -132,9 +137,9 @@ def _contradictions(tool: Tool) -> Iterator[Finding]:
             yield Finding("contradiction", tool.id, reason, suggestion, path)
 
 
-def _negated(text: str, match: re.Match[str]) -> bool:
-    """Whether a mention says that there is no such parameter (any more)."""
-    return bool(_GONE.search(text[max(0, match.start() - 60) : match.end() + 60].lower()))
+def _is_elsewhere(text: str, match: re.Match[str]) -> bool:
+    """Whether a mention says that the parameter is gone, or another tool's."""
+    return bool(_ELSEWHERE.search(text[max(0, match.start() - 60) : match.end() + 60].lower()))
 
 
 def _default_problems(text: str, schema: Mapping[str, Any]) -> Iterator[str]:
@@ -146,7 +151,8 @@ def _default_problems(text: str, schema: Mapping[str, Any]) -> Iterator[str]:
     written = json.dumps(default).strip('"').lower()
     for match in _DEFAULT.finditer(text):
         said = match[2].lower()
-        if said != written and _is_value(said, match[1], schema, default):
+        always = not _CONDITION.search(text[: match.start()])
+        if always and said != written and _is_value(said, match[1], schema, default):
             yield f"its description says that the default is {match[2]}, the schema {written}"
 
 

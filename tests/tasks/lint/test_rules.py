@@ -12,6 +12,7 @@ from tasks.lint.check import lint
 from tasks.lint.findings import SEVERITIES, rules
 
 CITY = {"type": "string", "description": "The city, such as Oslo."}
+ON = {"type": "boolean", "default": True}
 FORECAST = Tool(
     id="w/w/forecast",
     catalog="w",
@@ -115,7 +116,14 @@ def test_a_parameter_that_contradicts_its_schema_is_named(encoder, schema, reaso
     "changes",
     [
         {"description": "Returns the weather. The parameter `unit` is no longer there."},
+        {"description": "Returns the weather. Use the list endpoint and its `unit` parameter."},
+        {"input_schema": with_properties(b={"type": "string"})},
         {"input_schema": with_properties(days={"default": 20, "description": "Default: 20."})},
+        {
+            "input_schema": with_properties(
+                on={**ON, "description": "For teams the default is false."}
+            )
+        },
         {"input_schema": with_properties(mode={"default": "x", "description": "Default: the x."})},
         {"input_schema": with_properties(body={"type": "object", "properties": {}})},
     ],
@@ -156,10 +164,10 @@ def test_the_first_sentence_of_a_tool_that_finds_its_twin_names_the_words_that_p
 
 
 def test_sentences_that_many_tools_share_are_one_finding_and_no_purpose(encoder):
-    shared = "Needs a token with the scope that the guide lists, and counts against the limit. " * 3
+    shared = f"Needs a token {'with the scope that the guide lists ' * 6}to work."
     tools = [
         replace(FORECAST, id=f"w/w/t{n}", name=f"t{n}", description=f"Returns the {n}. {shared}")
-        for n in range(60)
+        for n in range(130)
     ]
     bare = replace(FORECAST, id="w/w/bare", name="bare", description=shared)
 
@@ -169,7 +177,7 @@ def test_sentences_that_many_tools_share_are_one_finding_and_no_purpose(encoder)
         ("no-purpose", "w/w/bare"),
         ("boilerplate", "w"),
     ]
-    assert "183 times" in findings[1].reason or "61 times" in findings[1].reason
+    assert '131 times "Needs a token' in findings[1].reason
 
 
 def test_every_rule_says_what_it_finds_and_what_that_costs():
