@@ -18,11 +18,14 @@ from pegboard.records import Rejected, Tool
 from tasks.lint.findings import Finding
 from tasks.settings.configuration import load_configuration
 
-_OPENAPI = re.compile(r"""(?:^|[{,\s])["']?(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""")
-_NAMED = re.compile(
-    r"""["']?\b(?:operationId|name)["']?\s*:\s*["']?([^"'\n]+?)["']?\s*(?=[,}\n])"""
+_OPENAPI = re.compile(
+    r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""", re.MULTILINE
 )
-_PATH = re.compile(r"""^\s*["']?(/[^"'\s]*)["']?\s*:""", re.MULTILINE)
+_NAME_OR_PATH = re.compile(
+    r"""\b(?:operationId|name)["']?\s*:\s*["']?([^"'\n]+?)["']?\s*(?=[,}\n])"""
+    r"""|^\s*["']?(/[^"'\s]*)["']?\s*:""",
+    re.MULTILINE,
+)
 
 
 @dataclass(frozen=True)
@@ -46,36 +49,33 @@ class Catalog:
             return finding
         tool = self._by_id.get(finding.tool)
         pointer, line = self._place(tool) if tool else ("", 0)
-        if pointer and finding.parameter and "/paths/" not in pointer:
-            pointer += f"/inputSchema/properties/{_escaped(finding.parameter)}"
         return replace(finding, file=self.file, pointer=pointer, line=line)
 
     def _place(self, tool: Tool) -> tuple[str, int]:
-        """The pointer and the line of a tool."""
+        """The pointer and the line of a tool. Servers may have tools of one name."""
+        lines = self._lines.get(tool.name, [])
         if path := tool.annotations.get("path"):
             pointer = f"/paths/{_escaped(str(path))}/{str(tool.annotations['method']).lower()}"
-            return pointer, self._lines.get(tool.name) or self._lines.get(str(path), 0)
-        agent = self.agents[tool.agent]
+            return pointer, next(iter(lines or self._lines.get(str(path), [])), 0)
         pointers = self._pointers.get(tool.name, [])
-        own = [pointer for pointer in pointers if f"/{_escaped(agent)}/" in pointer]
-        return next(iter(own or pointers), ""), self._lines.get(tool.name, 0)
+        of_agent = f"/{_escaped(self.agents[tool.agent])}/"
+        at = next((at for at, pointer in enumerate(pointers) if of_agent in pointer), 0)
+        return next(iter(pointers[at:]), ""), next(iter(lines[at:]), 0)
 
     @cached_property
     def _by_id(self) -> dict[str, Tool]:
         return {tool.id: tool for tool in self.tools}
 
     @cached_property
-    def _lines(self) -> dict[str, int]:
-        """The first line that has a name, or a path."""
+    def _lines(self) -> dict[str, list[int]]:
+        """The lines that have a name, or a path."""
         text = read_text(Path(self.file))
-        starts = [0, *(match.end() for match in re.finditer("\n", text))]
-        lines: dict[str, int] = {}
-        line = 0
-        matches = sorted([*_NAMED.finditer(text), *_PATH.finditer(text)], key=lambda m: m.start(1))
-        for match in matches:
-            while line < len(starts) and starts[line] <= match.start(1):
-                line += 1
-            lines.setdefault(match[1], line)
+        lines: dict[str, list[int]] = {}
+        line, end = 1, 0
+        for match in _NAME_OR_PATH.finditer(text):
+            start = match.start(match.lastindex or 0)
+            line, end = line + text.count("\n", end, start), start
+            lines.setdefault(match[1] or match[2], []).append(line)
         return lines
 
     @cached_property

@@ -126,6 +126,19 @@ def test_an_openapi_document_has_pointers_and_what_is_rejected(lint, tmp_path):
     assert "Delete pets" in purpose["suggestion"]
 
 
+def test_tools_of_one_name_have_the_places_of_their_servers(lint, tmp_path):
+    tool = {"name": "ping", "inputSchema": {}}
+    servers = {"first": {"tools": [tool]}, "second": {"tools": [tool]}}
+    (tmp_path / "two.json").write_text(json.dumps(servers, indent=1), "utf-8")
+
+    findings = json.loads(lint("two.json", "--json")[1])["findings"]
+
+    assert [(one["tool"], one["pointer"], one["line"]) for one in findings] == [
+        ("two/first/ping", "/first/tools/0", 5),
+        ("two/second/ping", "/second/tools/0", 13),
+    ]
+
+
 def test_golden_queries_and_a_configuration_are_read(lint, tmp_path):
     (tmp_path / "pegboard.toml").write_text(
         '[board]\nuri = "board"\n[catalogs.a]\ntype = "mcp-dump"\npath = "mcp.json"\n', "utf-8"
