@@ -219,7 +219,7 @@ class ServeSettings(Settings):
         allowed_hosts: names by which the gateway may be reached besides its own address.
         auth: an identity provider, as FastMCP has it; see `pegboard.serve.auth`.
         pinned: ids of tools that are always listed, with `*` as in rules.
-        python: catalogs whose Python functions may run in this process.
+        python: catalogs whose Python functions may run, each in a process of its own.
         log: a file to which a line for each request is written.
         golden: a file of golden queries to which operators add on the page.
     """

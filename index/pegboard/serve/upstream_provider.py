@@ -102,7 +102,7 @@ class UpstreamServers:
 
     def add_new(self) -> None:
         """Add those that the configuration has got since."""
-        for agent in self._gateway.caller.upstreams.agents():
+        for agent in self._gateway.caller.upstreams.relayed():
             if agent in self._agents.values():
                 continue
             catalog, _, name = agent.partition("/")

@@ -15,14 +15,18 @@ MODULE = r"""
 import asyncio
 import os
 import sys
-import threading
+import time
+from dataclasses import dataclass
+from datetime import date
+from enum import Enum
 from os import system
 from subprocess import run
+from typing import Annotated
 
 from helpers_of_{name} import helped
+from pydantic import AfterValidator, Field
 
 remove = os.remove
-STARTED, GO_ON = threading.Semaphore(0), threading.Event()
 
 class Helper:
     def method(self): return "method"
@@ -31,9 +35,19 @@ class Helper:
 class Silent(Exception):
     def __str__(self): raise ValueError
 
+class Colour(Enum):
+    RED = "red"
+
+@dataclass
+class Order:
+    due: date
+    colours: tuple[Colour, ...]
+
 helper = Helper()
 
-def fine(): return "fine"
+def fine():
+    print("This is no message.")
+    return "fine"
 def _private(): return "private"
 def leave(): sys.exit(3)
 def interrupt(): raise KeyboardInterrupt
@@ -48,20 +62,17 @@ def circle():
     return values
 async def leave_later(): sys.exit(3)
 async def close_later(): raise GeneratorExit
-async def cancel_itself(): raise asyncio.CancelledError
-def hang():
-    STARTED.release()
-    GO_ON.wait()
-    return "went on"
-async def block():
-    STARTED.release()
-    GO_ON.wait()
-async def wait():
-    STARTED.release()
-    try:
-        await asyncio.sleep(600)
-    finally:
-        GO_ON.set()
+def process(): return str(os.getpid())
+def key(): return os.environ["OFFICE_API_KEY"]
+def hang(): time.sleep(600)
+async def block(path):
+    open(path, "w").close()
+    time.sleep(600)
+def place(order: Order, limit: int = Field(5, le=9)):
+    return {"year": order.due.year, "colour": order.colours[0].name, "limit": limit}
+async def paint(colour: Colour): return colour
+def numbers(): yield 1
+def positional(first, /): return first
 """
 
 

@@ -13,7 +13,6 @@ from pegboard.serve.access import Client
 from pegboard.serve.calls.arguments import check_arguments
 from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
 from pegboard.serve.calls.openapi import OpenAPICalls
-from pegboard.serve.calls.python import PythonCalls
 from pegboard.serve.calls.results import CallProblem, error_result, too_large
 from pegboard.serve.calls.turns import Turns
 from pegboard.serve.calls.upstreams import Upstreams
@@ -37,17 +36,13 @@ class Caller:
         serve = settings.serve
         self.limits = serve.calls
         self._apis = OpenAPICalls(serve.apis, serve.calls)
-        self._python = PythonCalls(
-            settings.catalogs, serve.python, settings.base, serve.calls.concurrency
-        )
 
     async def reload(self, settings: GatewaySettings) -> None:
         """Take other settings; sessions with MCP servers that did not change go on."""
         await self.upstreams.reload(settings)
-        apis, python = self._apis, self._python
+        apis = self._apis
         self._set(settings)
         await apis.close()
-        python.close()
 
     def can_call(self, tool: Tool) -> str:
         """Return why a tool of the release cannot be called with these settings; "" if it can."""
@@ -100,7 +95,6 @@ class Caller:
         """End the servers that were started."""
         await self.upstreams.close()
         await self._apis.close()
-        self._python.close()
 
     async def _guarded(
         self,
@@ -148,8 +142,6 @@ class Caller:
         if tool.annotations.get("path") and tool.annotations.get("method"):
             self._apis.check(tool)
             return tool.catalog, partial(self._apis.call, tool, arguments)
-        if self._python.serves(tool.catalog):
-            return tool.catalog, partial(self._python.call, tool, arguments)
         raise CallProblem(
             "refused",
             f"The tool {tool.id} cannot be called: the gateway's pegboard.toml has nothing that "

@@ -25,6 +25,7 @@ from pegboard.records import Tool, agent_id
 from pegboard.serve.access import TOKEN, bearer_token
 from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
 from pegboard.serve.calls.connection import Connection, ConnectionLost
+from pegboard.serve.calls.functions import functions_server
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
@@ -89,6 +90,14 @@ class Upstreams:
     def agents(self) -> list[str]:
         """Return the ids of the agents whose tools a server of the configuration has."""
         return list(self._upstreams)
+
+    def relayed(self) -> list[str]:
+        """Return those of them whose resources and prompts pass: all but functions."""
+        return [
+            agent
+            for agent, upstream in self._upstreams.items()
+            if not isinstance(upstream.entry, Server)
+        ]
 
     def health(self) -> dict[str, dict[str, str]]:
         """Return by agent the state of its server (`idle`, `up`, `failed`), why, and since when."""
@@ -197,13 +206,14 @@ class Upstreams:
         await self._make_room(agent, upstream)
         limits = self._settings.serve.calls
         try:
-            server = resolve_server(upstream.entry, upstream.base)
+            functions = isinstance(upstream.entry, Server)
+            server = upstream.entry if functions else resolve_server(upstream.entry, upstream.base)
             connection = Connection(
                 _with_token(server, token) if token else server,
                 (limits.timeout, limits.max_bytes),
                 forwards=not upstream.shared and bool(key[1]),
                 modern=modern,
-                checked=limits.changed != "allow",
+                checked=limits.changed != "allow" and not functions,
             )
             await connection.open()
         except ServerProblem as problem:
@@ -279,6 +289,10 @@ async def _end(upstreams: Iterable[_Upstream]) -> None:
 def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
     upstreams: dict[str, _Upstream] = {}
     for name, table in settings.catalogs.items():
+        if table.get("type") == "python" and name in settings.serve.python:
+            agent = agent_id(name, str(table.get("agent") or name))
+            server = functions_server(table, settings.base)
+            upstreams[agent] = _Upstream(server, settings.base, _server_settings(settings, agent))
         if table.get("type") != "mcp":
             continue
         try:
@@ -289,11 +303,14 @@ def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
             log.error("The servers of the catalog %s cannot be called: %s", name, error)
             continue
         for server, entry in entries.items():
-            agent, calls = agent_id(name, server), settings.serve.calls
-            own = settings.serve.servers.get(agent, ServerSettings())
-            merged = own.model_copy(update={"sessions": own.sessions or calls.sessions})
-            upstreams[agent] = _Upstream(entry, folder, merged)
+            agent = agent_id(name, server)
+            upstreams[agent] = _Upstream(entry, folder, _server_settings(settings, agent))
     return upstreams
+
+
+def _server_settings(settings: GatewaySettings, agent: str) -> ServerSettings:
+    own = settings.serve.servers.get(agent, ServerSettings())
+    return own.model_copy(update={"sessions": own.sessions or settings.serve.calls.sessions})
 
 
 def _front() -> Context | None:
