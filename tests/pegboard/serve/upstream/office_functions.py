@@ -1,4 +1,4 @@
-"""Functions that the gateway may call in its own process."""
+"""Functions that the gateway may call."""
 
 
 def add_numbers(first: int, second: int = 1) -> dict:
