@@ -197,7 +197,7 @@ def _refused(tool: Tool) -> Iterator[Finding]:
     if (length := len(tool.name)) > MAX_CALL_NAME:
         limits = f"OpenAI and Anthropic take {MAX_CALL_NAME}"
         limits += f", MCP {MCP_NAME}" * (length > MCP_NAME)
-        short = re.sub(r"[_-][^_-]*$", "", valid_name(tool.name))
+        short = re.sub(r"(?:[_-][^_-]*|(?<=[a-z])[A-Z][a-z]*)$", "", valid_name(tool.name))
         reason = f"its name has {length} characters; {limits}"
         yield Finding("name-length", tool.id, reason, f"Shorten it to such as {short}.")
     if keywords := refused_keywords(tool.input_schema):
