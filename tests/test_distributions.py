@@ -42,8 +42,3 @@ def test_only_the_library_can_be_uploaded_to_a_package_index():
     private = {name: "Private :: Do Not Upload" in project(name)["classifiers"] for name in FOLDERS}
 
     assert private == {"pegboard": False, "pegboard-pipeline": True}
-
-
-def test_the_library_says_that_it_is_typed():
-    assert (Path(pegboard.__file__).parent / "py.typed").is_file()
-    assert "Typing :: Typed" in project("pegboard")["classifiers"]

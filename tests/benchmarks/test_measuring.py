@@ -8,12 +8,7 @@ import pytest
 
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
-from benchmarks.papers.strategies import DESCRIPTIONS, chosen_strategies
-from benchmarks.papers.tables import (
-    markdown,
-    missing_marks,
-    write_between_marks,
-)
+from benchmarks.papers.strategies import DESCRIPTIONS
 from pegboard.evaluation.agent_search import AGENT_STRATEGIES
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
@@ -103,25 +98,3 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     hits = values(result, "step-agent", "Recall@1")
     assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
-
-
-def test_results_are_written_between_the_marks_of_a_document(opened, tmp_path):
-    result = measured(*opened("ultratool"), chosen=chosen_strategies(["BM25", "hybrid"]))
-    file = tmp_path / "results.md"
-    before = "# Results\n\n<!-- bench ultratool -->\nold\n<!-- /bench ultratool -->\n\nThe end.\n"
-    file.write_text(before, "utf-8")
-
-    write_between_marks(file, "ultratool", markdown(result))
-    write_between_marks(file, "ultratool", markdown(result))
-
-    text = file.read_text("utf-8")
-    assert text.startswith("# Results\n\n<!-- bench ultratool -->\n### ultratool\n")
-    assert text.endswith("<!-- /bench ultratool -->\n\nThe end.\n")
-    assert "| hybrid | 1.000 [1.000, 1.000] | 1.000 [1.000, 1.000] |" in text
-    assert "| *RAG only* |  |  |  | Recall 0.340, F1 0.362 |" in text
-    assert "old" not in text
-    assert missing_marks(file, ["ultratool"]) == ""
-    assert "no place for metatool. Expected the lines <!-- bench metatool -->" in missing_marks(
-        file, ["metatool"]
-    )
-    assert "cannot be written into" in missing_marks(tmp_path / "gone.md", ["metatool"])

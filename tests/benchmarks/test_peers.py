@@ -99,23 +99,6 @@ def test_a_peer_that_fails_says_why(adapters, adapter, reason):
         asked(adapter, bag_of_words)
 
 
-def test_an_answer_to_the_same_tools_and_queries_is_kept(adapters, tmp_path):
-    encoded = []
-
-    def encode(texts):
-        encoded.append(texts)
-        return bag_of_words(texts)
-
-    peers = Peers(Path(sys.executable), tmp_path / "answers", encode)
-
-    first = peers.ask("by_vector", TOOLS, ["feed"], 1)
-    asked_once = len(encoded)
-
-    assert peers.ask("by_vector", TOOLS, ["feed"], 1) == first
-    assert len(encoded) == asked_once
-    assert peers.ask("by_vector", TOOLS, ["sheep"], 1).rankings == [["count"]]
-
-
 def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
     adapters, specimen, boards_of, hashing, tmp_path
 ):

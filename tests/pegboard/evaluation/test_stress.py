@@ -12,6 +12,7 @@ from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.stress import stress
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.evaluation.tool_vectors import tool_vectors
 
 VERBS = ("open", "close", "list", "rename", "archive", "print")
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter")
@@ -79,6 +80,18 @@ def test_smaller_noise_is_part_of_larger_and_never_a_right_tool(searcher):
     assert len(distractors.candidates(Noise("random", 10), "q1", right[:1])) == 1 + 10
     assert distractors.candidates(NONE, "q1", right) == frozenset(right)
     assert len(distractors.candidates(ALL, "q1", right)) == 36
+
+
+def test_near_distractors_are_nearer_than_all_others(searcher):
+    ids, _, vectors = tool_vectors(searcher.loaded, "full")
+    right = "kit/office/open_room"
+
+    near = Distractors(searcher.loaded, "full", 3).candidates(NEAR_3, "q", [right])
+
+    cosines = dict(zip(ids, vectors @ vectors[ids.index(right)], strict=True))
+    others = max(cosines[tool] for tool in ids if tool not in near)
+    assert min(cosines[tool] for tool in near) >= others - 1e-5
+    assert len(near) == 4
 
 
 def test_all_tools_are_found_without_noise_and_the_whole_is_an_ordinary_evaluation(

@@ -126,11 +126,3 @@ def test_the_command_compares_the_channels_releases_by_default(run, two):
     ]
     diff = diff_releases(two.store, two.first, two.second).to_dict()
     assert json.loads(run("--json")[1]) == json.loads(json.dumps(diff))
-
-
-def test_the_command_prints_old_and_new_texts(run):
-    lines = run("--texts")[1].splitlines()
-
-    start = next(at for at, line in enumerate(lines) if "kit/git/list_commits" in line)
-    expected = ["enrichment.questions", "- who wrote this?", "+ who changed it?"]
-    assert [line.strip() for line in lines[start + 1 : start + 4]] == expected

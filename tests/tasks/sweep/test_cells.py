@@ -7,7 +7,6 @@ from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.caller import LlmCaller
-from tasks.settings.configuration import load_configuration
 from tasks.sweep import cells
 from tasks.sweep.cells import measure_cell
 
@@ -71,19 +70,6 @@ def test_everything_that_decides_a_value_makes_another_cell(bench):
     bench.golden.write_text("\n".join(lines[:-1]), "utf-8")
     # The small sample may do without the query that is gone.
     assert not bench.design(**CELL, tools="10,all").cells[-1].is_done
-
-
-def test_a_new_index_leaves_the_others_done(bench, workshop):
-    bench.measure(strategies=["search"])
-    third = '\n[[indexes]]\nname = "third"\nparts = ["description"]\n'
-    bench.config.write_text(bench.config.read_text("utf-8") + third, "utf-8")
-    release = workshop.run(load_configuration(bench.config)).release
-
-    design, measured = bench.measure(strategies=["search"])
-
-    assert release.id != bench.release
-    assert design.finished == 2
-    assert [cell.index for cell in measured] == ["third"]
 
 
 class DeadCompleter:
