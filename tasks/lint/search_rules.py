@@ -4,7 +4,7 @@ examples find their tools, and which tools are taken for each other.
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pegboard.board import Board
 from pegboard.boilerplate import argument_descriptions, boilerplate, sentence_key
@@ -26,25 +26,6 @@ SHOWN = 3
 WORDS = 5
 """Words that a suggestion names."""
 LANGUAGE = "english"
-
-
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A request, a tool that answers it, and what it finds instead.
-
-    Attributes:
-        rank: of the tool, counted from 1; 0 if it is not among the first `DEPTH`.
-        first: the id of the tool that is found first.
-    """
-
-    request: str
-    tool: str
-    rank: int
-    first: str
-
-    def __str__(self) -> str:
-        rank = f"rank {self.rank}" if self.rank else f"not in the first {DEPTH}"
-        return f'"{self.request}" ({rank}; first: {self.first})'
 
 
 def board_of(tools: Sequence[Tool], encoder: Encoder) -> Board:
@@ -69,25 +50,31 @@ def request_findings(
             requests.append((query.query, ids))
     by_id = {tool.id: tool for tool in board.list_tools()}
     for tool, own in _misses(board, requests).items():
+        quoted = [f'"{request}" ({instead})' for request, instead in own.items()]
         yield Finding(
             "not-found",
             tool,
             f"{len(own)} of its {asked[tool]} requests do not find it among the first {K}: "
-            f"{', '.join(map(str, own[:SHOWN]))}",
-            _missing_words(by_id[tool], [miss.request for miss in own]),
+            f"{', '.join(quoted[:SHOWN])}",
+            _missing_words(by_id[tool], list(own)),
         )
 
 
-def _misses(board: Board, requests: Sequence[tuple[str, frozenset[str]]]) -> dict[str, list[Miss]]:
-    """The requests that find none of their tools among the first `K`, by the first of these."""
-    misses: dict[str, list[Miss]] = {}
+def _misses(
+    board: Board, requests: Sequence[tuple[str, frozenset[str]]]
+) -> dict[str, dict[str, str]]:
+    """The requests that find none of their tools among the first `K`, by the first of these, with
+    what they find instead.
+    """
+    misses: dict[str, dict[str, str]] = {}
     results = board.find_many([request for request, _ in requests], DEPTH) if requests else []
     for (request, ids), result in zip(requests, results, strict=True):
         found = [hit.tool.id for hit in result]
         rank = next((at for at, tool in enumerate(found, start=1) if tool in ids), 0)
         if not 0 < rank <= K:
-            miss = Miss(request, min(ids), rank, found[0] if found else "nothing")
-            misses.setdefault(miss.tool, []).append(miss)
+            place = f"rank {rank}" if rank else f"not in the first {DEPTH}"
+            instead = f"{place}; first: {found[0] if found else 'nothing'}"
+            misses.setdefault(min(ids), {})[request] = instead
     return misses
 
 
