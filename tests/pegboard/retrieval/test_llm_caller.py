@@ -104,28 +104,6 @@ def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(open_call
         assert usage == (100, 10, 0.001)
 
 
-def test_threads_and_event_loops_share_one_event_loop_of_the_callers_own(open_caller):
-    stub = Stub()
-    caller = open_caller(stub)
-
-    async def from_a_loop():
-        [answer] = await caller.ask([question("loop")])
-        return answer.text, asyncio.get_running_loop()
-
-    threads = [threading.Thread(target=lambda: asyncio.run(from_a_loop())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    ask(caller, question("thread"))
-    for thread in threads:
-        thread.join()
-
-    text, own = asyncio.run(from_a_loop())
-    assert text == "loop"
-    assert len(stub.loops) == 1
-    assert own not in stub.loops
-    assert [thread.daemon for thread in stub.threads] == [True]
-
-
 def test_all_requests_are_asked_at_once_up_to_the_bound(open_caller):
     wide, narrow = Stub(lambda _: shortly()), Stub(lambda _: shortly())
     ask(open_caller(wide, concurrency=8), *[question()] * 6)

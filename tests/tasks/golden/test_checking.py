@@ -72,13 +72,6 @@ def kinds(checked, level=None):
     return [finding.kind for finding in checked.findings if level in (None, finding.level)]
 
 
-@pytest.mark.parametrize("board", [None, BOARD])
-def test_good_queries_have_no_findings(check, board):
-    checked = check(board=board)
-
-    assert (checked.findings, checked.usable, checked.failed(strict=True)) == ((), 30, False)
-
-
 AFTER = {"history": [{"role": "user", "content": "I want to travel"}]}
 LONG = "book me a quiet room for ten people next Monday at nine"
 SEAT = query("a seat", "book_room", origin="examples")

@@ -112,16 +112,6 @@ def test_a_damaged_base_is_none_and_all_is_written_again(lake, lake_files, damag
     assert read_rows(lake, second.path).equals(frame(many(1, {7})))
 
 
-def test_a_run_that_was_killed_before_the_end_leaves_no_set(lake):
-    first = store(lake, many())
-    second = change(lake, first)
-    lake.delete("things/b.json")  # the last thing that is written
-
-    assert find_rows(lake, "things/b") is None
-    assert read_rows(lake, first.path).equals(frame(many()))
-    assert change(lake, first) == second
-
-
 def test_a_set_that_is_missing_or_incomplete_is_not_there(lake):
     first = store(lake, many())
     shutil.rmtree(Path(lake.uri) / "things" / "layers")

@@ -39,23 +39,6 @@ def test_a_cell_holds_what_evaluate_returns_for_the_sample(bench):
         assert 0 < rows.get_column("ms_p50")[0] <= rows.get_column("ms_p95")[0]
 
 
-def test_a_finished_cell_is_not_measured_again(bench):
-    first, *others = bench.design(tools="10,all").cells
-    measure_cell(first)
-    file = bench.folder / "sweep" / first.rows
-    before = file.stat().st_mtime_ns
-
-    design, measured = bench.measure(tools="10,all")
-
-    assert (len(design.cells), design.finished) == (8, 1)
-    assert [cell.key for cell in measured] == [cell.key for cell in others]
-    assert file.stat().st_mtime_ns == before
-    assert bench.measure(tools="10,all")[1] == []
-    first.files.delete(first.rows)  # written last: without it the cell is not done
-    assert first.files.exists(first.values)
-    assert not first.is_done
-
-
 def test_everything_that_decides_a_value_makes_another_cell(bench):
     bench.measure(**CELL, tools="10,all")
     text = {"name": "search", "modes": ["text"]}
