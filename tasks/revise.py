@@ -173,8 +173,8 @@ def _revised_agents(
     skipped: set[str] = set()
     for key in sorted(agents.keys() & overrides.keys()):
         override = overrides[key]
-        if override.examples is not None or override.arguments or override.tags is not None:
-            log.problem(key, "an agent has no examples, arguments or tags; set them on its tools.")
+        if override.model_fields_set - {"description", "skip"}:
+            log.problem(key, "an agent has only a description; set the rest on its tools.")
         if override.skip:
             del agents[key]
             skipped.add(key)

@@ -19,7 +19,7 @@ from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import row_frame
-from pegboard import canonical, records
+from pegboard import canonical, foreign, records, schemas
 from pegboard.canonical import digest
 from pegboard.cli.tables import count_text
 from pegboard.errors import SourceError, StoreError
@@ -326,10 +326,11 @@ def _file_digest(path: Path) -> str:
 @cache
 def _code(reader: str | None) -> str | None:
     """A digest over the code that lists sources; None where it is not there as files."""
-    folders = [Path(folder) for folder in catalogs.__path__]
+    packages = (catalogs, foreign, schemas)
+    folders = [Path(folder) for package in packages for folder in package.__path__]
     own: Sequence[Path] = sorted(file for folder in folders for file in folder.rglob("*.py"))
     others = [Path(file) for file in (canonical.__file__, records.__file__, reader) if file]
-    if not own or reader is None:
+    if len(own) < len(packages) or reader is None:
         return None
     texts = [_file_digest(file) for file in (*own, *others)]
     return digest(texts, [[name, version(name)] for name in READERS], sys.version)

@@ -117,14 +117,15 @@ def test_a_skipped_tool_is_gone_and_a_skipped_agent_goes_with_its_tools(revised)
     assert [agent.id for agent in listing.agents] == ["kit/git"]
 
 
-def test_only_the_description_of_an_agent_can_be_overridden(revised):
+@pytest.mark.parametrize("more", ['tags = ["x"]', 'dependencies = [{ tool = "kit/sum" }]'])
+def test_only_the_description_of_an_agent_can_be_overridden(revised, more):
     _, revision, listing = revised(
-        '[overrides."kit/git"]\ndescription = "Work with repositories."\ntags = ["x"]'
+        f'[overrides."kit/git"]\ndescription = "Work with repositories."\n{more}'
     )
 
     assert listing.agents[0].description == "Work with repositories."
     assert revision.problems == (
-        'overrides."kit/git": an agent has no examples, arguments or tags; set them on its tools.',
+        'overrides."kit/git": an agent has only a description; set the rest on its tools.',
     )
 
 
