@@ -145,7 +145,9 @@ class Graph:
 
     def norm(self, name: str) -> Sequence[str]:
         """Gain and bias of a layer norm."""
-        return [self.tensor(each, self.weights[each]) for each in (f"{name}.weight", f"{name}.bias")]
+        return [
+            self.tensor(each, self.weights[each]) for each in (f"{name}.weight", f"{name}.bias")
+        ]
 
     def bias(self, name: str) -> str:
         """Of a dense layer."""
