@@ -1,10 +1,8 @@
 """Write trained weights as the ONNX file that Pegboard's embedded encoder runs.
 
 Matrices are multiplied in 8-bit integers: a matrix has a scale for each column, the tokens that it
-is multiplied with each have their own, so a vector depends on no other text of its batch. Both use
-181 of the 256 values: two products of 90 and 180 fit the 16 bits in which older processors add
-them, so all processors compute the same sums. Everything else is in float32, by ONNX Runtime's
-fused operators.
+is multiplied with each have their own, so a vector depends on no other text of its batch.
+Everything else is in float32, by ONNX Runtime's fused operators.
 """
 
 import argparse
@@ -20,7 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 from safetensors.numpy import load_file
 
 LAYERS, HEADS, WIDTH = 6, 12, 384
-LEVELS = 90
+LEVELS = 127
 """Of an 8-bit value, on either side of zero."""
 FUSED = "com.microsoft"
 
@@ -78,7 +76,7 @@ class Graph:
     def embeddings(self) -> str:
         """Words, positions and the type of the first text; a word has its own scale."""
         words = self.weights["embeddings.word_embeddings.weight"]
-        scale = np.abs(words).max(axis=1, keepdims=True) / 127
+        scale = np.abs(words).max(axis=1, keepdims=True) / LEVELS
         self.tensor("words", np.rint(words / scale).astype(np.int8))
         self.tensor("words.scale", scale)
         chosen = self.node("Gather", "words", "input_ids")

@@ -81,7 +81,7 @@ MODELS = {
         weights=PinnedFile(
             "pegboard",
             "encoders/minilm-tools-v1/model.onnx",
-            "52541e8be5563a924e38cc93b2af3639dd9ac51cf6d9a6c869d446bd3f1d7d3d",
+            "cc1208f0a69095a37907b9bf97fda5f5b2a4f8a0ec56e6bf319757525c25acae",
             "pegboard",
         ),
         tokenizer=PinnedFile(
