@@ -1,10 +1,7 @@
 """What adapters share: exact names first, budgets, reasons, filters."""
 
-import asyncio
-
 import pytest
 
-from pegboard.async_board import AsyncBoard
 from pegboard.errors import QueryError
 from pegboard.integrations.board_search import BLANK, NO_TOOL, BoardSearch, query_of
 from pegboard.tokens import definition_tokens
@@ -105,20 +102,6 @@ def test_an_empty_result_says_why(board):
 )
 def test_whatever_a_model_sends_is_a_query_or_a_blank_one(arguments, query):
     assert query_of(arguments) == query
-
-
-def test_an_event_loop_finds_the_same(board):
-    queries = ["search", "book_room and the weather", "", "thanks!", "order lunch"]
-    blocking = BoardSearch(board, k=2)
-    waiting = BoardSearch(AsyncBoard(board), k=2)
-
-    async def find_all():
-        return await asyncio.gather(*(waiting.find_async(query) for query in queries))
-
-    found = asyncio.run(find_all())
-
-    assert [ids(each) for each in found] == [ids(blocking.find(query)) for query in queries]
-    assert [each.reason for each in found] == [blocking.find(query).reason for query in queries]
 
 
 def test_no_tokens_are_refused(board):
