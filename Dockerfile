@@ -2,8 +2,12 @@
 #
 #   docker build -t pegboard:0.1.0 .
 #
-# It holds no configuration and no secrets. See docs/how-to/run-elsewhere.md.
-FROM python:3.11-slim
+# It holds no configuration and no secrets. See docs/how-to/run-elsewhere.md. A tag may come to name
+# another image; to build from one and no other, give its digest, which
+# `docker buildx imagetools inspect python:3.11-slim` prints:
+# --build-arg PYTHON_IMAGE=python:3.11-slim@sha256:DIGEST
+ARG PYTHON_IMAGE=python:3.11-slim
+FROM ${PYTHON_IMAGE}
 
 WORKDIR /src
 COPY constraints.txt pyproject.toml README.md LICENSE ./

@@ -65,7 +65,7 @@ def test_the_run_of_a_deployment_replaces_that_of_the_configuration(tmp_path):
 
 
 def test_the_image_has_the_python_the_files_and_the_extras_of_the_project():
-    (image,) = arguments("FROM")
+    (image,) = arguments("ARG")
     (install,) = [line for line in arguments("RUN") if "pip install" in line]
     copied = {name for line in arguments("COPY") for name in line.split()[:-1]}
     allowed = (ROOT / ".dockerignore").read_text("utf-8").splitlines()
@@ -73,7 +73,8 @@ def test_the_image_has_the_python_the_files_and_the_extras_of_the_project():
     packages = tools["hatch"]["build"]["targets"]["wheel"]["packages"]
     library = re.search(r"\./index\[([\w,]+)\]", install)[1]
 
-    assert image == f"python:{project()['requires-python'].removeprefix('>=')}-slim"
+    assert arguments("FROM") == ["${PYTHON_IMAGE}"]
+    assert image == f"PYTHON_IMAGE=python:{project()['requires-python'].removeprefix('>=')}-slim"
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert copied >= {*packages, "index", "pyproject.toml", "constraints.txt"}
     assert copied >= {project()["readme"], *project()["license-files"]}
