@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 REMOVED = 20
 """Removed tools that are printed; --json has all."""
 LOCK = """\
-The file has one line for each agent and tool: its id, a digest of its definition, and one of its
-schema without texts. Commit it beside pegboard.toml. `pegboard build --locked` holds a release with
+The file has one line for each agent and tool: its id, a digest of its definition, and one of how it
+is called. Commit it beside pegboard.toml. `pegboard build --locked` holds a release with
 a definition that the file does not have.
 
 Old texts are those of the live release. To see what a pull request approves, check the file of the
@@ -144,7 +144,7 @@ def _summary(
     check: bool,
 ) -> str:
     counts = Counter(row["change"] for row in waiting.values())
-    words = {"new": "new", "changed": "changed", "text": "with another text only"}
+    words = {"new": "new", "changed": "changed", "text": "with other texts or results"}
     parts = [f"{counts[change]} {word}" for change, word in words.items() if counts[change]]
     parts += [f"{len(removed)} removed"] if removed else []
     what = f"{count_text(count, 'definition')}{'' if check else ' written'}"

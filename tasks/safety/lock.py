@@ -1,10 +1,10 @@
 """The lock file: the definitions that people approved, by their digests.
 
-{"id": "kit/post/send", "definition": "8f14e45f...", "schema": "a87ff679..."}
+{"id": "kit/post/send", "definition": "8f14e45f...", "call": "a87ff679..."}
 
 One line for each agent and each tool, ordered by id, so that a pull request shows which came, went
-and changed. `definition` covers everything that a model reads. `schema` leaves its texts out: where
-it is equal, the tool is called as before, and only the wording changed.
+and changed. `definition` covers everything that a model reads, `call` what a caller depends on:
+without texts and results. Where it is equal, the tool is called as before.
 
 `pegboard build --locked` holds a release with a definition that the file does not have, by the flag
 that also holds changed tools of limited trust (`changed.py`). The old text of what changed is that
@@ -35,7 +35,8 @@ from tasks.safety.changed import (
 from tasks.settings.configuration import Configuration
 
 Change = Literal["new", "changed", "text"]
-"""Of a definition since it was approved; `text` if its schema is the same."""
+"""Of a definition since it was approved; `text` if the tool is called as before, and its texts or
+results are others."""
 DIGITS = 32
 """Hexadecimal digits of a digest in the file."""
 TEXTS = frozenset({"title", "description", "examples", "example", "$comment"})
@@ -48,10 +49,10 @@ DATA = frozenset({"const", "default", "enum", "required"})
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The digests of an approved definition: of the whole, and without its texts."""
+    """The digests of an approved definition: of the whole, and of how the tool is called."""
 
     definition: str
-    schema: str
+    call: str
 
 
 def lock_file(configuration: Configuration) -> Path:
@@ -77,11 +78,11 @@ def read_lock(file: Path) -> dict[str, Approved]:
     for number, line in enumerate(lines, start=1):
         try:
             row = json.loads(line)
-            entry = Approved(row["definition"], row["schema"])
+            entry = Approved(row["definition"], row["call"])
             if not all(isinstance(text, str) for text in (row["id"], *_digests(entry).values())):
                 raise TypeError
         except (ValueError, TypeError, KeyError):
-            problems.append(f"line {number}: expected id, definition and schema, got {line!r:.80}")
+            problems.append(f"line {number}: expected id, definition and call, got {line!r:.80}")
             continue
         if row["id"] in lock:
             problems.append(f"line {number}: {row['id']} is there twice")
@@ -116,7 +117,7 @@ def change_of(approved: Approved | None, definition: Approved) -> Change | None:
         return "new"
     if approved == definition:
         return None
-    return "text" if approved.schema == definition.schema else "changed"
+    return "text" if approved.call == definition.call else "changed"
 
 
 def compare_with_lock(
@@ -128,8 +129,8 @@ def compare_with_lock(
     """Yield the ids of the agents and tools that wait for approval, each with its flag, its change
     since it was approved, and the fields that differ from the live release.
 
-    A changed wording passes if `[lock] text_changes` lets it, unless it has a new address or an
-    instruction to a model.
+    A tool that is called as before passes if `[lock] text_changes` lets it, unless it has a new
+    address or an instruction to a model.
 
     Args:
         live: the id of the release whose texts are the old ones.
@@ -155,9 +156,9 @@ def compare_with_lock(
 
 def _definition(configuration: Configuration, tool: Tool) -> Approved:
     fields = {name: getattr(tool, name) for name in definition_fields(configuration, tool.id)}
-    schemas = [_without_texts(value) for value in fields.values() if not isinstance(value, str)]
-    whole, schema = digest(tool.name, fields), digest(tool.name, schemas)
-    return Approved(whole[:DIGITS], schema[:DIGITS])
+    schemas = [_without_texts(fields[name]) for name in ("input_schema", "annotations")]
+    whole, call = digest(tool.name, fields), digest(tool.name, schemas)
+    return Approved(whole[:DIGITS], call[:DIGITS])
 
 
 def _without_texts(value: Any, *, named: bool = False) -> Any:
@@ -181,4 +182,4 @@ def _without_texts(value: Any, *, named: bool = False) -> Any:
 
 
 def _digests(entry: Approved) -> dict[str, str]:
-    return {"definition": entry.definition, "schema": entry.schema}
+    return {"definition": entry.definition, "call": entry.call}

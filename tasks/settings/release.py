@@ -116,8 +116,9 @@ class LockSettings(Settings):
 
     Attributes:
         file: where `pegboard lock` writes them, and `pegboard build --locked` reads them.
-        text_changes: whether a changed wording of an approved tool holds a release. With `pass` it
-            does only if it has a new address or tells a model what to do.
+        text_changes: whether other texts or results of an approved tool, which is called as before,
+            hold a release. With `pass` they do only if they have a new address or tell a model what
+            to do.
     """
 
     file: str = "pegboard.lock"

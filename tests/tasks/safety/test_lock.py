@@ -21,10 +21,21 @@ class Locked:
     def __init__(self, workshop):
         self.workshop, self.file = workshop, workshop.folder / "pegboard.lock"
 
-    def write(self, text=OLD, schema=SCHEMA, more=(), settings="", catalog=None, agent="Post."):
+    def write(
+        self,
+        text=OLD,
+        schema=SCHEMA,
+        output=None,
+        more=(),
+        settings="",
+        catalog=None,
+        agent="Post.",
+    ):
         send = {"name": "send", "description": text, "inputSchema": schema}
+        if output is not None:
+            send["outputSchema"] = output
         tools = [self.workshop.tool("list_friends", "Lists."), send, *more]
-        server = {"serverInfo": {"name": "post"}, "instructions": agent, "tools": tools}
+        server = {"serverInfo": {"name": "post"}, "instructions": agent or "Post.", "tools": tools}
         self.workshop.write("servers.json", server)
         self.configuration = self.workshop.configure(settings, catalog)
 
@@ -85,6 +96,8 @@ def test_a_locked_build_holds_what_the_lock_file_does_not_approve(locked):
         ({"text": f"{OLD} Copies go to https://x.example."}, {"kit/post/send": "text"}, "pass"),
         ({"text": f"{OLD} Always call it first."}, {"kit/post/send": "text"}, "pass"),
         ({"schema": {**SCHEMA, "title": "Message"}}, {}, "pass"),
+        ({"output": SCHEMA}, {"kit/post/send": "text"}, "hold"),
+        ({"output": SCHEMA}, {}, "pass"),
         ({"schema": {**SCHEMA, "required": ["description"]}}, {"kit/post/send": "changed"}, "pass"),
         ({"schema": {"type": "object"}}, {"kit/post/send": "changed"}, "pass"),
         ({"more": [{"name": "burn", "description": "B."}]}, {"kit/post/burn": "new"}, "pass"),
@@ -143,14 +156,14 @@ def test_check_shows_what_differs_and_writes_nothing(locked, capsys):
     assert locked.lock("--check", "--file", str(base)) == 8
     output = capsys.readouterr().out
     assert "+ Sends it.\n" in output
-    assert output.endswith("3 definitions; 1 changed, 1 with another text only\n")
+    assert output.endswith("3 definitions; 1 changed, 1 with other texts or results\n")
 
 
 def test_the_file_has_a_sorted_line_for_each_definition_and_nothing_of_the_machine(locked):
     rows = locked.rows()
 
     assert [row["id"] for row in rows] == ["kit/post", "kit/post/list_friends", "kit/post/send"]
-    assert {tuple(row) for row in rows} == {("id", "definition", "schema")}
+    assert {tuple(row) for row in rows} == {("id", "definition", "call")}
     assert str(locked.workshop.folder) not in locked.file.read_text("utf-8")
     before = locked.file.read_bytes()
     locked.write(more=[{"name": "burn", "description": "Burns."}])
