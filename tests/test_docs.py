@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 import pegboard
-from catalogs.shared.kinds import source_kind
+from catalogs.shared.kinds import source_kind, source_kinds
 from pegboard.cli.main import main
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.retrieval.strategy import PARTS, part_class
@@ -84,7 +84,7 @@ def test_the_configuration_reference_has_every_setting(model):
     assert set(keys_of(model)) - documented - {"file"} == set()
 
 
-@pytest.mark.parametrize("kind", ["mcp", "mcp-dump", "openapi", "functions", "python", "records"])
+@pytest.mark.parametrize("kind", source_kinds())
 def test_the_configuration_reference_has_every_option_of_a_source(kind):
     text = (REFERENCE / "configuration.md").read_text("utf-8")
     section = text.partition(f'### type = "{kind}"')[2].partition("\n##")[0]

@@ -1,13 +1,19 @@
-"""MCP tool records, as `tools/list` answers them, turned into tools: used for live servers and for
-saved answers alike.
+"""MCP records of tools, as `tools/list` answers them, and of prompts, resources and skills, turned
+into rows: used for live servers and for saved answers alike.
 
 The raw records are read, not the SDK's models: pydantic refuses a whole page because of one
 malformed tool."""
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from catalogs.shared.listing import ListingBuilder
+from catalogs.skills import add_skill
+from pegboard.records import AgentKind
+
+VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
+"""Of a resource's address, RFC 6570."""
 
 
 def add_tool(
@@ -74,3 +80,56 @@ def _annotations(raw: Mapping[str, Any]) -> tuple[Any, str]:
     )
     stated = {**annotations, **({"title": title} if title else {})}
     return {key: value for key, value in stated.items() if value is not None}, title
+
+
+def add_prompt(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
+    """Add one record of a prompts/list answer, or reject it."""
+    arguments = raw.get("arguments") if isinstance(raw, Mapping) else None
+    own = arguments if isinstance(arguments, list) else []
+    named = [one for one in own if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
+    schema = {
+        "type": "object",
+        "properties": {
+            one["name"]: {"type": "string", "description": str(one.get("description") or "")}
+            for one in named
+        },
+        "required": [one["name"] for one in named if one.get("required") is True],
+    }
+    add_tool(listing, agent, _with_schema(raw, schema), where=where)
+
+
+def add_resource(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
+    """Add one record of a list of resources or of templates, or reject it. The files of skills are
+    no resources of their own.
+    """
+    values: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
+    if str(values.get("uri")).startswith("skill://"):
+        return
+    places = {key: values.get(key) for key in ("uri", "uriTemplate", "mimeType", "title")}
+    variables = VARIABLES.findall(str(values.get("uriTemplate") or ""))
+    names = [name.rstrip("*") for text in variables for name in text.split(",")]
+    schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
+    annotations = {key: value for key, value in places.items() if isinstance(value, str)}
+    add_tool(listing, agent, _with_schema(raw, schema, annotations), where=where)
+
+
+def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -> Any:
+    """Return a record with the schema of its arguments, as a tool has it."""
+    if not isinstance(raw, Mapping):
+        return raw
+    return {**raw, "inputSchema": schema, "outputSchema": None, "annotations": annotations}
+
+
+def add_skill_of_server(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
+    """Add a skill with its `uri` and the `text` of its SKILL.md, or reject it."""
+    uri, name = raw["uri"], raw["uri"].split("/")[-2]
+    add_skill(listing, agent, raw["text"], where=where, name=name, place={"uri": uri})
+
+
+OTHERS: Mapping[str, tuple[Callable[..., None], AgentKind, str]] = {
+    "prompts": (add_prompt, "prompt", "prompts"),
+    "resources": (add_resource, "resource", "resources"),
+    "resourceTemplates": (add_resource, "resource", "resources"),
+    "skills": (add_skill_of_server, "skill", "skills"),
+}
+"""What a server lists beside tools: how a record is added, and its agent's kind and suffix."""

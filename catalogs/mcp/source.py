@@ -3,37 +3,40 @@
 
 Every server is an agent, named as in the configuration, and described by its own title and
 instructions. One that hangs, dies or answers no MCP is a failure of that agent: its last good tools
-stay, and the other servers go through. Prompts and resources are not tools."""
+stay, and the other servers go through.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+With `include`, the prompts, resources and skills of a server are listed, too: each as an agent of
+its own, named `server:prompts`, since an agent's kind is that of all that it has."""
+
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import anyio
 from pydantic import Field, model_validator
 
-from catalogs.mcp.records import add_tool, agent_description
+from catalogs.mcp.client import ServerAnswer, list_server
+from catalogs.mcp.records import OTHERS, add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 
 
-@dataclass(frozen=True, slots=True)
-class _Answer:
-    """A server's description and its raw tools."""
-
-    description: str
-    tools: list[Any]
-
-
 class McpOptions(SourceOptions):
-    """Where the servers are described, which of them to list, and how long each may take."""
+    """Where the servers are described, which of them to list, and how long each may take.
+
+    Attributes:
+        include: what is listed beside tools.
+        instances: `one` lists servers with the same tools once, with the addresses of all.
+    """
 
     path: str | None = None
     servers: dict[str, Any] | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    include: tuple[Literal["prompts", "resources", "skills"], ...] = ()
+    instances: Literal["separate", "one"] = "separate"
     timeout: float = Field(default=30, gt=0, le=3600)
     concurrency: int = Field(default=4, ge=1, le=64)
 
@@ -63,12 +66,25 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
             servers[name] = resolve_server(entry, base)
             listing.secrets.add(servers[name].private)
         except ServerProblem as problem:
-            _fail(listing, name, problem)
+            _fail(listing, name, problem, options.include)
+    answers: dict[str, ServerAnswer] = {}
     for name, outcome in anyio.run(_list_all, servers, options).items():
         if isinstance(outcome, ServerProblem):
-            _fail(listing, name, outcome)
+            _fail(listing, name, outcome, options.include)
         else:
-            _add(listing, name, servers[name], outcome)
+            answers[name] = outcome
+    for names in _instances(answers, options.instances == "one"):
+        sources = dict.fromkeys(servers[name].source for name in names)
+        _add(listing, names[0], ", ".join(sources), answers[names[0]])
+
+
+def _instances(answers: Mapping[str, ServerAnswer], as_one: bool) -> list[list[str]]:
+    """Return the names of servers, those with the same description and tools together."""
+    groups: dict[Any, list[str]] = {}
+    for name, answer in answers.items():
+        key = json.dumps([answer.description, answer.tools], sort_keys=True) if as_one else name
+        groups.setdefault(key, []).append(name)
+    return [*groups.values()]
 
 
 def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, Any], Path]:
@@ -99,16 +115,16 @@ def _disabled(entry: Any) -> bool:
 
 async def _list_all(
     servers: Mapping[str, Server], options: McpOptions
-) -> dict[str, _Answer | ServerProblem]:
+) -> dict[str, ServerAnswer | ServerProblem]:
     """List all servers, in the configuration's order; a server's time runs only in its turn."""
-    outcomes: dict[str, _Answer | ServerProblem] = {}
+    outcomes: dict[str, ServerAnswer | ServerProblem] = {}
     turns = anyio.Semaphore(options.concurrency)
 
     async def ask(name: str) -> None:
         async with turns:
             try:
-                outcomes[name] = await _list_server(
-                    servers[name], options.timeout, options.max_bytes
+                outcomes[name] = await list_server(
+                    servers[name], options.timeout, options.max_bytes, options.include
                 )
             except ServerProblem as problem:
                 outcomes[name] = problem
@@ -119,60 +135,28 @@ async def _list_all(
     return {name: outcomes[name] for name in servers}
 
 
-async def _list_server(server: Server, timeout: float, max_bytes: int) -> _Answer:
-    """Return all tools of a server, and what it says of itself, within `timeout` seconds.
-
-    Args:
-        max_bytes: of one event over streamable HTTP.
-
-    Raises ServerProblem that says what happened, with the last lines of the server's stderr,
-    without secrets."""
-    import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
-    from mcp_types import Implementation
-
-    from pegboard.servers.connect import ServerTransport, all_tools, handshake
-
-    transport = ServerTransport(server, timeout, max_bytes)
-    progress, info = transport.progress, Implementation(name="pegboard", version="1")
-    answer: _Answer | None = None
-    trouble: Exception | None = None
-    # A server over stdio is ended shielded from cancellation, which `asyncio.timeout` would break.
-    with anyio.move_on_after(timeout) as limit:
-        try:
-            async with transport.connect_session(client_info=info) as session:
-                progress.stage = "initialize"
-                await handshake(session)
-                progress.stage = "tools/list"
-                tools = await all_tools(session, transport.dispatcher)
-                about = session.server_info.model_dump() if session.server_info else {}
-                answer = _Answer(agent_description(about, session.instructions), tools)
-        except Exception as error:
-            trouble = error
-    # A server that answered everything and then would not end properly was listed all the same.
-    if answer is not None:
-        return answer
-    if limit.cancel_called or trouble is None:
-        raise ServerProblem(
-            transport.with_evidence(
-                f"it did not answer within {timeout:g} seconds (waiting for {progress.stage}); try "
-                f"it by hand, or raise timeout"
-            )
-        )
-    raise ServerProblem(transport.explain(trouble)) from None
-
-
-def _add(listing: ListingBuilder, name: str, server: Server, answer: _Answer) -> None:
-    agent = listing.agent(
-        name, description=answer.description, kind="mcp-server", source=server.source
-    )
+def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) -> None:
+    agent = listing.agent(name, description=answer.description, kind="mcp-server", source=source)
     for position, raw in enumerate(answer.tools):
         add_tool(listing, agent, raw, where=f"{name}: tools[{position}]")
+    for what, records in answer.others.items():
+        add, kind, suffix = OTHERS[what]
+        if not records:
+            continue
+        agent = listing.agent(
+            f"{name}:{suffix}", description=answer.description, kind=kind, source=source
+        )
+        for position, raw in enumerate(records):
+            add(listing, agent, raw, where=f"{name}: {what}[{position}]")
 
 
-def _fail(listing: ListingBuilder, name: str, problem: ServerProblem) -> None:
-    listing.fail(
-        agent_id(listing.catalog, name), f"The MCP server '{name}' was not listed: {problem}"
-    )
+def _fail(
+    listing: ListingBuilder, name: str, problem: ServerProblem, include: Sequence[str] = ()
+) -> None:
+    for agent in (name, *(f"{name}:{what}" for what in include)):
+        listing.fail(
+            agent_id(listing.catalog, agent), f"The MCP server '{name}' was not listed: {problem}"
+        )
 
 
 source = SourceKind(options=McpOptions, read=read)

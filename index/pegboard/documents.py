@@ -31,6 +31,8 @@ Shape = Literal["centroid", "single", "multi"]
 PARTS: tuple[Part, ...] = get_args(Part)
 DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 NOTHING = Enrichment()
+MAX_BODY = 4_000
+"""Characters of a skill's body whose words are searched; what follows are details of how."""
 _SIGNATURE = re.compile(r"[\w.]++\(.*\)")
 """A call such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
@@ -97,6 +99,17 @@ def summary_of(
     name = identifier_words(tool.name) or tool.name
     described = _described(tool, enrichment, boilerplate)[:1] if "description" in parts else []
     return redact_credentials(". ".join((name, *map(shortened, described))))
+
+
+def body_of(tool: Tool, agent: Agent) -> str:
+    """Return the beginning of a skill's body as plain sentences; "" of other rows.
+
+    Only its words are searched. An encoder that read it, too, found fewer skills: a body is about
+    many things, and a description about what the skill is for.
+    """
+    body = tool.annotations.get("body") if agent.kind == "skill" else None
+    text = joined(sentences(body[: 2 * MAX_BODY])) if isinstance(body, str) else ""
+    return redact_credentials(text[:MAX_BODY])
 
 
 def agent_text(agent: Agent, written: str = "") -> str:

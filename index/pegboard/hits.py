@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 
 from pegboard.errors import QueryError
 from pegboard.naming import MAX_CALL_NAME, valid_name
-from pegboard.records import Agent, Tool
+from pegboard.records import READ_KINDS, Agent, Tool
 from pegboard.schemas.for_models import cut_description, object_schema
 from pegboard.schemas.toon import toon_definitions
 
@@ -77,10 +77,12 @@ def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
 
     It is the true name where an API takes it; an invalid character becomes `_`, and of two tools
     with one name the later one is called `agent__name`. Look the model's call up here to find the
-    tool's true name and agent.
+    tool's true name and agent. Skills, prompts and resources are left out: nothing can call them.
     """
     named: dict[str, Hit] = {}
     for hit in hits:
+        if hit.agent.kind in READ_KINDS:
+            continue
         name = valid_name(hit.tool.name)
         if name in named:
             name = valid_name(f"{hit.agent.name}__{hit.tool.name}")

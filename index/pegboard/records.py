@@ -6,13 +6,18 @@ meaning of a record does."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 from urllib.parse import quote
 
 from pegboard.canonical import digest
 
-AgentKind = Literal["mcp-server", "api", "library", "agent"]
-KINDS: tuple[AgentKind, ...] = get_args(AgentKind)
+AgentKind = Literal["mcp-server", "api", "library", "agent", "skill", "prompt", "resource"]
+"""What an agent is, and with it each row that it owns: the first three own tools, an agent offers
+what it does, and the others are collections of what their kind says.
+"""
+TOOL_KINDS: tuple[AgentKind, ...] = ("mcp-server", "api", "library")
+READ_KINDS: tuple[AgentKind, ...] = ("skill", "prompt", "resource")
+"""Kinds whose rows are read, and never called."""
 
 DependencyType = Literal[
     "tool-directly-depends-on",
@@ -89,7 +94,8 @@ class Enrichment:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """An owner of tools: an MCP server, an API, a library of functions, or an agent.
+    """An owner of tools: an MCP server, an API, a library of functions, or an agent; or a
+    collection of skills, of a server's prompts, or of its resources.
 
     `source` says where it was listed (a path, a URL or a command), never with credentials in it.
     `enrichment` is what a release has beside what the agent says of itself, at most a description.

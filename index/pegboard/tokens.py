@@ -15,6 +15,7 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from pegboard.hits import Descriptions, Hit, as_openai_tools
+from pegboard.naming import valid_name
 
 if TYPE_CHECKING:
     from pegboard.search.loaded import LoadedRelease
@@ -43,7 +44,7 @@ def prompt_tokens(loaded: "LoadedRelease", tools: Collection[str]) -> Mapping[st
 
 def definition_tokens(hit: Hit, descriptions: Descriptions = "catalog") -> float:
     """Return about how many prompt tokens a tool's definition takes in OpenAI's form."""
-    shown = as_openai_tools([hit], descriptions)[0]
+    shown = as_openai_tools({valid_name(hit.tool.name): hit}, descriptions)[0]
     return estimate_tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
 
 

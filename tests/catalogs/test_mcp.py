@@ -50,6 +50,50 @@ def test_a_server_written_with_the_sdk_is_listed_with_all_that_it_says_of_itself
     assert (listing.rejected, listing.failures) == ((), ())
 
 
+def test_prompts_resources_and_skills_are_agents_of_their_own_if_they_are_included(servers):
+    entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
+
+    listing = servers({"weather": entry}, include=["prompts", "resources", "skills"])
+
+    assert [(agent.name, agent.kind) for agent in listing.agents] == [
+        ("weather", "mcp-server"),
+        ("weather:prompts", "prompt"),
+        ("weather:resources", "resource"),
+        ("weather:skills", "skill"),
+    ]
+    rows = {tool.name: tool for tool in listing.tools}
+    assert [*rows] == [
+        "forecast", "report", "explain", "small_talk", "months", "stations", "packing",
+    ]  # fmt: skip
+    assert rows["explain"].input_schema["required"] == ["city"]
+    assert set(rows["explain"].input_schema["properties"]) == {"city", "tone"}
+    assert rows["stations"].annotations == {"uri": "desk://stations", "mimeType": "text/csv"}
+    assert rows["months"].annotations["uriTemplate"] == "desk://years/{year}/{month}"
+    assert set(rows["months"].input_schema["properties"]) == {"year", "month"}
+    assert rows["packing"].annotations == {
+        "uri": "skill://packing/SKILL.md",
+        "body": "Take a coat.",
+    }
+    assert (listing.rejected, listing.failures) == ((), ())
+
+
+def test_what_was_included_of_a_server_that_fails_stays_like_its_tools(servers):
+    listing = servers({"gone": {"command": "/no/such/command"}}, include=["prompts"])
+
+    assert [failure.agent for failure in listing.failures] == ["kit/gone", "kit/gone:prompts"]
+
+
+def test_instances_of_one_server_are_listed_once_with_the_addresses_of_all(servers):
+    entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
+    several = {"here": entry, "there": {**entry, "args": [*entry["args"], "--there"]}}
+
+    (agent,) = servers(several, instances="one").agents
+
+    assert agent.name == "here"
+    assert agent.source.count("sdk_stdio.py") == 2
+    assert agent.source.endswith("--there")
+
+
 @pytest.mark.parametrize(
     ("path", "kind"), [("mcp", "http"), ("mcp", None), ("mcp", "streamable-http"), ("sse", None)]
 )

@@ -208,7 +208,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--strategy": {"help": "a strategy's name, or a JSON file with one (default: the release's)"},
     "--agent": {"metavar": "AGENT", "help": "only the agent with this id or name"},
     "--catalog": {"metavar": "CATALOG", "help": "only this catalog"},
-    "--kind": {"metavar": "KIND", "help": "only agents of this kind"},
+    "--kind": {"metavar": "KIND", "help": "only tool, agent, skill, prompt or resource"},
     "--tag": {"metavar": "TAG", "help": "only tools with this tag"},
     "--llm": {
         "metavar": "MODEL",

@@ -11,6 +11,7 @@ from pegboard.board import Board
 from pegboard.errors import QueryError
 from pegboard.hits import Descriptions, Hit
 from pegboard.naming import CallNames
+from pegboard.records import READ_KINDS
 from pegboard.retrieval.found import FindResult
 from pegboard.tokens import definition_tokens, within_tokens
 
@@ -70,6 +71,8 @@ def query_of(arguments: Any) -> str:
 class BoardSearch:
     """How an application searches a board for tools; conversations and threads may share it.
 
+    Skills, prompts and resources are not found: they would be given to a model as functions.
+
     Args:
         board: where to search.
         k: tools that one search finds, at most.
@@ -102,6 +105,7 @@ class BoardSearch:
         self.reserved = frozenset((*RESERVED, *reserved))
         self._options: dict[str, Any] = {"strategy": strategy, "index": index}
         self._names: tuple[str, CallNames] = ("", CallNames(()))
+        self._callable = self.where
 
     def find(self, query: str, among: Collection[str] | None = None) -> Findings:
         """Return what one search finds. Raises as `Board.find` does.
@@ -135,6 +139,9 @@ class BoardSearch:
         if known != release:
             known, tools = self.board.tool_names()
             names = CallNames(tools, self.reserved)
+            kinds = {agent.kind for agent in self.board.list_agents()}
+            mixed = not kinds.isdisjoint(READ_KINDS)
+            self._callable = {"kind": ("tool", "agent"), **self.where} if mixed else self.where
             self._names = known, names
         return names
 
@@ -146,7 +153,8 @@ class BoardSearch:
         query = query.encode("utf-8", "replace").decode()  # a model may write half a character
         if not query.strip():
             return Findings((), names, BLANK)
-        where = self.where if among is None else narrowed(self.where, among)
+        where = self._callable
+        where = where if among is None else narrowed(where, among)
         if where is None:
             return Findings((), names, NO_TOOL)
         named = narrowed(where, names.named_in(query))
@@ -161,7 +169,11 @@ class BoardSearch:
             # What is named fits, however little it resembles the rest of the request.
             if not result.nothing_fits or place < exact:
                 best |= {hit.tool.id: hit for hit in result if hit.tool.id not in best}
-        hits = [hit for hit in best.values() if hit.tool.id in names.names][: self.k]
+        hits = [
+            hit
+            for hit in best.values()
+            if hit.tool.id in names.names and hit.agent.kind not in READ_KINDS
+        ][: self.k]
         if not hits:
             return Findings((), names, self._reason(found[-1]))
         if self.max_tokens is None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import QueryError
-from pegboard.records import Tool
+from pegboard.records import TOOL_KINDS, Tool
 from pegboard.store.database import sql_literals
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FIELDS = ("agent", "catalog", "kind", "tags", "tool")
 """The filter of a search. A row passes if it has one of the values of every field that is
-given.
+given. The kind `tool` stands for all kinds of agents that own tools.
 """
 
 
@@ -48,7 +48,7 @@ class Filter:
             elif values is None:
                 problems.append(f"'{name}' is {value!r}, expected a text or a list of texts")
             else:
-                allowed[name] = values
+                allowed[name] = _kinds(values) if name == "kind" else values
         if problems:
             raise QueryError(
                 f"The filter cannot be used: {'; '.join(problems)}. Fields: {', '.join(FIELDS)}."
@@ -111,6 +111,11 @@ class Filter:
             else:
                 clauses.append(f"{name} IN ({literals})")
         return " AND ".join(clauses) or "true"
+
+
+def _kinds(values: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the kinds of agents that kinds of a request mean."""
+    return tuple(kind for value in values for kind in (TOOL_KINDS if value == "tool" else (value,)))
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

@@ -32,7 +32,7 @@ from pegboard.serve.calls.confirm import AskFirst
 from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, error_of, invalid, operators_only
-from pegboard.serve.own_tools import HINTS
+from pegboard.serve.own_tools import HINTS, READ
 from pegboard.serve.views import View
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -203,7 +203,7 @@ class HttpApi:
         annotations = {
             name: value
             for name, value in tool.annotations.items()
-            if client.operator or name in HINTS
+            if client.operator or name in (*HINTS, *(READ if view.entries[id].is_read else ()))
         }
         return {
             "release": view.release,
@@ -216,7 +216,7 @@ class HttpApi:
                 "examples": tool.examples,
                 "enrichment": tool.enrichment.to_dict() if tool.enrichment else {},
                 "destructive": tool.is_destructive,
-                "cannot_be_called": self._gateway.caller.can_call(tool),
+                "cannot_be_called": self._gateway.caller.can_call(tool, view.entries[id].kind),
             },
             "agent": _agent(agents[tool.agent]),
             "dependencies": needs,
@@ -242,7 +242,8 @@ class HttpApi:
 
         call = self._gateway.caller.call
         try:
-            result = await call(client, tool, given.arguments, session="", confirm=confirm)
+            kind = view.entries[tool.id].kind
+            result = await call(client, tool, given.arguments, kind=kind, confirm=confirm)
         except AskFirst:
             raise ApiError(
                 409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",

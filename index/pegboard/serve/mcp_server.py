@@ -191,7 +191,7 @@ class BoardProvider(Provider):
         return await self._call(session, given.name, given.arguments)
 
     async def _call(self, session: Session, name: str, arguments: dict[str, Any]) -> ToolResult:
-        _, tool = await self._tool(session, name)
+        view, tool = await self._tool(session, name)
         if tool is None:
             return await self._unknown(session, name)
         confirmation = Confirmation(get_context(), session.client.name)
@@ -200,6 +200,7 @@ class BoardProvider(Provider):
                 session.client,
                 tool,
                 arguments,
+                kind=view.entries[tool.id].kind,
                 session=session.id,
                 confirm=confirmation.confirm,
             )

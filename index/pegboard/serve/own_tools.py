@@ -13,7 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import from_json
 
 from pegboard.plain_text import sentences, shortened
-from pegboard.records import Tool
+from pegboard.records import READ_KINDS, Tool
 from pegboard.schemas.toon import toon_definitions, typescript_signature
 from pegboard.serve.access import fits
 from pegboard.serve.gateway import Gateway
@@ -27,6 +27,8 @@ SHOWN_AGENTS = 20
 """Agents that the description of `search_tools` names."""
 HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 """What is shown of a tool's annotations. Others say how it is called, which is the gateway's."""
+READ = ("body", "file", "uri", "uriTemplate", "mimeType")
+"""What is shown of the annotations of a skill, a prompt or a resource."""
 _READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
@@ -114,7 +116,8 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
     ]
     found = session.found if serve.mode == "gateway" else {}
     ids = [*pinned, *(one for one in found if one in view.entries)]
-    return {view.call_name(identity): identity for identity in ids}
+    tools = [identity for identity in ids if not view.entries[identity].is_read]
+    return {view.call_name(identity): identity for identity in tools}
 
 
 async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
@@ -127,7 +130,10 @@ async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list
     if isinstance(least, str):
         least = (await found.view.board.thresholds()).get(least, 0.0)
     return [
-        hit.tool.id for hit in found.hits if hit.probability is None or hit.probability >= least
+        hit.tool.id
+        for hit in found.hits
+        if (hit.probability is None or hit.probability >= least)
+        and hit.agent.kind not in READ_KINDS
     ]
 
 
@@ -167,7 +173,8 @@ def shown_hints(tool: Tool) -> dict[str, Any]:
 
 
 def definition_of(view: View, tool: Tool) -> dict[str, Any]:
-    """Return all that a client is shown of a tool."""
+    """Return all that a client is shown of a tool; of what is not called, how it is used."""
+    entry = view.entries[tool.id]
     values: dict[str, Any] = {
         "name": view.call_name(tool.id),
         "agent": tool.agent,
@@ -176,6 +183,10 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
         "outputSchema": tool.output_schema,
         "annotations": shown_hints(tool),
     }
+    if entry.is_read:
+        del values["inputSchema"]
+        values |= {"kind": entry.kind, "arguments": tool.input_schema.get("properties")}
+        values |= {key: tool.annotations.get(key) for key in READ}
     return {key: value for key, value in values.items() if value}
 
 
@@ -195,7 +206,10 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dic
             own = definition_of(view, hit.tool)
         else:
             own["description"] = first_sentence(hit.tool.description)
-            own["signature"] = typescript_signature(name, hit.tool.input_schema)
+            if hit.agent.kind in READ_KINDS:
+                own["kind"] = hit.agent.kind
+            else:
+                own["signature"] = typescript_signature(name, hit.tool.input_schema)
             if hints := shown_hints(hit.tool):
                 own["annotations"] = hints
         if hit.probability is not None:
@@ -212,6 +226,13 @@ def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
     named = [
         (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
         for hit in found.hits
+        if hit.agent.kind not in READ_KINDS
+    ]
+    read = [
+        f"{found.view.call_name(hit.tool.id)} ({hit.agent.kind}, read it with {GET_TOOL}): "
+        f"{first_sentence(hit.tool.description)}"
+        for hit in found.hits
+        if hit.agent.kind in READ_KINDS
     ]
     if results == "toon":
         text = toon_definitions(named)
@@ -223,7 +244,7 @@ def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
         )
     else:
         return compact_json(answer)
-    return "\n\n".join(filter(None, (text, answer.get("note"))))
+    return "\n\n".join(filter(None, (text, "\n".join(read), answer.get("note"))))
 
 
 def compact_json(values: Any) -> str:
@@ -249,7 +270,9 @@ def _behind(view: View) -> str:
     more = len(view.agents) - len(names)
     if not names:
         return ""
-    return f" They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
+    read = any(entry.is_read for entry in view.entries.values())
+    note = f" What has a kind is not called, but read with {GET_TOOL}." if read else ""
+    return f"{note} They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
 
 
 def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:

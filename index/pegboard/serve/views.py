@@ -14,7 +14,7 @@ from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.hits import Hit
 from pegboard.naming import CallNames
-from pegboard.records import Agent, Tool
+from pegboard.records import READ_KINDS, Agent, Tool
 from pegboard.serve.access import Client
 from pegboard.serve.settings import Rule
 from pegboard.tokens import definition_tokens
@@ -33,6 +33,7 @@ class Entry:
     """What the views keep of a tool.
 
     Attributes:
+        kind: of its agent.
         problem: why the gateway cannot call it; "" if it can.
         text: id, name and description, by which lists are filtered.
         tokens: that its definition takes in a prompt, about.
@@ -41,11 +42,17 @@ class Entry:
     id: str
     name: str
     agent: str
+    kind: str
     catalog: str
     tags: tuple[str, ...]
     text: str
     tokens: float
     problem: str = ""
+
+    @property
+    def is_read(self) -> bool:
+        """Whether it is a skill, a prompt or a resource, which nothing calls."""
+        return self.kind in READ_KINDS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,14 +108,14 @@ class Views:
         live: the views of the release that is served, for a board that stays at another. What
             a client may not see there it does not see here: a tool may have got the tag since by
             which a rule hides it.
-        can_call: says why the gateway cannot call a tool; "" if it can.
+        can_call: says why the gateway cannot call a tool of an agent of that kind; "" if it can.
     """
 
     def __init__(
         self,
         board: Board,
         live: "Views | None" = None,
-        can_call: Callable[[Tool], str] = lambda _: "",
+        can_call: Callable[[Tool, str], str] = lambda *_: "",
     ) -> None:
         self.board, self._live, self._can_call = board, live, can_call
         self._whole: _Whole | None = None
@@ -121,7 +128,8 @@ class Views:
         While one request waits for a new release, others are answered from the one before.
 
         Args:
-            callable_only: leave out tools that the gateway cannot call, if it can call any.
+            callable_only: leave out tools that the gateway cannot call, if it can call any. What is
+                read stays.
         """
         hidden = frozenset[str]() if self._live is None else (await self._live.of(client)).hidden
         key = (client.allow, client.deny, hidden, callable_only)
@@ -162,23 +170,25 @@ class Views:
             board = self.board.at_current_release()
             agents = {agent.id: agent for agent in board.list_agents()}
             entries = {
-                tool.id: _entry(tool, agents[tool.agent], self._can_call(tool))
+                tool.id: _entry(tool, agents[tool.agent], self._can_call)
                 for tool in board.list_tools()
             }
             self._whole = _Whole(board, board.release.id, entries)
         return self._whole
 
 
-def _entry(tool: Tool, agent: Agent, problem: str) -> Entry:
+def _entry(tool: Tool, agent: Agent, can_call: Callable[[Tool, str], str]) -> Entry:
     tokens = definition_tokens(Hit(tool, agent, 0.0, {}))
     text = f"{tool.id} {tool.name} {tool.description}".casefold()
-    return Entry(tool.id, tool.name, tool.agent, tool.catalog, tool.tags, text, tokens, problem)
+    named = (tool.id, tool.name, tool.agent, agent.kind, tool.catalog, tool.tags)
+    return Entry(*named, text, tokens, can_call(tool, agent.kind))
 
 
 def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: bool) -> View:
     # A gateway that can call nothing is there to search.
     if callable_only and not all(entry.problem for entry in whole.entries.values()):
-        hidden |= {one for one, entry in whole.entries.items() if entry.problem}
+        entries = whole.entries.items()
+        hidden |= {one for one, entry in entries if entry.problem and not entry.is_read}
     entries = {
         one: entry
         for one, entry in whole.entries.items()

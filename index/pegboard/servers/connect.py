@@ -17,6 +17,17 @@ from pegboard.servers.process import Stderr, killing_leftovers, passed_environme
 
 MAX_TOOLS = 20_000
 """Of one server."""
+LISTS = {
+    "tools": ("tools/list", "ListToolsRequest", "ListToolsResult"),
+    "prompts": ("prompts/list", "ListPromptsRequest", "ListPromptsResult"),
+    "resources": ("resources/list", "ListResourcesRequest", "ListResourcesResult"),
+    "resourceTemplates": (
+        "resources/templates/list",
+        "ListResourceTemplatesRequest",
+        "ListResourceTemplatesResult",
+    ),
+}
+"""What a server lists, by the member of its answer: the method, and the SDK's types."""
 
 
 class ServerTransport:
@@ -143,36 +154,39 @@ async def handshake(session: Any, modern: bool = False) -> None:
             raise error from None
 
 
-async def all_tools(session: Any, dispatcher: Any) -> list[Any]:
+async def all_tools(session: Any, dispatcher: Any, what: str = "tools") -> list[Any]:
     """Return the tools of a server as it sent them. Raises ServerProblem if they have no end.
 
     Args:
         dispatcher: keeps the last answer to `tools/list`, as it is, in `page`.
+        what: `tools`, or another of `LISTS`.
     """
+    import mcp_types
     from mcp.shared.exceptions import MCPError
-    from mcp_types import (
-        METHOD_NOT_FOUND,
-        ListToolsRequest,
-        ListToolsResult,
-        PaginatedRequestParams,
-    )
+    from mcp_types import METHOD_NOT_FOUND, PaginatedRequestParams
 
+    method, request, result = LISTS[what]
+    dispatcher.kept[method] = what
     tools: list[Any] = []
     cursor: Any = None
     while True:
         params = PaginatedRequestParams(cursor=cursor) if cursor else None
         try:
-            await session.send_request(ListToolsRequest(params=params), ListToolsResult)
+            await session.send_request(
+                getattr(mcp_types, request)(params=params), getattr(mcp_types, result)
+            )
         except MCPError as error:
-            if error.code == METHOD_NOT_FOUND and session.server_capabilities.tools is None:
+            capability = "resources" if what == "resourceTemplates" else what
+            offered = getattr(session.server_capabilities, capability)
+            if error.code == METHOD_NOT_FOUND and (offered is None or capability != what):
                 return []  # a server of prompts or resources only
             raise
-        page, cursor = dispatcher.page.get("tools"), dispatcher.page.get("nextCursor")
+        page, cursor = dispatcher.page.get(what), dispatcher.page.get("nextCursor")
         if not isinstance(page, list):
-            raise ServerProblem("its answer to tools/list has no list of tools")
+            raise ServerProblem(f"its answer to {method} has no list of {what}")
         tools += page
         if len(tools) > MAX_TOOLS:
-            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} tools; correct the server")
+            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} {what}; correct the server")
         if not isinstance(cursor, str) or not cursor:
             return tools
 

@@ -22,7 +22,7 @@ from pegboard.secret_values import SecretValues
 from pegboard.servers.config import ServerProblem
 from pegboard.servers.failures import Progress
 
-NO_TOOLS = {"tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+EMPTY = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
 
 
 class RelaySession(ClientSession):
@@ -76,7 +76,8 @@ class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
     whole page for one malformed tool.
 
     Attributes:
-        page: the last answer to `tools/list`.
+        page: the last answer that was kept.
+        kept: the methods whose answers are kept, each with the member that is a list.
         ended: whether nothing will be answered any more.
     """
 
@@ -86,6 +87,7 @@ class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
         super().__init__(messages, write, on_stream_exception=progress.on_invalid_message)
         self._secrets = secrets
         self.page: Mapping[str, Any] = {}
+        self.kept = {"tools/list": "tools"}
         self.ended = False
 
     async def send_raw_request(
@@ -103,10 +105,10 @@ class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
             raw = hide.hide_in(await super().send_raw_request(method, params, opts, **more))
         except MCPError as error:
             raise MCPError(error.code, hide.hide(error.message), hide.hide_in(error.data)) from None
-        if method != "tools/list":
+        if method not in self.kept:
             return raw
         self.page = raw
-        return dict(NO_TOOLS)
+        return {self.kept[method]: [], **EMPTY}
 
     async def run(
         self,

@@ -25,5 +25,29 @@ def small_talk() -> str:
     return "Nice day, is it not?"
 
 
+@server.prompt()
+def explain(city: str, tone: str = "dry") -> str:
+    """Explain the weather of a city."""
+    return f"Why does it rain in {city}? Be {tone}."
+
+
+@server.resource("desk://stations", mime_type="text/csv")
+def stations() -> str:
+    """The stations that measure."""
+    return "Oslo,Bergen"
+
+
+@server.resource("desk://years/{year}/{month}")
+def months(year: str, month: str) -> str:
+    """The means of a month."""
+    return f"{year}-{month}"
+
+
+@server.resource("skill://packing/SKILL.md")
+def packing() -> str:
+    """What to pack."""
+    return "---\nname: packing\ndescription: Packs for the weather.\n---\nTake a coat."
+
+
 if __name__ == "__main__":
     server.run()

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_types import CallToolResult
 
-from pegboard.records import Tool, agent_id, tool_id
+from pegboard.records import READ_KINDS, Tool, agent_id, tool_id
 from pegboard.serve.access import Client
 from pegboard.serve.calls.arguments import check_arguments
 from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
@@ -44,9 +44,14 @@ class Caller:
         self._set(settings)
         await apis.close()
 
-    def can_call(self, tool: Tool) -> str:
-        """Return why a tool of the release cannot be called with these settings; "" if it can."""
+    def can_call(self, tool: Tool, kind: str = "") -> str:
+        """Return why a tool of the release cannot be called with these settings; "" if it can.
+
+        Args:
+            kind: of its agent.
+        """
         try:
+            _check_kind(tool, kind)
             self._route("", "", tool, {})
         except CallProblem as problem:
             return str(problem)
@@ -58,12 +63,14 @@ class Caller:
         tool: Tool,
         arguments: Mapping[str, Any],
         *,
+        kind: str = "",
         session: str = "",
         confirm: Confirm | None = None,
     ) -> CallToolResult:
         """Return the result of a call; a failure is a result with `isError`.
 
         Args:
+            kind: of the tool's agent.
             session: the client's, "" for none: servers have a session of their own for each.
             confirm: asks the user about a call that may destroy something.
 
@@ -73,6 +80,7 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
+            _check_kind(tool, kind)
             result = await self._guarded(client, session, tool, arguments, confirm)
             size = _size(result)
             if size > self.limits.max_bytes:
@@ -147,6 +155,14 @@ class Caller:
             f"The tool {tool.id} cannot be called: the gateway's pegboard.toml has nothing that "
             f"runs it. Whoever runs the gateway adds its MCP server, [serve.apis], or its catalog "
             f"to [serve] python; the gateway's log says if something is wrong with the catalog.",
+        )
+
+
+def _check_kind(tool: Tool, kind: str) -> None:
+    if kind in READ_KINDS:
+        raise CallProblem(
+            "refused",
+            f"{tool.id} is a {kind}, which is not called. Read it with get_tool, and follow it.",
         )
 
 

@@ -1,0 +1,114 @@
+"""Source kind `a2a`: agent cards of the Agent2Agent protocol (https://a2a-protocol.org), in files
+or at addresses. A card is an agent, and each of its skills a row of it, with its tags, and its
+examples as requests. See docs/how-to/sources.md."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, model_validator
+
+from catalogs.openapi.document import download
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from pegboard.errors import SourceError
+from pegboard.foreign.files import check_names, flaw_of, matching_files, parse_json, read_json
+from pegboard.redaction import public_url
+
+
+class A2aOptions(SourceOptions):
+    """The options of a catalog of type `a2a`: `path` of cards, or the `urls` of some.
+
+    `headers` may hold `${NAME}`, which stands for an environment variable."""
+
+    path: str | None = None
+    urls: tuple[str, ...] = ()
+    headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
+    timeout: float = Field(30.0, gt=0)
+
+    @model_validator(mode="after")
+    def _one_place(self) -> "A2aOptions":
+        if (self.path is None) == (not self.urls):
+            raise ValueError("give either `path` or `urls` of agent cards")
+        return self
+
+
+def read(listing: ListingBuilder, options: A2aOptions) -> None:
+    """List the agents and their skills. Raises SourceError if no card can be read."""
+    for path in inputs(listing.base, options) or ():
+        with listing.file(path):
+            _add(listing, read_json(path, options.max_bytes), path.name)
+    for url in options.urls:
+        place = public_url(url)
+        with listing.file(Path(place)):
+            content = download(
+                url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
+            )
+            _add(listing, parse_json(content.decode("utf-8", "surrogateescape"), place), place)
+
+
+def _add(listing: ListingBuilder, card: Any, place: str) -> None:
+    """Add the agent of a card; a skill that is no skill is rejected."""
+    check_names(card, place)
+    skills = card.get("skills") if isinstance(card, dict) else None
+    name = card.get("name") if isinstance(card, dict) else None
+    if not isinstance(skills, list) or not isinstance(name, str) or not name.strip():
+        raise SourceError(
+            f"{place} is no agent card. Expected an object with a name and a list of skills."
+        )
+    address = next(_addresses(card), "")
+    agent = listing.agent(
+        name,
+        description=card.get("description") or "",
+        kind="agent",
+        source=public_url(address) if address else place,
+    )
+    for number, skill in enumerate(skills):
+        where = f"{place}: skills[{number}]"
+        with listing.record(where, skill):
+            _add_skill(listing, agent, skill, where)
+
+
+def _add_skill(listing: ListingBuilder, agent: str, skill: Any, where: str) -> None:
+    if not isinstance(skill, dict):
+        raise SourceError(f"it is {type(skill).__name__}, expected an object with id and name")
+    if flaw := flaw_of(skill):
+        raise SourceError(flaw)
+    title, description = _text(skill, "name"), _text(skill, "description")
+    # An id may be anything: what a skill is called is its name.
+    described = description if description.startswith(title) else f"{title}. {description}"
+    listing.tool(
+        agent,
+        skill.get("id") or title,
+        where=where,
+        raw=skill,
+        description=described.strip(),
+        annotations={"title": title} if title else None,
+        examples=_texts(skill, "examples"),
+        tags=_texts(skill, "tags"),
+    )
+
+
+def _addresses(card: dict[str, Any]) -> Iterator[str]:
+    """Yield the addresses of an agent: `url` of the protocol before 1.0, then its interfaces."""
+    interfaces = card.get("supportedInterfaces")
+    for holder in (card, *(interfaces if isinstance(interfaces, list) else ())):
+        if isinstance(holder, dict) and (url := _text(holder, "url")):
+            yield url
+
+
+def _text(record: dict[str, Any], key: str) -> str:
+    value = record.get(key)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _texts(record: dict[str, Any], key: str) -> list[str]:
+    values = record.get(key)
+    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
+
+
+def inputs(base: Path, options: A2aOptions) -> list[Path] | None:
+    """Return the cards, if they are files."""
+    return matching_files(base, options.path) if options.path else None
+
+
+source = SourceKind(options=A2aOptions, read=read, inputs=inputs)

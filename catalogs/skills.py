@@ -1,0 +1,128 @@
+"""Source kind `skills`: folders of Agent Skills (https://agentskills.io). A skill is a file
+SKILL.md: front matter in YAML with `name`, `description` and `allowed-tools`, then a body.
+
+The description is all that a model is shown of a skill before it chooses one. The words of the body
+are searched as well, and a client reads it from the board. See docs/how-to/sources.md."""
+
+import re
+from collections.abc import Mapping
+from glob import escape
+from pathlib import Path
+from typing import Any
+
+from catalogs.openapi.document import parse_yaml
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from pegboard.errors import SourceError
+from pegboard.foreign.files import matching_files, read_text
+from pegboard.foreign.limits import MAX_DESCRIPTION
+from pegboard.records import Dependency
+
+FILE = "SKILL.md"
+FRONT_MATTER = re.compile(r"\s*---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
+PLAIN = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*?)[ \t\r]*$", re.MULTILINE)
+"""A line of front matter as many skills have it: a text that YAML would want in quotes, such as
+`description: Use it for two things: reading and writing`."""
+ALLOWED = re.compile(r"([^\s,()]+)(?:\([^()]*\))?")
+"""One of `allowed-tools`, which are separated by commas or blanks: `Bash(git add:*)`."""
+OF_CLIENT = re.compile(r"[A-Z][A-Za-z]*")
+"""A client's own tool, such as Bash and WebFetch, which is on no board."""
+OF_SERVER = re.compile(r"mcp__.+?__(.+)")
+"""A tool of an MCP server, as coding agents call it."""
+
+
+class SkillsOptions(SourceOptions):
+    """The options of a catalog of type `skills`; `agent` defaults to the catalog's name.
+
+    `path` is a folder, in which all files SKILL.md count, or a pattern of such files."""
+
+    path: str
+    agent: str | None = None
+
+
+def read(listing: ListingBuilder, options: SkillsOptions) -> None:
+    """List the skills. Raises SourceError if there is none."""
+    agent = listing.agent(options.agent or listing.catalog, kind="skill", source=options.path)
+    for path in inputs(listing.base, options):
+        with listing.file(path):
+            text = read_text(path, options.max_bytes)
+            place = str(
+                path.relative_to(listing.base) if path.is_relative_to(listing.base) else path
+            )
+            add_skill(
+                listing, agent, text, where=place, name=path.parent.name, place={"file": place}
+            )
+
+
+def add_skill(
+    listing: ListingBuilder,
+    agent: str,
+    text: str,
+    *,
+    where: str,
+    name: str,
+    place: Mapping[str, str],
+) -> None:
+    """Add the skill of a SKILL.md, or reject it.
+
+    Args:
+        name: of a skill whose front matter has none.
+        place: where a client finds the skill and what belongs to it; kept among the annotations.
+    """
+    with listing.record(where, text):
+        head, body = split_front_matter(text, where)
+        if len(body) > MAX_DESCRIPTION:
+            raise SourceError(
+                f"its body has {len(body):,} characters, more than {MAX_DESCRIPTION:,}; move "
+                f"parts of it to files of their own"
+            )
+        listing.tool(
+            agent,
+            head.get("name") or name,
+            where=where,
+            raw=head,
+            description=head.get("description"),
+            annotations={**place, "body": body},
+            dependencies=[
+                Dependency(tool, "tool-directly-depends-on", reason="in its allowed-tools")
+                for tool in allowed_tools(head.get("allowed-tools"))
+            ],
+        )
+
+
+def split_front_matter(text: str, where: str) -> tuple[dict[str, Any], str]:
+    """Return the front matter of a SKILL.md, and its body. Raises SourceError if it has none."""
+    match = FRONT_MATTER.match(text)
+    if match is None:
+        raise SourceError(
+            "it has no front matter; begin it with a line ---, name and description, and another "
+            "line ---"
+        )
+    try:
+        head = parse_yaml(match[1], where)
+    except SourceError:
+        head = dict(PLAIN.findall(match[1]))
+        if "description" not in head:
+            raise
+    if not isinstance(head, dict):
+        raise SourceError(f"its front matter is {type(head).__name__}, expected names and values")
+    return head, text[match.end() :].strip()
+
+
+def allowed_tools(value: Any) -> list[str]:
+    """Return the names of the tools that a skill may use, without those of the client itself."""
+    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
+    names = [name for text in texts if isinstance(text, str) for name in ALLOWED.findall(text)]
+    own = [name for name in names if not OF_CLIENT.fullmatch(name)]
+    return list(dict.fromkeys(OF_SERVER.sub(r"\1", name) for name in own))
+
+
+def inputs(base: Path, options: SkillsOptions) -> list[Path]:
+    """Return the files of the skills."""
+    path = Path(options.path).expanduser()
+    folder = (path if path.is_absolute() else base / path).is_dir()
+    return matching_files(
+        base, str(Path(escape(str(path)), "**", FILE)) if folder else options.path
+    )
+
+
+source = SourceKind(options=SkillsOptions, read=read, inputs=inputs)

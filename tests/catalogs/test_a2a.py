@@ -1,0 +1,71 @@
+"""Agent cards: an agent each, and its skills as rows."""
+
+import json
+
+import pytest
+
+from pegboard.errors import SourceError
+from tests.catalogs.json_server import json_server
+
+CARD = {
+    "name": "Route planner",
+    "description": "Plans routes.",
+    "supportedInterfaces": [
+        {"url": "https://user:key@routes.example/a2a", "protocolBinding": "JSONRPC"}
+    ],
+    "skills": [
+        {
+            "id": "route-optimizer",
+            "name": "Route optimizer",
+            "description": "Finds the shortest way.",
+            "tags": ["maps"],
+            "examples": ["fastest way from Oslo to Bergen", 7],
+        }
+    ],
+}
+
+
+def check(listing):
+    (agent,), (skill,) = listing.agents, listing.tools
+    assert (agent.id, agent.kind) == ("kit/Route planner", "agent")
+    assert (agent.description, agent.source) == ("Plans routes.", "https://routes.example/a2a")
+    assert skill.id == "kit/Route planner/route-optimizer"
+    assert skill.description == "Route optimizer. Finds the shortest way."
+    assert (skill.tags, skill.examples) == (("maps",), ("fastest way from Oslo to Bergen",))
+
+
+def test_a_card_in_a_file_is_an_agent_and_its_skills_are_rows(tmp_path, listed):
+    (tmp_path / "card.json").write_text(json.dumps(CARD))
+
+    check(listed("a2a", path="*.json"))
+
+
+def test_a_card_at_an_address_is_fetched_with_headers(listed, monkeypatch):
+    monkeypatch.setenv("CARDS_KEY", "open-sesame")
+    with json_server(lambda _: CARD) as server:
+        listing = listed(
+            "a2a",
+            urls=[f"{server.url}/.well-known/agent-card.json"],
+            headers={"X-Key": "${CARDS_KEY}"},
+        )
+
+    check(listing)
+    assert server.headers[0]["X-Key"] == "open-sesame"
+
+
+def test_what_is_no_card_or_no_skill_costs_only_itself(tmp_path, listed):
+    (tmp_path / "card.json").write_text(json.dumps({**CARD, "skills": ["?", *CARD["skills"]]}))
+    (tmp_path / "other.json").write_text('{"openapi": "3.1.0"}')
+
+    listing = listed("a2a", path="*.json")
+
+    check(listing)
+    assert [one.where for one in listing.rejected] == ["card.json: skills[0]"]
+    assert "other.json is no agent card" in listing.unreadable[0]
+
+
+def test_no_card_at_all_is_an_error(tmp_path, listed):
+    (tmp_path / "card.json").write_text("[]")
+
+    with pytest.raises(SourceError, match="is no agent card"):
+        listed("a2a", path="card.json")
