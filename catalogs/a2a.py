@@ -39,7 +39,7 @@ def read(listing: ListingBuilder, options: A2aOptions) -> None:
             _add(listing, read_json(path, options.max_bytes), path.name)
     for url in options.urls:
         place = public_url(url)
-        with listing.file(Path(place)):
+        with listing.file(place):
             content = download(
                 url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
             )

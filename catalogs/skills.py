@@ -1,8 +1,8 @@
 """Source kind `skills`: folders of Agent Skills (https://agentskills.io). A skill is a file
 SKILL.md: front matter in YAML with `name`, `description` and `allowed-tools`, then a body.
 
-The description is all that a model is shown of a skill before it chooses one. The words of the body
-are searched as well, and a client reads it from the board. See docs/how-to/sources.md."""
+The description is all that a model is shown of a skill before it chooses one. The beginning of the
+body is searched as well, and a client reads it from the board. See docs/how-to/sources.md."""
 
 import re
 from collections.abc import Mapping

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from catalogs.shared.tool_row import tool_of
 from pegboard.boilerplate import most_tools, sentence_keys
 from pegboard.canonical import digest
-from pegboard.documents import NOTHING, agent_text, body_of, documents_of, summary_of
+from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
 from pegboard.ranker.actions import tool_actions
 from pegboard.records import Tool
 from pegboard.search.text import tokenize
@@ -190,11 +190,9 @@ def _tool_documents(
         agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
         summary = summary_of(tool, settings.parts, enrichment, known)
         own = _of_tool(tool, agent.kind, summary, settings.language)
-        body = body_of(tool, agent) if "description" in settings.parts else ""
         for part, number, texts in documents_of(tool, agent, settings, enrichment, known):
             row = {"key": row_key(tool.id, part, number), "part": part, **own}
-            words = body if part in ("document", "description") else ""
-            rows.append(_with_texts(row, texts, settings.language, [own["summary"]], words))
+            rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))
     return _frame(rows, column_names("emb_full"))
 
 
@@ -234,20 +232,14 @@ def _of_tool(tool: Tool, kind: str, summary: str, language: str) -> dict[str, An
 
 
 def _with_texts(
-    row: Mapping[str, Any],
-    texts: Sequence[str],
-    language: str,
-    more: Sequence[str] = (),
-    words: str = "",
+    row: Mapping[str, Any], texts: Sequence[str], language: str, more: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return a row with its text, its words and the texts to encode; `more` are encoded only, and
-    `words` searched only.
-    """
+    """Return a row with its text, its words and the texts to encode; `more` are encoded only."""
     text, texts = "\n".join(texts), [*texts, *more]
     row = {
         **row,
         "text": text,
-        "tokens": " ".join(tokenize(f"{text}\n{words}", language)),
+        "tokens": " ".join(tokenize(text, language)),
         "text_digests": [digest(text) for text in texts],
     }
     return {**row, "digest": digest(row), "texts": list(texts)}

@@ -130,8 +130,10 @@ class ListingBuilder:
             self.reject(where, reason_of(error), raw)
 
     @contextmanager
-    def file(self, path: Path) -> Iterator[None]:
-        """Report the file as unreadable if anything fails within, and go on with the others."""
+    def file(self, path: Path | str) -> Iterator[None]:
+        """Report the file, or address, as unreadable if anything fails within, and go on with the
+        others.
+        """
         try:
             yield
         except BaseException as error:

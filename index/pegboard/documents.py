@@ -31,8 +31,8 @@ Shape = Literal["centroid", "single", "multi"]
 PARTS: tuple[Part, ...] = get_args(Part)
 DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 NOTHING = Enrichment()
-MAX_BODY = 4_000
-"""Characters of a skill's body whose words are searched; what follows are details of how."""
+MAX_BODY = 1_000
+"""Characters of a skill's body behind its description: an encoder reads no more."""
 _SIGNATURE = re.compile(r"[\w.]++\(.*\)")
 """A call such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
@@ -101,17 +101,6 @@ def summary_of(
     return redact_credentials(". ".join((name, *map(shortened, described))))
 
 
-def body_of(tool: Tool, agent: Agent) -> str:
-    """Return the beginning of a skill's body as plain sentences; "" of other rows.
-
-    Only its words are searched. An encoder that read it, too, found fewer skills: a body is about
-    many things, and a description about what the skill is for.
-    """
-    body = tool.annotations.get("body") if agent.kind == "skill" else None
-    text = joined(sentences(body[: 2 * MAX_BODY])) if isinstance(body, str) else ""
-    return redact_credentials(text[:MAX_BODY])
-
-
 def agent_text(agent: Agent, written: str = "") -> str:
     """Return what is encoded of an agent: its name in words, and its description.
 
@@ -134,6 +123,8 @@ def _documents(
     described = _described(tool, enrichment, boilerplate) if "description" in index.parts else []
     heads = {"agent": identifier_words(agent.name), "name": name, "description": joined(described)}
     head = ". ".join(text for part, text in heads.items() if part in index.parts and text)
+    if "description" in index.parts and (body := _body(tool, agent)):
+        head = f"{head}\n{body}"
     arguments = _arguments(tool, enrichment, boilerplate) if "arguments" in index.parts else ""
     topics = "; ".join(enrichment.topics) if "topics" in index.parts else ""
     topics = f"Topics: {topics}" if topics else ""
@@ -164,6 +155,12 @@ def _described(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str])
         sentence for sentence in sentences(tool.description) if not _SIGNATURE.fullmatch(sentence)
     ]
     return _own(every, boilerplate) or every[:1]
+
+
+def _body(tool: Tool, agent: Agent) -> str:
+    """The beginning of a skill's body: it says what the skill covers; "" of other rows."""
+    body = tool.annotations.get("body") if agent.kind == "skill" else None
+    return joined(sentences(body))[:MAX_BODY] if isinstance(body, str) else ""
 
 
 def _own(every: list[str], boilerplate: Collection[str]) -> list[str]:

@@ -64,6 +64,14 @@ def test_what_is_no_card_or_no_skill_costs_only_itself(tmp_path, listed):
     assert "other.json is no agent card" in listing.unreadable[0]
 
 
+def test_an_address_without_a_card_is_told_and_the_others_are_listed(listed):
+    with json_server(lambda query: CARD if query else {"skills": 1}) as server:
+        listing = listed("a2a", urls=[server.url, f"{server.url}/?card=1"])
+
+    check(listing)
+    assert listing.unreadable[0].startswith(f"{server.url} is no agent card.")
+
+
 def test_no_card_at_all_is_an_error(tmp_path, listed):
     (tmp_path / "card.json").write_text("[]")
 

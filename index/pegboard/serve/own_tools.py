@@ -204,6 +204,7 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dic
         own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
         if results == "full":
             own = definition_of(view, hit.tool)
+            own.pop("body", None)  # for who chose it
         else:
             own["description"] = first_sentence(hit.tool.description)
             if hit.agent.kind in READ_KINDS:
