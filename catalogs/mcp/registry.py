@@ -68,6 +68,8 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
             entries += _entries(document) or [document]
     if options.url:
         entries = [*_known(listing.base, options).values()]
+        if not entries:
+            raise SourceError(f"{public_url(options.url)} lists no server. Check the address.")
     servers: dict[str, list[dict[str, Any]]] = {}
     for number, entry in enumerate(entries):
         where = f"servers[{number}]"
@@ -131,8 +133,9 @@ def _add(
     """Add a server, from all entries of it; the first one describes it."""
     first = instances[0]
     addresses = dict.fromkeys(one for server in instances for one in _addresses(server))
-    about = first.get("serverInfo") if isinstance(first.get("serverInfo"), Mapping) else {}
-    about = {"title": first.get("title"), "description": first.get("description"), **about}
+    own = first.get("serverInfo")
+    about: dict[str, Any] = {key: first.get(key) for key in ("title", "description")}
+    about |= own if isinstance(own, dict) else {}
     name = str(first.get("name") or about.get("name"))
     agent = listing.agent(
         name,
@@ -156,7 +159,9 @@ def _connect(
 ) -> None:
     """List the tools of a server at the first of its addresses."""
     remotes = [remote for server in instances for remote in _dicts(server, "remotes")]
-    urls = {str(one.get("url")): TRANSPORTS[one["type"]] for one in remotes if _is_reachable(one)}
+    urls: dict[str, Transport] = {
+        str(one.get("url")): TRANSPORTS[one["type"]] for one in remotes if _is_reachable(one)
+    }
     try:
         if not urls:
             raise ServerProblem("the registry has no address of it; list it in a catalog of `mcp`")

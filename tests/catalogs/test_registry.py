@@ -124,9 +124,16 @@ def test_files_hold_a_server_json_or_a_server_card_with_tools(tmp_path, listed):
     assert [tool.id for tool in listing.tools] == ["kit/weather/forecast"]
 
 
-@pytest.mark.parametrize("answer", [{"error": "gone"}, ["servers"], {"servers": None}])
-def test_what_is_no_registry_is_an_error(listed, answer):
-    with json_server(lambda _: answer) as server, pytest.raises(SourceError, match="no MCP reg"):
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        ({"error": "gone"}, "is no MCP registry"),
+        (["servers"], "is no MCP registry"),
+        ({"servers": []}, "lists no server"),
+    ],
+)
+def test_what_is_no_registry_or_an_empty_one_is_an_error(listed, answer, why):
+    with json_server(lambda _: answer) as server, pytest.raises(SourceError, match=why):
         listed("registry", url=server.url)
 
 
