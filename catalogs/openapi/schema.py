@@ -29,7 +29,7 @@ MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
 MAX_COMMON, MAX_SPARE = 2_000, 1_000_000
 """Subschemas of a tool that cost nothing, and those of all tools of a document beyond them. When
-these are spent, a further tool may have MAX_INLINED. Microsoft Graph spends 600,000.
+these are spent, a further tool may have MAX_INLINED. Microsoft Graph spends 733,000.
 """
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
