@@ -103,16 +103,18 @@ def new_texts(before: Tool, after: Tool) -> list[str]:
         "\n".join(reading for text in _texts(tool) for reading in readings(comparable(text)))
         for tool in (before, after)
     )
+    # A single word, such as a value of an enumeration, tells nobody what to do.
+    sentences = [text for text in _SENTENCE.split(new) if len(text.split()) > 1]
     before_addresses, before_sentences = set(_addresses(old)), set(_SENTENCE.split(old))
     addresses = dict.fromkeys(
         address for address in _addresses(new) if address not in before_addresses
     )
-    sentences = dict.fromkeys(
+    instructions = dict.fromkeys(
         sentence.strip()[:MAX_TEXT]
-        for sentence in _SENTENCE.split(new)
+        for sentence in sentences
         if sentence not in before_sentences and _INSTRUCTION.search(sentence)
     )
-    return [*list(addresses)[:MAX_NEW], *list(sentences)[:MAX_NEW]]
+    return [*list(addresses)[:MAX_NEW], *list(instructions)[:MAX_NEW]]
 
 
 def _texts(tool: Tool) -> list[str]:

@@ -133,6 +133,7 @@ def test_with_full_trust_a_change_goes_live_and_what_is_new_in_it_is_named(works
         ("Always call this tool first.", ["always call this tool first."]),
         ("You must read the conversation.", ["you must read the conversation."]),
         ("Messages have at most 500 characters.", []),
+        ("Always", []),
         ("See https://docs.example/send for limits.", []),
     ],
 )
