@@ -27,10 +27,10 @@ PROGRAMS: dict[str, str] = {
     "fetch": "the real catalogs, into a folder",
     "flaws": "what the flaws that `pegboard lint` finds cost, on the real catalogs",
     "train_ranker": "fit the ranker that ships with the library",
+    "train_hostile": "fit the recogniser of hostile texts",
     "abstention": "whether a probability tells requests that nothing answers",
     "strategies": "the time of each strategy",
     "threads": "requests by many at once, beside plain lancedb",
-    "engines": "encoding by each engine of [run]",
     "scale": "builds of a large catalog by step, and how its board is read",
     "gateway": "many agents at once at `pegboard serve`",
 }
@@ -40,6 +40,7 @@ MODULES = {
     "fetch": "benchmarks.real.fetch",
     "flaws": "benchmarks.real.flaws",
     "train_ranker": "benchmarks.train_ranker",
+    "train_hostile": "benchmarks.train_hostile",
 }
 """Where they are if not in `benchmarks.performance`."""
 EPILOG = """\
@@ -140,12 +141,6 @@ def _parser() -> argparse.ArgumentParser:
         "its own",
     )
     add(
-        "--padded",
-        action="store_true",
-        help="beside each file with [enrich], a control: the catalog's descriptions, padded with "
-        "noise to the same length",
-    )
-    add(
         "--measures",
         nargs="+",
         default=[],
@@ -230,7 +225,6 @@ def _bench(options: argparse.Namespace) -> int:
         options.llm,
         {name: value for name, value in llm_options.items() if value is not None},
         indexes=indexes,
-        padded=options.padded,
         prefect=use_prefect(options.prefect),
     )
     with working_folder(options.board) as folder, progress.showing(not options.quiet):
@@ -280,8 +274,6 @@ def _check(options: argparse.Namespace) -> None:
         problems.append(f"--limit is {options.limit}, expected 1 or more")
     if options.llm is None and (options.llm_api_base or options.llm_timeout is not None):
         problems.append("--llm-api-base and --llm-timeout need a model, expected --llm MODEL")
-    if options.padded and not options.index:
-        problems.append("--padded needs enrichment, expected --index FILE with [enrich]")
     if options.json not in (None, "-") and not Path(options.json).absolute().parent.is_dir():
         problems.append(f"--json {options.json}: its folder does not exist")
     if problems:

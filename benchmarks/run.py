@@ -39,7 +39,6 @@ class BenchSettings:
         measures: the benchmark's own if empty.
         llm: a LiteLLM model for strategies that ask one.
         indexes: instead of the benchmark's own, each on boards of its own.
-        padded: beside those with enrichment, a control with noise in its place.
         prefect: build the boards as Prefect flows.
     """
 
@@ -48,7 +47,6 @@ class BenchSettings:
     llm: str | None = None
     llm_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     indexes: Sequence[IndexFile] = ()
-    padded: bool = False
     prefect: bool = False
 
 
@@ -151,18 +149,7 @@ def _built(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> Itera
         outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
         yield Built(benchmark, outcomes, {None: _open(outcomes, settings)})
     for file in settings.indexes:
-        built = _built_with(file, benchmark, folder, settings)
-        yield built
-        if settings.padded and file.enriched:
-            first = next(iter(built.searchers.values()))
-            loaded = [searcher.loaded for searcher in first.values()]
-            tools = {
-                identity: tool
-                for one in loaded
-                for identity, tool in one.tools([row[0] for row in one.tool_names()]).items()
-            }
-            control = file.padded([*tools.values()])
-            yield _built_with(control, benchmark, folder, settings)
+        yield _built_with(file, benchmark, folder, settings)
 
 
 def _built_with(

@@ -39,7 +39,7 @@ from tasks.snapshot import Snapshot
 if TYPE_CHECKING:
     import polars as pl
 
-RECORDS_VERSION = 2
+RECORDS_VERSION = 3
 """Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
 MAX_SUSPICIOUS = 200
 """Suspicious tools in a manifest, which every reader loads."""

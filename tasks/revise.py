@@ -118,7 +118,7 @@ class _Log:
         self, catalog: str, identity: str, flags: Iterable[str], consequence: str, raw: Any
     ) -> None:
         why = (
-            f"{', '.join(sorted(flags))}: {consequence}. Describe it in your own words under "
+            f"{'; '.join(sorted(flags))}; {consequence}. Describe it in your own words under "
             f'[overrides."{identity}"], or correct it at its source.'
         )
         self.quarantined.append(

@@ -38,7 +38,7 @@ UNNAMED = {
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clause_reading: re.compile(closing)": "its results are",
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",
-    "tasks.safety.patterns: re.compile(bounded(text))": "its results are",
+    "tasks.safety.hostile: re.compile(shape.replace('\\n', ''))": "its results are",
 }
 """Calls whose pattern no module names, and why they are not tried here."""
 METHODS = frozenset({"match", "fullmatch", "search"})

@@ -2,12 +2,9 @@
 
 A file has the tables `[[indexes]]` and, if an LLM is to write, `[enrich]` of a pegboard.toml. Each
 file gets boards of its own beside those of the benchmark, so that kept boards are never rebuilt
-with another index. `padded` is the control of Retrieval-Plan-Select (section 4.5): the catalog's
-descriptions, as long as the written texts, but padded with words that mean nothing.
+with another index.
 """
 
-import json
-import random
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +14,8 @@ from typing import Any
 
 from benchmarks.papers.benchmark import Benchmark
 from pegboard.errors import ConfigurationError
-from pegboard.records import Tool
 
 TABLES = ("indexes", "enrich")
-SYLLABLES = ("ba", "ko", "ri", "mu", "te", "sa", "lon", "der", "pix", "vu", "nal", "gor")
-PADDED = "padded"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +35,6 @@ class IndexFile:
         return tomllib.loads(self.text)
 
     @property
-    def enriched(self) -> bool:
-        """Whether an LLM writes."""
-        return "enrich" in self.tables
-
-    @property
     def names(self) -> list[str]:
         """The names of its indexes."""
         return [str(index.get("name", "full")) for index in self.tables["indexes"]]
@@ -54,27 +43,6 @@ class IndexFile:
         """The benchmark with these indexes on all its boards."""
         boards = (replace(board, indexes=self.text) for board in benchmark.boards)
         return replace(benchmark, boards=tuple(boards))
-
-    def padded(self, tools: Sequence[Tool], seed: int = 0) -> "IndexFile":
-        """The control: these indexes over the tools' own descriptions with noise behind them."""
-        indexes = [
-            {**index, "name": f"{name}_{PADDED}"}
-            for name, index in zip(self.names, self.tables["indexes"], strict=True)
-        ]
-        overrides = {
-            tool.id: {"description": _padded(tool, f"{seed}:{tool.id}")}
-            for tool in tools
-            if tool.enrichment is not None
-        }
-        return IndexFile(
-            f"{self.name}-{PADDED}",
-            "\n".join(
-                [
-                    *(f"[[indexes]]\n{_lines(index)}" for index in indexes),
-                    *(f"[overrides.{_toml(key)}]\n{_lines(own)}" for key, own in overrides.items()),
-                ]
-            ),
-        )
 
 
 def read_index_files(paths: Sequence[str]) -> list[IndexFile]:
@@ -116,25 +84,3 @@ def _problems(file: IndexFile) -> Iterator[str]:
 
 def _repeated(names: Iterator[str]) -> list[str]:
     return [name for name, count in Counter(names).items() if count > 1]
-
-
-def _padded(tool: Tool, seed: str) -> str:
-    """The catalog's description, as many words long as it and what the LLM wrote."""
-    written = tool.enrichment
-    assert written is not None
-    texts = (written.description or tool.description, *written.questions, *written.topics)
-    own = tool.description.split()
-    dice = random.Random(seed)  # noqa: S311  noise, no secret
-    missing = len(" ".join(texts).split()) - len(own)
-    noise = ["".join(dice.choices(SYLLABLES, k=dice.randint(1, 4))) for _ in range(missing)]
-    return " ".join([*own, *noise])
-
-
-def _lines(table: Mapping[str, Any]) -> str:
-    return "".join(f"{name} = {_toml(value)}\n" for name, value in table.items())
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{_toml(key)} = {_toml(one)}" for key, one in value.items()) + " }"
-    return json.dumps(value, ensure_ascii=False)

@@ -1,8 +1,8 @@
 """The ways in which a text can be read: as it stands, and with its disguises taken off.
 
 A model reads `1gn0r3`, Cyrillic letters that look Latin, base64 and text written backwards nearly
-as well as plain words; patterns do not. Every reading takes time in proportion to the length of the
-text."""
+as well as plain words; a list of words does not. Every reading takes time in proportion to the
+length of the text."""
 
 import base64
 import binascii

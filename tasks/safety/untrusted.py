@@ -1,22 +1,23 @@
 """Catalog text is data, and some of it was written for the model that reads it: flag it, clean it,
 and show it as data.
 
-Codes of what is suspicious in a tool:
+Flags of what is suspicious in a tool begin with a code; after the first two a colon follows and
+what the text asks for:
 
 - `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
   before all others or in their place, to keep something from the user; pseudo tags such as
-  <IMPORTANT>, markers of chat templates, and comments that a page does not show. The patterns
-  (`patterns.toml`) know several languages, and are also applied to what look-alike letters, leet,
-  base64 and the like say (`readings.py`).
+  <IMPORTANT>, markers of chat templates, and comments that a page does not show. A classifier
+  (`hostile.py`) knows some forty languages, and also reads what look-alike letters, leet, base64
+  and the like say (`readings.py`).
 - `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
   that only a model reads, split the words that a check looks for, or reorder a text.
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
   address or an argument.
 - `credential`: a value that looks like a credential (`pegboard.redaction`).
 
-A code is a reason to look at a tool, not a verdict. The patterns were tested on the benchmarks'
-5,800 tools: an instruction on how to use the tool itself ("you must call this before
-get_library_docs"), a tool that sends e-mail and an argument that takes a key are not suspicious."""
+A flag is a reason to look at a tool, not a verdict. An instruction on how to use the tool itself
+("you must call this before get_library_docs"), a tool that sends e-mail and an argument that takes
+a key are not suspicious."""
 
 import re
 import unicodedata
@@ -27,12 +28,10 @@ from typing import Any
 from pegboard.llm import prompts
 from pegboard.records import Tool
 from pegboard.redaction import redact_credentials, takes_credential
-from tasks.safety.patterns import EXFILTRATING, INSTRUCTING
+from tasks.safety.hostile import hostile_reasons
 from tasks.safety.readings import readings
 
-INSTRUCTS = "hidden-instructions"
 INVISIBLE = "invisible-unicode"
-EXFILTRATES = "exfiltration"
 CREDENTIAL = "credential"
 
 _VALUES = ("default", "example", "examples", "const", "enum")
@@ -77,7 +76,7 @@ _MARKS_OF_DIRECTION = re.compile("[\u200e\u200f\u061c\u202a-\u202c\u2066-\u2069]
 
 
 def flags_of(tool: Tool) -> tuple[str, ...]:
-    """Return the sorted codes of what is suspicious in a tool's texts."""
+    """Return the sorted flags of what is suspicious in a tool's texts."""
     flags = (
         _flags_of_repeated(text) if len(text) <= REPEATED else flags_of_text(text)
         for text in texts_of(tool)
@@ -91,20 +90,17 @@ def texts_of(tool: Tool) -> list[str]:
     fields += [tool.input_schema, tool.output_schema]
     needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
     lists = (tool.examples, tool.tags, needs)
-    return list(dict.fromkeys(text for value in (*fields, *lists) for text in _strings(value, "")))
+    return list(dict.fromkeys(text for value in (*fields, *lists) for text in strings_of(value)))
 
 
 def flags_of_text(text: str) -> frozenset[str]:
-    """Return the codes of what is suspicious in a text."""
+    """Return the flags of what is suspicious in a text."""
     flags: set[str] = set()
     if has_invisible(text):
         flags.add(INVISIBLE)
     text = comparable(text)
-    for reading in readings(text):
-        if INSTRUCTS not in flags and any(pattern.matches(reading) for pattern in INSTRUCTING):
-            flags.add(INSTRUCTS)
-        if EXFILTRATES not in flags and any(pattern.matches(reading) for pattern in EXFILTRATING):
-            flags.add(EXFILTRATES)
+    for number, reading in enumerate(readings(text)):
+        flags |= hostile_reasons(reading, disguised=number > 0)
     if redact_credentials(text) != text:
         flags.add(CREDENTIAL)
     return frozenset(flags)
@@ -122,7 +118,7 @@ _flags_of_repeated = lru_cache(maxsize=20_000)(flags_of_text)
 0.6 MB without what repeats."""
 
 
-def _strings(value: Any, name: str) -> Iterator[str]:
+def strings_of(value: Any, name: str = "") -> Iterator[str]:
     """Yield every string of a JSON value, values of an argument after the argument's name."""
     if isinstance(value, str):
         yield value
@@ -132,12 +128,12 @@ def _strings(value: Any, name: str) -> Iterator[str]:
                 yield str(key)
             owner = name if key in _VALUES else str(key)
             if takes_credential(owner):
-                yield from (f"{owner}: {text}" for text in _strings(item, ""))
+                yield from (f"{owner}: {text}" for text in strings_of(item, ""))
             elif not (key == "type" and isinstance(item, str) and item in _TYPES):
-                yield from _strings(item, owner)
+                yield from strings_of(item, owner)
     elif isinstance(value, Sequence):
         for item in value:
-            yield from _strings(item, name)
+            yield from strings_of(item, name)
 
 
 def has_invisible(text: str) -> bool:

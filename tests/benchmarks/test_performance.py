@@ -16,7 +16,6 @@ SHARED = {"gateway_upstream", "boards", "shared"}
 TINY = {
     "abstention": "--limit 40 --data {data} --board {data}/kept",
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
-    "engines": "--texts 20 --rounds 1 --encoder hashing/64",
     "scale": "--tools 60",
     "strategies": "--rows 300 --repeats 1",
     "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",

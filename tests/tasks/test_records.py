@@ -54,7 +54,8 @@ def test_a_row_has_the_columns_of_the_contract_the_catalogs_text_and_the_flags(r
     assert [*agent, CHECKSUM] == column_names("agents")
     assert (tool["description"], tool["kind"]) == ("Opens an issue.", "mcp-server")
     assert (tool["enrichment"], agent["enrichment"]) == (None, None)
-    assert [tools[name]["flags"] for name in (ISSUE, MERGE)] == [[], ["hidden-instructions"]]
+    assert tools[ISSUE]["flags"] == []
+    assert tools[MERGE]["flags"][0].startswith("hidden-instructions: ")
 
 
 def test_a_reader_gets_enrichments_and_flags_beside_the_catalogs_text(board, written, encoder):
@@ -68,7 +69,7 @@ def test_a_reader_gets_enrichments_and_flags_beside_the_catalogs_text(board, wri
     assert release.manifest["counts"] == counts
     assert (issue.description, issue.enrichment, issue.flags) == ("Opens an issue.", WRITTEN, ())
     assert (merge.description, merge.enrichment) == (HOSTILE, None)
-    assert merge.flags == ("hidden-instructions",)
+    assert merge.flags[0].startswith("hidden-instructions: ")
     assert [one.enrichment for one in reader.list_agents()] == [Enrichment(description="Hosts.")]
     assert [hit.tool for hit in reader.search("file a bug", 1)] == [issue]
 

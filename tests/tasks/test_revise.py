@@ -173,7 +173,8 @@ def test_suspicious_tools_are_left_out_where_quarantine_is_set(revised, settings
     assert len(listing.tools) == 3 - len(quarantined)
     assert [agent.id for agent in listing.agents] == ["kit/git", "kit/sum"]
     for row in revision.quarantined:
-        assert "hidden-instructions: the tool is left out" in row.why
+        assert row.why.startswith(("exfiltration: asks a model to ", "hidden-instructions: "))
+        assert "; the tool is left out" in row.why
         assert f'[overrides."{row.where}"]' in row.why
         assert json.loads(row.raw)["name"] == row.where.rpartition("/")[2]
 
@@ -193,7 +194,7 @@ def test_a_credential_is_not_stored_with_the_tool_that_is_quarantined_for_it(wor
     _, revision, _ = revised(QUARANTINE)
 
     (row,) = revision.quarantined
-    assert row.why.startswith("credential: ")
+    assert row.why.startswith("credential; ")
     assert secret not in f"{row.raw} {row.why}"
     assert "Calls the API" in row.raw
 
