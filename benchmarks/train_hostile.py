@@ -9,7 +9,7 @@ ones that a round finds most hostile are added in the next. The threshold lets `
 tools of the files left out be flagged; --write writes the weights.
 
 Those that ship were fitted, in this order, to real/ github, stripe, digitalocean, slack, mcp;
-training/ tools, tldr, requests; benchmarks/ acebench-en, bfcl, seal-tools, toollinkos. Left out were
+training/ tools, tldr, requests; benchmarks/ acebench-en, bfcl, seal-tools, toollinkos. Left out:
 real/ spotify; benchmarks/ livemcpbench, ultratool."""
 
 import argparse
