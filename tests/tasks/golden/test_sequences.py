@@ -10,14 +10,14 @@ from pegboard.cli.main import main
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.usage import learn_sequences, read_usage
 
-TIMES = count(10)
+TIMES = count()
 
 
 def session(client, *tools, name="s", outcome="ok", credentials=True):
     """The lines of the calls of one session."""
     return [
         {
-            "time": f"2026-11-23T15:00:{next(TIMES) % 60}.000Z",
+            "time": f"2026-11-23T15:00:{next(TIMES) % 60:02d}.000Z",
             "event": "call",
             "client": client,
             "session": f"{client}{name}" if name else "",
