@@ -18,8 +18,8 @@ from pegboard.foreign.limits import MAX_DESCRIPTION
 from pegboard.records import Dependency
 
 FILE = "SKILL.md"
-FRONT_MATTER = re.compile(r"\s*---[ \t]*\r?\n(.*?)^---[ \t]*$", re.DOTALL | re.MULTILINE)
-PLAIN = re.compile(r"^([A-Za-z][\w-]*):[ \t]+(\S.*?)[ \t\r]*$", re.MULTILINE)
+MARK = "---"
+KEY = re.compile(r"[A-Za-z][\w-]*")
 """A line of front matter as many skills have it: a text that YAML would want in quotes, such as
 `description: Use it for two things: reading and writing`."""
 ALLOWED = re.compile(r"([^\s,()]+)(?:\([^()]*\))?")
@@ -91,21 +91,23 @@ def add_skill(
 
 def split_front_matter(text: str, where: str) -> tuple[dict[str, Any], str]:
     """Return the front matter of a SKILL.md, and its body. Raises SourceError if it has none."""
-    match = FRONT_MATTER.match(text)
-    if match is None:
+    lines = [line.rstrip() for line in text.strip().split("\n")]
+    if lines[0] != MARK or MARK not in lines[1:]:
         raise SourceError(
             "it has no front matter; begin it with a line ---, name and description, and another "
             "line ---"
         )
+    end = lines.index(MARK, 1)
     try:
-        head = parse_yaml(match[1], where)
+        head = parse_yaml("\n".join(lines[1:end]), where)
     except SourceError:
-        head = dict(PLAIN.findall(match[1]))
+        pairs = (line.partition(": ") for line in lines[1:end])
+        head = {key: value.strip() for key, _, value in pairs if KEY.fullmatch(key) and value}
         if "description" not in head:
             raise
     if not isinstance(head, dict):
         raise SourceError(f"its front matter is {type(head).__name__}, expected names and values")
-    return head, text[match.end() :].strip()
+    return head, "\n".join(lines[end + 1 :]).strip()
 
 
 def allowed_tools(value: Any) -> list[str]:

@@ -4,15 +4,12 @@ limited, and the process that lists its catalog limits its memory.
 A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
 a native `asyncio.timeout` would break the shield."""
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
 from catalogs.mcp.records import agent_description
 from pegboard.servers.config import Server, ServerProblem
-
-SKILL = re.compile(r"skill://.+/SKILL\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,9 +84,10 @@ async def _others(session: Any, dispatcher: Any, include: Collection[str]) -> di
         others["prompts"] = await all_tools(session, dispatcher, "prompts")
     if {"resources", "skills"} & {*include} and offered.resources:
         resources = await all_tools(session, dispatcher, "resources")
-        uris = [one.get("uri") for one in resources if isinstance(one, dict)]
+        uris = [str(one.get("uri")) for one in resources if isinstance(one, dict)]
         if "skills" in include:
-            own = [uri for uri in uris if isinstance(uri, str) and SKILL.fullmatch(uri)]
+            skills = [uri for uri in uris if uri.startswith("skill://")]
+            own = [uri for uri in skills if uri.endswith("/SKILL.md")]
             others["skills"] = [{"uri": uri, "text": await _text(session, uri)} for uri in own]
         if "resources" in include:
             others["resources"] = resources

@@ -19,11 +19,11 @@ from tasks.lint.findings import Finding
 from tasks.settings.configuration import load_configuration
 
 _OPENAPI = re.compile(
-    r"""(?:^|[{,])\s*["']?(?:openapi|swagger)["']?\s*:\s*["']?[23]\b""", re.MULTILINE
+    r"""(?:^|[{,])\s{0,99}["']?(?:openapi|swagger)["']?\s{0,9}:\s{0,9}["']?[23]\b""", re.MULTILINE
 )
 _NAME_OR_PATH = re.compile(
-    r"""\b(?:operationId|name)["']?\s*:\s*["']?([^"'\n]+?)["']?\s*(?=[,}\n])"""
-    r"""|^\s*["']?(/[^"'\s]*)["']?\s*:""",
+    r"""\b(?:operationId|name)["']?\s{0,9}:\s{0,9}["']?([^"'\n]{1,200}?)["']?\s{0,9}(?=[,}\n])"""
+    r"""|^\s{0,99}["']?(/[^"'\s]{0,500})["']?\s{0,9}:""",
     re.MULTILINE,
 )
 
