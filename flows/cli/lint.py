@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from flows.cli.options import quiet_encoders
+from flows.cli.options import quiet_encoders, write_file
 from pegboard.cli.output import (
     Subparsers,
     add_command,
@@ -79,17 +79,17 @@ def _lint(options: argparse.Namespace) -> int:
     with quiet_encoders():
         every = lint(catalogs, queries, load_encoder(DEFAULT_ENCODER), options.ignore)
     if options.write_baseline:
-        _write(options.baseline, baseline_text(every))
+        write_file(options.baseline, baseline_text(every))
         print(f"{options.baseline}: {len(every)} findings are known from now on")
         return 0
     known = read_baseline(Path(options.baseline)) if options.baseline else frozenset[str]()
     findings = [finding for finding in every if finding.key not in known]
     failing = [] if options.fail_on == "never" else at_least(findings, options.fail_on)
     if options.sarif:
-        _write(options.sarif, json_text(sarif(findings)))
+        write_file(options.sarif, json_text(sarif(findings)))
     if options.junit:
         checked = [rule for rule in rules() if rule not in options.ignore]
-        _write(options.junit, junit(findings, failing, checked))
+        write_file(options.junit, junit(findings, failing, checked))
     tools = sum(len(catalog.tools) for catalog in catalogs)
     if options.json:
         values = [finding.to_dict() for finding in findings]
@@ -111,12 +111,3 @@ def _list_rules(*, as_json: bool) -> int:
     for rule in rules().values():
         print(f"{rule.id} ({rule.severity}): {rule.summary}\n    {rule.effect}")
     return 0
-
-
-def _write(path: str, text: str) -> None:
-    try:
-        Path(path).write_text(text, "utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
-        ) from error

@@ -1,4 +1,4 @@
-"""What the pipeline's commands share: options, and quiet encoders."""
+"""What the pipeline's commands share: options, quiet encoders, and how a file is written."""
 
 import argparse
 import gc
@@ -6,9 +6,11 @@ import logging
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.cli.output import add_options
+from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from tasks.settings.configuration import BoardSettings
@@ -71,3 +73,13 @@ def quiet_encoders() -> Generator[None]:
         yield
     finally:
         logger.setLevel(level)
+
+
+def write_file(path: str | Path, text: str) -> None:
+    """Write a file that an option names."""
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise ConfigurationError(
+            f"{path} cannot be written: {error.strerror}. Choose a folder that can be."
+        ) from error

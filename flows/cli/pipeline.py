@@ -15,6 +15,7 @@ from flows.cli.options import (
     add_run_options,
     collect_garbage_rarely,
     quiet_encoders,
+    write_file,
 )
 from flows.cli.prompts import register_prompts
 from flows.options import BuildOptions, failure_of, source_problems
@@ -131,13 +132,8 @@ def _init(options: argparse.Namespace) -> int:
     files = {path: (examples / "pegboard.example.toml").read_text("utf-8")}
     if not (tools := path.with_name("functions.json")).exists():  # what the example lists
         files[tools] = (examples / "functions.example.json").read_text("utf-8")
-    try:
-        for file, content in files.items():
-            file.write_text(content, "utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}. Choose another folder."
-        ) from error
+    for file, content in files.items():
+        write_file(file, content)
     if options.json:
         print_json({"written": [str(file) for file in files]})
         return 0

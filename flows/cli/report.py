@@ -1,9 +1,8 @@
 """`pegboard report`: make the report of a release again, from its data."""
 
 import argparse
-from pathlib import Path
 
-from flows.cli.options import add_config_option, named_board
+from flows.cli.options import add_config_option, named_board, write_file
 from pegboard.cli.output import (
     Subparsers,
     add_command,
@@ -12,7 +11,6 @@ from pegboard.cli.output import (
     print_error,
     print_json,
 )
-from pegboard.errors import ConfigurationError
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\
@@ -37,7 +35,7 @@ def register(subparsers: Subparsers) -> None:
         EPILOG,
         help="make a page about a release",
         description="Make an HTML page, and JSON, about a release: whether it is live and why, "
-        "what changed, measures, safety, twins, tools, a map and sources.",
+        "what changed, measures, safety, twins, tools and sources.",
     )
     add_config_option(report)
     report.add_argument(
@@ -59,7 +57,7 @@ def _report(options: argparse.Namespace) -> int:
 
     report, data, page = make_report(uri, release.id, store=not (options.out or options.json))
     if options.out:
-        _write(Path(options.out), page)
+        write_file(options.out, page)
     if options.json:
         print_json(data)
         return 0
@@ -68,12 +66,3 @@ def _report(options: argparse.Namespace) -> int:
     if report.json:
         print(f"JSON: {report.json}")
     return 0
-
-
-def _write(path: Path, page: str) -> None:
-    try:
-        path.write_text(page, "utf-8")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be written: {error.strerror}. Choose a writable folder."
-        ) from error

@@ -9,7 +9,6 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
 from itertools import groupby
 from typing import Any
 
@@ -22,9 +21,8 @@ from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data
-from tasks.report.map import map_data
 from tasks.report.twins import twins_data
-from tasks.report.vectors import SAMPLE, ToolVectors, agent_of, choose_evenly, read_tools
+from tasks.report.vectors import SAMPLE, agent_of, choose_evenly, read_tools
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +74,6 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
     run = run_data(subject, outcome) or (earlier or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
-    vectors = cache(lambda: ToolVectors.of(loaded))
     data = {
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -92,9 +89,8 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         "gate": gate,
         "changes": changes,
         **measurements,
-        "twins": _try("twins", lambda: twins_data(loaded, vectors())),
+        "twins": _try("twins", lambda: twins_data(loaded)),
         "tools": _try("tools", lambda: tools_data(loaded)),
-        "map": _try("map", lambda: map_data(loaded, vectors())),
         "sources": _sources_data(subject, run),
         "rejected": _rejected_data(subject, run),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),

@@ -1,14 +1,14 @@
 """The page of a report: one HTML file that loads nothing, made from the report's values alone.
 
-Everything can be read without JavaScript; the one script filters the list of tools and points at
-the map. The page's Content-Security-Policy allows this script and the style sheet by their digests,
-and no connection. Catalog text is escaped by Jinja.
+Everything can be read without JavaScript; the one script filters the list of tools. The page's
+Content-Security-Policy allows this script and the style sheet by their digests, and no connection.
+Catalog text is escaped by Jinja.
 
 The page is bounded: every list of the values is, and at most 5,000 tools are listed, so that the
 page of a release of any size has at most 8 MB, whatever the texts are."""
 
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache, partial
 from hashlib import sha256
 from pathlib import Path
@@ -23,13 +23,6 @@ FOLDER = Path(__file__).parent
 NO_NUMBER = "–"
 STYLES = {"count": "{:,.0f}", "share": "{:.3f}", "seconds": "{:,.1f}", "usd": "{:,.4f}"}
 """How a number is written."""
-MAP_MARGIN = 4
-"""Per cent of the map's width and height that stay empty at each side."""
-WIDTH, HEIGHT = 920, 460
-"""Pixels of the map on a desktop, for labels that do not overlap."""
-LETTER, LINE = 7.5, 18
-"""Pixels of a label's letter and line."""
-MAX_LABEL = 24
 
 
 def report_page(data: Mapping[str, Any]) -> str:
@@ -39,17 +32,13 @@ def report_page(data: Mapping[str, Any]) -> str:
     script, style = _file("page.js"), _file("page.css")
     chosen = data["gate"].get("chosen") or {}
     agents = data["tools"].get("agents") or ()
-    numbers = {tool: at for at, tool in enumerate(row["id"] for a in agents for row in a["shown"])}
-    drawn = data["map"].get("tools")
     return _template().render(
         data=data,
         n=number,
         bar=interval_bar,
         named=partial(_name_and_agent, several=len(agents) > 1),
-        numbers=numbers,
         systems=_systems(data["measures"], chosen),
         main=chosen.get("measure"),
-        map_picture=map_picture(data["map"], numbers) if drawn else None,
         policy=_policy(script, style),
         style=Markup(style),  # noqa: S704 - a file of this package
         script=Markup(script),  # noqa: S704 - likewise
@@ -158,56 +147,3 @@ def interval_bar(
         mark,
         100 * value,
     )
-
-
-def map_picture(data: Mapping[str, Any], numbers: Mapping[str, int]) -> "Markup":
-    """Return the tools as points coloured by group, with the names of the groups.
-
-    Args:
-        data: the map of a report.
-        numbers: for each tool's id its number in the list of tools.
-    """
-    from markupsafe import Markup
-
-    circle = Markup('<circle class="c{}" data-t="{}" cx="{}%" cy="{}%" r="4"/>')
-    others = next((at for at, group in enumerate(data["groups"]) if group["name"] == "others"), -1)
-    circles = [
-        circle.format(
-            "x" if tool["group"] == others else tool["group"],
-            numbers.get(tool["id"], ""),
-            _percent(tool["x"]),
-            _percent(1 - tool["y"]),
-        )
-        for tool in data["tools"]
-    ]
-    label = Markup('<text x="{}%" y="{}%">{}</text>')
-    labels = [
-        label.format(_percent(x), _percent(y), name) for name, x, y in place_labels(data["groups"])
-    ]
-    return Markup('<svg class="map" role="img" aria-label="Map of the tools">{}{}</svg>').format(
-        Markup("").join(circles), Markup("").join(labels)
-    )
-
-
-def place_labels(groups: Sequence[Mapping[str, Any]]) -> list[tuple[str, float, float]]:
-    """Return (name, x, y) of the labels that do not overlap; a phone has the legend alone.
-
-    Larger groups go first. Coordinates are from 0 to 1, from the top left.
-    """
-    labels: list[tuple[str, float, float]] = []
-    for group in groups:
-        name, x, y = group["name"], group["x"], 1 - group["y"]
-        name = name if len(name) <= MAX_LABEL else f"{name[: MAX_LABEL - 1]}…"
-        half = len(name) * LETTER / 2
-        overlaps = any(
-            abs(x - other_x) * WIDTH < half + len(other) * LETTER / 2
-            and abs(y - other_y) * HEIGHT < LINE
-            for other, other_x, other_y in labels
-        )
-        if group["name"] != "others" and not overlaps and half <= x * WIDTH <= WIDTH - half:
-            labels.append((name, x, y))
-    return labels
-
-
-def _percent(share: float) -> str:
-    return f"{MAP_MARGIN + (100 - 2 * MAP_MARGIN) * share:.2f}"

@@ -44,15 +44,14 @@ Twin = tuple[float, float, int, int]
 """Score, cosine, and the places of both tools."""
 
 
-def twins_data(
-    loaded: LoadedRelease, vectors: ToolVectors, max_tools: int = MAX_TOOLS
-) -> dict[str, Any]:
+def twins_data(loaded: LoadedRelease) -> dict[str, Any]:
     """Return the pairs of tools of different agents that do the same, highest score first."""
-    if vectors.total > max_tools:
+    if (total := loaded.release.tables["tools"].rows) > MAX_TOOLS:
         return {
-            "missing": f"Not compared: the release has {vectors.total:,} tools, and a report "
-            f"compares {max_tools:,} at most."
+            "missing": f"Not compared: the release has {total:,} tools, and a report "
+            f"compares {MAX_TOOLS:,} at most."
         }
+    vectors = ToolVectors.of(loaded)
     names = {tool: name for tool, name, _ in loaded.tool_names()}
     pairs = find_twins(vectors, [names[tool] for tool in vectors.ids])
     shown = pairs[:MAX_TWINS]

@@ -1,6 +1,4 @@
-"""The mean vector of each tool of a release, or of an even sample of a large one, which the map and
-the search for twins share.
-"""
+"""The mean vector of each tool of a release, and an even sample of the tools of a large one."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -23,46 +21,30 @@ MAX_TOOLS = 10_000
 """Tools of a release that are compared with each other for twins, which takes 0.2 s on one core,
 and 5 s if all have one name."""
 SAMPLE = 5_000
-"""Tools of a larger release, and those that are listed: about 2 MB of the page, and at most 8 MB.
-"""
+"""Tools that are listed: about 2 MB of the page, and at most 8 MB."""
 READ_AT_ONCE = 1_000
 """Tools that are read in one call, which names all their ids in one filter."""
 
 
 @dataclass(frozen=True)
 class ToolVectors:
-    """The tools of an index and a unit vector of each: the mean of its vectors.
+    """The tools of a release and a unit vector of each: the mean of those in its default index.
 
     Attributes:
         ids: sorted, so that the tools of an agent follow each other.
         matrix: of shape (tools, dimensions).
-        total: the tools of the release.
     """
 
-    index: str
     ids: Sequence[str]
     matrix: "NDArray[np.float32]"
-    total: int = 0
 
     @classmethod
-    def of(
-        cls, loaded: LoadedRelease, index: str | None = None, most: int = MAX_TOOLS
-    ) -> "ToolVectors":
-        """Read the vectors of an index; the default if None.
-
-        Args:
-            most: of more tools, equally many of each agent, `SAMPLE` in all.
-        """
+    def of(cls, loaded: LoadedRelease) -> "ToolVectors":
+        """Read the vectors of the default index."""
         import numpy as np
 
-        name = loaded.index_name(index)
-        total, chosen = loaded.release.tables["tools"].rows, None
-        if total > most:
-            every = sorted(tool for tool, _, _ in loaded.tool_names())
-            chosen = [every[at] for at in sorted(choose_evenly(every, SAMPLE))]
-        ids, starts, matrix = tool_vectors(loaded, name, chosen)
-        means = unit(np.add.reduceat(matrix, starts, axis=0)) if ids else matrix
-        return cls(name, ids, means, total)
+        ids, starts, matrix = tool_vectors(loaded, loaded.index_name(None))
+        return cls(ids, unit(np.add.reduceat(matrix, starts, axis=0)) if ids else matrix)
 
     @cached_property
     def agents(self) -> dict[str, tuple[int, int]]:

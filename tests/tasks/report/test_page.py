@@ -93,7 +93,7 @@ def test_the_checks_and_the_changed_words_are_at_the_top(held_data, text):
 
 
 def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
-    parts = ("changes", "map", "twins", "tools", "flagged")
+    parts = ("changes", "twins", "tools", "flagged")
     gone = {part: {"missing": f"no {part} because <it> is gone"} for part in parts}
     first = ReleaseStore(board_uri).channel().release
 

@@ -18,7 +18,7 @@ def vectors(tools, dimensions=64):
         + 1.2 * drawn[function] / np.linalg.norm(drawn[function])
         for api, function in (tools[tool] for tool in ids)
     ]
-    return ToolVectors("full", ids, unit(np.array(matrix, np.float32)))
+    return ToolVectors(ids, unit(np.array(matrix, np.float32)))
 
 
 def names_of(pairs, own):
