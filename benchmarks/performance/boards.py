@@ -25,15 +25,12 @@ SCHEMA = '{"type": "object", "properties": {"one": {"type": "string"}}}'
 Columns = dict[str, Any]
 
 
-def synthetic_board(
-    folder: Path, rows: int, encoder: tuple[str, str] = ("none", "none"), edges: int = 1
-) -> str:
+def synthetic_board(folder: Path, rows: int, encoder: tuple[str, str]) -> str:
     """Publish a board with one release; returns its URI.
 
     Args:
         rows: tools.
         encoder: the name and the fingerprint in the manifest.
-        edges: dependencies of each tool.
     """
     tools = _tools(rows)
     agents = sorted(set(tools["agent"]))
@@ -42,7 +39,7 @@ def synthetic_board(
         "agents": _table("agents", len(agents), _agents(agents)),
         "emb_full": _table("emb_full", rows, tools),
     }
-    links = _edges(tools["id"], edges)
+    links = _edges(tools["id"])
     tables["edges"] = _table("edges", len(links["key"]), links)
     documents = _agent_documents(agents, tools)
     tables["agents_full"] = _table("agents_full", len(agents), documents)
@@ -112,21 +109,18 @@ def _agent_documents(agents: list[str], tools: Columns) -> Columns:
     return {"key": agents, "agent": agents, **first}
 
 
-def _edges(tools: list[str], edges: int) -> Columns:
+def _edges(tools: list[str]) -> Columns:
+    """One dependency of each tool."""
     count = len(tools)
-    pairs = [
-        (source, (source * 7 + 13 * step) % count, step)
-        for source in range(count)
-        for step in range(1, edges + 1)
-    ]
+    targets = [tools[(source * 7 + 13) % count] for source in range(count)]
     return {
-        "key": [f"{tools[source]}#{tools[target]}##" for source, target, _ in pairs],
-        "source": [tools[source] for source, _, _ in pairs],
-        "target": [tools[target] for _, target, _ in pairs],
-        "type": ["tool-directly-depends-on"] * len(pairs),
-        "origin": ["declared"] * len(pairs),
-        "confidence": [1.0] * len(pairs),
-        "place": [step - 1 for _, _, step in pairs],
+        "key": [f"{source}#{target}##" for source, target in zip(tools, targets, strict=True)],
+        "source": tools,
+        "target": targets,
+        "type": ["tool-directly-depends-on"] * count,
+        "origin": ["declared"] * count,
+        "confidence": [1.0] * count,
+        "place": [0] * count,
     }
 
 
