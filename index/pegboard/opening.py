@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.encoders import Encoder
-from pegboard.errors import BoardNotFound
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.database import public_uri
 from pegboard.store.follower import ChannelFollower
-from pegboard.store.releases import Channel, ReleaseStore
+from pegboard.store.releases import ReleaseStore
 
 if TYPE_CHECKING:
     from pegboard.llm import Completer
@@ -92,7 +91,7 @@ def open_board(
     if release:
         releases: LoadedRelease | ChannelFollower = load(release)
     else:
-        read = partial(_channel, store, channel)
+        read = partial(store.existing_channel, channel)
         releases = ChannelFollower(read, load, prove, refresh=refresh, background=background)
     return Board(releases, vectors, caller=caller, address=public_uri(uri))
 
@@ -107,14 +106,3 @@ def _async(function: Callable[P, Board]) -> Callable[P, Coroutine[Any, Any, Asyn
 
 open_board_async = _async(open_board)
 """`open_board` for callers with an event loop; exported as `pegboard.open_async`."""
-
-
-def _channel(store: ReleaseStore, name: str) -> Channel:
-    channel = store.channel(name)
-    if channel is None:
-        names = ", ".join(existing.name for existing in store.channels()) or "none"
-        raise BoardNotFound(
-            f"The board at {public_uri(store.uri)} has no channel '{name}'; it has: {names}. "
-            "`pegboard promote RELEASE --channel NAME` makes one."
-        )
-    return channel

@@ -97,9 +97,6 @@ def _changed_index(name: str, index: IndexDiff) -> dict[str, Any]:
     return {
         "name": name,
         "state": index.state,
-        "added": index.rows_added,
-        "removed": index.rows_removed,
-        "changed": index.rows_changed,
         "recipe": [_changed_field(field, change) for field, change in index.recipe.items()],
     }
 

@@ -98,17 +98,11 @@ def _signed(changes: Changes) -> str:
 
 
 def _index(index: IndexDiff) -> str:
-    if index.state == "same":
-        return "same"
-    rows = (
-        f"{count_text(index.rows_added, 'row')} added, {index.rows_removed} removed, "
-        f"{index.rows_changed} changed"
-    )
     recipe = "; ".join(
         f"{name}: {_short(change.old)} -> {_short(change.new)}"
         for name, change in index.recipe.items()
     )
-    return "; ".join(text for text in (index.state, rows, recipe) if text)
+    return f"{index.state}; {recipe}" if recipe else index.state
 
 
 def _lines_of_fields(fields: Mapping[str, FieldChange]) -> list[str]:

@@ -107,9 +107,8 @@ def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSyst
     from pegboard.evaluation.systems import ReleaseSystem
     from pegboard.store.releases import ReleaseStore
 
-    channel = ReleaseStore(options.board).channel(options.against)
-    release = channel.release if channel else options.against
-    other = Searcher.open(options.board, release=release)
+    release = ReleaseStore(options.board).named(options.against)
+    other = Searcher.open(options.board, release=release.id)
     return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
 
 

@@ -50,7 +50,7 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _examples(options: argparse.Namespace) -> int:
-    from pegboard.evaluation.golden import read_queries, write_queries
+    from pegboard.evaluation.golden import read_queries, write_lines, write_queries
     from pegboard.evaluation.usage import learn, learn_sequences, read_usage
 
     if options.min_clients < 1:
@@ -64,14 +64,7 @@ def _examples(options: argparse.Namespace) -> int:
         {(query.query, query.tools): query for query in (*existing, *learned.examples)}.values()
     )
     if options.sequences:
-        rows = learn_sequences(usage, options.min_clients)
-        text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
-        try:
-            Path(options.sequences).write_text(text, "utf-8")
-        except OSError as error:
-            raise ConfigurationError(
-                f"{options.sequences} cannot be written: {error.strerror}."
-            ) from error
+        write_lines(options.sequences, learn_sequences(usage, options.min_clients))
     if options.out:
         write_queries(options.out, queries)
     else:

@@ -98,13 +98,6 @@ def register(subparsers: Subparsers) -> None:
         choices=("openai", "anthropic", "mcp"),
         help="print the tools for an API call, as JSON",
     )
-    parser.add_argument(
-        "--descriptions",
-        choices=("catalog", "written"),
-        default="catalog",
-        help="with --as: the catalog's descriptions, or those written by an LLM where a tool has "
-        "one (default: catalog)",
-    )
     parser = add_command(
         subparsers,
         "strategies",
@@ -194,7 +187,7 @@ def _print_results(
 ) -> None:
     if options.shape:
         hits = {hit.tool.id: hit for result in results for hit in result}
-        _print_tools(list(hits.values()), options.shape, options.descriptions)
+        _print_tools(list(hits.values()), options.shape)
     elif options.json:
         values = [result.to_dict() for result in results]
         print_json(values if options.requests else values[0])
@@ -254,7 +247,7 @@ def _sum_text(adds: Mapping[str, float]) -> str:
     return ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= 0.005)
 
 
-def _print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
+def _print_tools(hits: "Sequence[Hit]", shape: str) -> None:
     """Print the hits as the tools of an API call."""
     import pegboard
 
@@ -263,7 +256,7 @@ def _print_tools(hits: "Sequence[Hit]", shape: str, descriptions: Any) -> None:
         "anthropic": pegboard.as_anthropic_tools,
         "mcp": pegboard.as_mcp_tools,
     }
-    print_json(shapes[shape](hits, descriptions))
+    print_json(shapes[shape](hits))
 
 
 def _print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:

@@ -129,7 +129,7 @@ def _list_row(release: Release, channels: list[Channel]) -> tuple[str, ...]:
         release.id,
         f"{release.created_at:%Y-%m-%d %H:%M:%S}",
         *described,
-        ", ".join(channel.name for channel in channels if channel.release == release.id),
+        ", ".join(_names_of(release, channels)),
     )
 
 
@@ -145,7 +145,7 @@ def _show(options: argparse.Namespace) -> int:
         "digest": [release.digest],
         "created": [f"{release.created_at:%Y-%m-%d %H:%M:%S} UTC"],
         "contract": [str(release.contract)],
-        "channel": _retention_reasons(release, channels),
+        "channel": _names_of(release, channels),
         "gate": gate_lines(release, channels) if release.contract == CONTRACT else [],
         "table": [_table_text(*table) for table in release.tables.items()],
         **(_manifest_lists(release) if release.contract == CONTRACT else {}),
@@ -176,11 +176,9 @@ def _manifest_lists(release: Release) -> dict[str, list[str]]:
     }
 
 
-def _retention_reasons(release: Release, channels: list[Channel]) -> list[str]:
-    """Why a prune keeps the release, however old it is."""
-    current = [f"{channel.name} names it" for channel in channels if channel.release == release.id]
-    previous = [channel.name for channel in channels if channel.history[:1] == (release.id,)]
-    return current + [f"a rollback of {name} takes it" for name in previous]
+def _names_of(release: Release, channels: list[Channel]) -> list[str]:
+    """The channels that name the release."""
+    return [channel.name for channel in channels if channel.release == release.id]
 
 
 def _table_text(name: str, pin: Pin) -> str:

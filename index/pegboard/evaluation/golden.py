@@ -163,8 +163,13 @@ def write_queries(path: str | Path, queries: Iterable[GoldenQuery]) -> None:
 
     Raises ConfigurationError if the file cannot be written.
     """
+    write_lines(path, (query.to_dict() for query in queries))
+
+
+def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write rows as JSON lines, as a whole or not at all; raises as `write_queries` does."""
     path = Path(path)
-    text = "".join(json.dumps(query.to_dict(), ensure_ascii=False) + "\n" for query in queries)
+    text = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
     beside = path.with_name(f".{path.name}.new")
     try:
         beside.write_text(text, "utf-8")

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
@@ -157,7 +158,7 @@ def margin_shown(spread: float, queries: int, confidence: float = CONFIDENCE) ->
 def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
     if (values == values[0]).all():  # nothing to resample, and scipy warns of it
         return float(values[0]), float(values[0])
-    result = _stats().bootstrap(
+    result = evaluation_module("scipy.stats", "scipy").bootstrap(
         (values,),
         _mean,
         n_resamples=RESAMPLES,
@@ -173,7 +174,7 @@ def _randomised(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> f
     differing = ours != theirs  # where both are equal, swapping them changes nothing
     if differing.sum() < 2:  # one difference is as large with either sign
         return 1.0
-    result = _stats().permutation_test(
+    result = evaluation_module("scipy.stats", "scipy").permutation_test(
         (ours[differing], theirs[differing]),
         _gap,
         permutation_type="samples",
@@ -193,12 +194,15 @@ def _gap(ours: Any, theirs: Any, axis: int = -1) -> Any:
     return ours.mean(axis=axis) - theirs.mean(axis=axis)
 
 
-def _stats() -> Any:
+def evaluation_module(name: str, package: str) -> Any:
+    """Import a module of a package that the extra `eval` brings.
+
+    Raises ConfigurationError with the command that installs the package.
+    """
     try:
-        from scipy import stats
+        return import_module(name)
     except ImportError as error:
         raise ConfigurationError(
-            f"Intervals need the package scipy, which cannot be imported ({error}). Install it: "
-            f"{install_command('scipy')}"
+            f"Evaluations need the package {package}, which cannot be imported ({error}). Install "
+            f"it: {install_command(package)}"
         ) from error
-    return stats

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.intervals import evaluation_module
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,7 +118,7 @@ def per_query(
     """
     import numpy as np
 
-    library = _library()
+    library = evaluation_module("ir_measures", "ir-measures")
     if bare := [at for at, one in enumerate(needed) if not one]:
         raise ConfigurationError(
             f"Queries {bare[:5]} need no tool; a measure of retrieval says nothing about such "
@@ -212,15 +212,3 @@ def _combined(
         total = first + others[0]
         return np.divide(2 * first * others[0], total, out=np.zeros_like(total), where=total > 0)
     return first
-
-
-def _library() -> Any:
-    try:
-        import ir_measures
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Measuring needs the package ir-measures, which cannot be imported ({error}). "
-            f"Install it: "
-            f"{install_command('ir-measures')}"
-        ) from error
-    return ir_measures

@@ -5,12 +5,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
-from pegboard.errors import BoardNotFound
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
 from pegboard.retrieval.find import FindArguments, find, strategy_of
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.store.database import public_uri
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
@@ -65,13 +63,7 @@ class Searcher:
 
         store = ReleaseStore(uri)
         if release is None:
-            target = store.channel(channel)
-            if target is None:
-                raise BoardNotFound(
-                    f"The board at {public_uri(uri)} has no channel '{channel}'. List its "
-                    f"channels: pegboard releases list"
-                )
-            release = target.release
+            release = store.existing_channel(channel).release
         caller = open_caller(llm, llm_options)
         vectors = QueryVectors(encoder, None, CACHED_QUERY_VECTORS)
         return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)

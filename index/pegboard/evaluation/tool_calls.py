@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.intervals import evaluation_module
 
 if TYPE_CHECKING:
     import numpy as np
@@ -185,19 +185,9 @@ def _assigned(pairs: "NDArray[np.float64]") -> list[tuple[int, int]]:
     if pairs.shape[:2] == (1, 1):
         return [(0, 0)]
     worth = pairs @ [*WEIGHTS[:2], WEIGHTS[2] + _TIE]
-    rows, columns = _solver()(worth, maximize=True)
+    solver = evaluation_module("scipy.optimize", "scipy")
+    rows, columns = solver.linear_sum_assignment(worth, maximize=True)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
-
-
-def _solver() -> Any:
-    try:
-        from scipy.optimize import linear_sum_assignment
-    except ImportError as error:
-        raise ConfigurationError(
-            f"Comparing calls needs the package scipy, which cannot be imported ({error}). "
-            f"Install it: {install_command('scipy')}"
-        ) from error
-    return linear_sum_assignment
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:

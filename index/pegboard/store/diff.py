@@ -57,9 +57,6 @@ class IndexDiff:
 
     state: str
     recipe: Mapping[str, FieldChange] = field(default_factory=dict[str, FieldChange])
-    rows_added: int = 0
-    rows_removed: int = 0
-    rows_changed: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +89,7 @@ def diff_releases(store: ReleaseStore, old: Release, new: Release) -> ReleaseDif
     version of one is gone."""
     for release in (old, new):
         check_contract(release.contract, release.id)
-    before, after = (
-        _column(store, release.tables["tools"], "id", "digest") for release in (old, new)
-    )
+    before, after = (_digests(store, release.tables["tools"]) for release in (old, new))
     added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
     both = before.keys() & after.keys()
     differing = sorted(tool for tool in both if before[tool] != after[tool])
@@ -105,7 +100,7 @@ def diff_releases(store: ReleaseStore, old: Release, new: Release) -> ReleaseDif
         added=tuple(added),
         removed=tuple(removed),
         changed=tuple(changed),
-        indexes=_indexes(store, old, new),
+        indexes=_indexes(old, new),
         counts={
             "added": len(added),
             "removed": len(removed),
@@ -207,38 +202,29 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
     }
 
 
-def _indexes(store: ReleaseStore, old: Release, new: Release) -> dict[str, IndexDiff]:
+def _indexes(old: Release, new: Release) -> dict[str, IndexDiff]:
     before, after = old.manifest["indexes"], new.manifest["indexes"]
     diffs: dict[str, IndexDiff] = {}
     for name in sorted({*before, *after}):
         table = embedding_table(name)
         if name not in before:
-            diffs[name] = IndexDiff("added", rows_added=new.tables[table].rows)
+            diffs[name] = IndexDiff("added")
             continue
         if name not in after:
-            diffs[name] = IndexDiff("dropped", rows_removed=old.tables[table].rows)
+            diffs[name] = IndexDiff("dropped")
             continue
         recipe = {
             key: FieldChange(before[name].get(key), after[name].get(key))
             for key in RECIPE
             if before[name].get(key) != after[name].get(key)
         }
-        added, removed, changed = _rows(store, old.tables[table], new.tables[table])
-        state = "other recipe" if recipe else "rows" if added or removed or changed else "same"
-        diffs[name] = IndexDiff(state, recipe, added, removed, changed)
+        same = old.tables[table].digest == new.tables[table].digest
+        state = "other recipe" if recipe else "same" if same else "rows"
+        diffs[name] = IndexDiff(state, recipe)
     return diffs
 
 
-def _rows(store: ReleaseStore, old: Pin, new: Pin) -> tuple[int, int, int]:
-    """How many rows were added, removed and changed."""
-    if old.digest == new.digest:
-        return 0, 0, 0
-    before, after = _column(store, old, "key", "digest"), _column(store, new, "key", "digest")
-    changed = sum(before[key] != after[key] for key in before.keys() & after.keys())
-    return len(after.keys() - before.keys()), len(before.keys() - after.keys()), changed
-
-
-def _column(store: ReleaseStore, pin: Pin, key: str, column: str) -> dict[str, str]:
-    name = "tools" if key == "id" else "emb_"
-    rows = store.read_rows(pin, [key, column], name=name)
-    return dict(zip(rows.column(key).to_pylist(), rows.column(column).to_pylist(), strict=True))
+def _digests(store: ReleaseStore, pin: Pin) -> dict[str, str]:
+    """The digest of each tool, by its id."""
+    rows = store.read_rows(pin, ["id", "digest"], name="tools")
+    return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))

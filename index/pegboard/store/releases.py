@@ -338,10 +338,7 @@ class ReleaseStore:
         current = self.channel(channel)
         recorded = self._recorded(current.history) if current else ()
         if not recorded:
-            raise BoardNotFound(
-                f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier "
-                f"release to compare with. Name two releases; `pegboard releases list` shows them."
-            )
+            raise self._no_previous(channel, current)
         return self.get(recorded[0])
 
     def channels(self) -> list[Channel]:
@@ -358,6 +355,17 @@ class ReleaseStore:
         """
         self._check_newest()
         return self._stored_channel(name)
+
+    def existing_channel(self, name: str) -> Channel:
+        """Return the channel of that name. Raises BoardNotFound that names the board's channels."""
+        channel = self.channel(name)
+        if channel is None:
+            names = ", ".join(existing.name for existing in self.channels()) or "none"
+            raise BoardNotFound(
+                f"The board at {public_uri(self.uri)} has no channel '{name}'; it has: {names}. "
+                "`pegboard promote RELEASE --channel NAME` makes one."
+            )
+        return channel
 
     def _stored_channel(self, name: str) -> Channel | None:
         rows = self._rows("channels", f"channel = {sql_literals([name])}")
@@ -495,9 +503,9 @@ class ReleaseStore:
         if current and current.history:
             pruned = f"; those it had before were pruned: {', '.join(current.history[:10])}"
         return BoardNotFound(
-            f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release to "
-            f"go back to{pruned}. `pegboard releases list` shows all releases; `pegboard promote "
-            f"RELEASE` takes any of them."
+            f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier release"
+            f"{pruned}. `pegboard releases list` shows all releases; `pegboard promote` and "
+            f"`pegboard releases diff` take any of them."
         )
 
     def _recorded(self, releases: Sequence[str]) -> tuple[str, ...]:

@@ -97,8 +97,6 @@ def test_flags_and_what_an_llm_wrote_are_shown(run, workshop):
     ]
     assert (hit["flags"], hit["enrichment"]) == ([drops], WRITTEN.to_dict())
     assert find("--as mcp").json[0]["description"] == text
-    (tool,) = find("--as mcp --descriptions written").json
-    assert tool["description"] == "Reports a bug. To merge use merge_branch."
 
 
 def test_strategies_are_listed_without_a_board(run):

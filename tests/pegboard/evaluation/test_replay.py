@@ -9,7 +9,6 @@ from pegboard.cli.main import main
 from pegboard.evaluation.replay import replay
 from pegboard.evaluation.usage import read_usage
 
-ROUTE = "plan a route to the harbour"
 TIDES = "when is high tide?"
 
 

@@ -71,9 +71,7 @@ def test_added_removed_and_changed_tools_are_told_apart(two):
     questions = fields["kit/git/list_commits"]["enrichment.questions"]
     assert (questions.added, questions.removed) == (("who changed it?",), ("who wrote this?",))
     assert questions.new == ["what is new?", "who changed it?"]
-    index = diff.indexes["full"]
-    rows = (index.rows_added, index.rows_removed, index.rows_changed)
-    assert (index.state, rows) == ("rows", (1, 1, 2))
+    assert diff.indexes["full"].state == "rows"
 
 
 def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
@@ -91,8 +89,6 @@ def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hash
     changed = diff.indexes["full"]
     assert list(changed.recipe) == ["encoder", "fingerprint", "dimensions", "parts"]
     assert changed.recipe["dimensions"] == FieldChange(8, 16)
-    assert changed.rows_changed == diff.indexes["names"].rows_added == 5
-    assert diff.indexes["fine"].rows_removed == first.tables["emb_fine"].rows
     assert diff.changed == ()
 
 
@@ -122,7 +118,7 @@ def test_the_command_compares_the_channels_releases_by_default(run, two):
         "- kit/git/close_issue",
         "~ kit/git/create_issue: description, input_schema",
         "~ kit/git/list_commits: enrichment.questions (+1 -1)",
-        "index full: rows; 1 row added, 1 removed, 2 changed",
+        "index full: rows",
     ]
     diff = diff_releases(two.store, two.first, two.second).to_dict()
     assert json.loads(run("--json")[1]) == json.loads(json.dumps(diff))

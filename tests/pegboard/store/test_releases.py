@@ -133,7 +133,7 @@ def test_rolling_back_names_the_releases_that_were_pruned(store):
     store.promote(second)
     store.database.open_table("releases").delete(f"release = '{first}'")
 
-    match = f"no earlier release to go back to; those it had before were pruned: {first}"
+    match = f"no earlier release; those it had before were pruned: {first}"
     with pytest.raises(BoardNotFound, match=match):
         store.rollback()
     assert store.channel().release == second
