@@ -21,7 +21,28 @@ LINE_BUDGETS = {
     "benchmarks": 6052,
     "tests": 41634,
 }
-"""Lines of Python in each room. They only fall: what is added is paid for by what it replaces."""
+"""Lines of Python in each room. They only fall: what is added is paid for by what it replaces, or
+is a capability that users asked for, with a budget of its own.
+"""
+CAPABILITIES = {
+    "skills, agent cards, registries": (
+        476,
+        ("catalogs/skills.py", "catalogs/a2a.py", "catalogs/mcp/registry.py"),
+    ),
+    "lint": (1119, ("tasks/lint", "flows/cli/lint.py", "benchmarks/real/flaws.py")),
+    "lock, replay, calls so far": (
+        766,
+        (
+            "tasks/safety/lock.py",
+            "flows/cli/lock.py",
+            "index/pegboard/evaluation/replay.py",
+            "index/pegboard/cli/replay.py",
+            "index/pegboard/retrieval/called.py",
+            "tasks/golden/sequences.py",
+        ),
+    ),
+}
+"""Lines and modules of capabilities that span rooms; they do not count for the rooms."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
 
 
@@ -44,13 +65,19 @@ def test_imports_run_one_way():
     assert f"Contracts: {len(contracts)} kept, 0 broken." in done.stdout
 
 
-def test_no_room_grows_beyond_its_budget():
-    sizes = {
-        room: sum(lines_of(path) for path in (ROOT / room).rglob("*.py")) for room in LINE_BUDGETS
-    }
+def modules_of(place: str) -> set[Path]:
+    path = ROOT / place
+    return {path} if path.suffix else set(path.rglob("*.py"))
 
-    over = {room: size for room, size in sizes.items() if size > LINE_BUDGETS[room]}
-    assert over == {}
+
+def test_no_room_and_no_capability_grows_beyond_its_budget():
+    own = {name: set().union(*map(modules_of, held)) for name, (_, held) in CAPABILITIES.items()}
+    rooms = {room: modules_of(room) - set().union(*own.values()) for room in LINE_BUDGETS}
+    budgets = LINE_BUDGETS | {name: lines for name, (lines, _) in CAPABILITIES.items()}
+
+    sizes = {name: sum(map(lines_of, paths)) for name, paths in (rooms | own).items()}
+
+    assert {name: size for name, size in sizes.items() if size > budgets[name]} == {}
 
 
 def test_no_function_grows_too_long():
