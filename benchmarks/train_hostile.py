@@ -53,7 +53,8 @@ HOSTILE, ALIKE = 4.0, 2.0
 SPOKEN, CHARACTERS = 2.5, 1.0
 """Lengths of the two parts of the features: traits, and characters in a row."""
 INVERSE_RIDGE = 10.0
-ALARMS = 2.0
+ALARMS, MARGIN = 2.0, 0.1
+"""Of 1,000 tools left out, and a score beside that: what only just passes is mostly harmless."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     alike = windows_of([row["text"] for row in rows if row["kind"] == "harmless"])
     weights = fit_weights(hostile, alike, windows_of(sample_texts(options.harmless)))
     highest = highest_of_tools(weights, options.left_out)
-    bias = -highest[int(ALARMS * len(highest) / 1_000)]
+    bias = -highest[int(ALARMS * len(highest) / 1_000)] - MARGIN
     print(f"tools left out: {(highest + bias > 0).sum()} of {len(highest)} flagged")
     for name, part in (("hostile", hostile), ("harmless alike", alike)):
         best = best_scores(part, weights)
