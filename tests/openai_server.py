@@ -75,7 +75,9 @@ class Handler(BaseHTTPRequestHandler):
             "Content-Type": "application/json",
             "Content-Length": length or len(content),
         }
-        if "input" in self.body:  # nobody closes the connections of an encoder
+        # Nobody closes the connections of an encoder; a connection that is closed without a word
+        # is one that a client may use again.
+        if "input" in self.body or self.close_connection:
             head["Connection"] = "close"
         self.send_response(status)
         for name, value in {**head, **headers}.items():

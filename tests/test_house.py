@@ -16,8 +16,8 @@ MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
     "flows": 2655,
     "tasks": 14888,
-    "catalogs": 3696,
-    "index/pegboard": 28860,
+    "catalogs": 3708,
+    "index/pegboard": 28858,
     "benchmarks": 6008,
     "tests": 38620,
 }

