@@ -52,6 +52,7 @@ def opened_page(chromium: Any, width: str, scheme: str, **options: Any) -> Gener
         has_touch=width == "phone",
         **options,
     )
+    context.set_default_timeout(240_000)
     opened = Opened(context.new_page())
     opened.page.on("console", lambda message: opened.console.append(message.text))
     opened.page.on("pageerror", lambda error: opened.console.append(str(error)))
