@@ -29,9 +29,9 @@ CAPABILITIES = {
         478,
         ("catalogs/skills.py", "catalogs/a2a.py", "catalogs/mcp/registry.py"),
     ),
-    "lint": (1110, ("tasks/lint", "flows/cli/lint.py", "benchmarks/real/flaws.py")),
+    "lint": (1112, ("tasks/lint", "flows/cli/lint.py", "benchmarks/real/flaws.py")),
     "lock, replay, calls so far": (
-        766,
+        762,
         (
             "tasks/safety/lock.py",
             "flows/cli/lock.py",

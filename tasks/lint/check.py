@@ -38,7 +38,7 @@ def lint(
     home = {tool.id: catalog for catalog in catalogs for tool in catalog.tools}
     findings += [
         home[finding.tool].placed(finding)
-        for finding in _search_findings(catalogs, queries, encoder)
+        for finding in _search_findings(catalogs, queries, encoder, ignored)
     ]
     places = {name: place for place, name in enumerate(rules())}
     return sorted(
@@ -59,6 +59,7 @@ def _search_findings(
     catalogs: Sequence[Catalog],
     queries: Sequence[GoldenQuery],
     encoder: Encoder,
+    ignored: Collection[str],
 ) -> Iterator[Finding]:
     tools = [tool for catalog in catalogs for tool in catalog.tools]
     agents = {key: name for catalog in catalogs for key, name in catalog.agents.items()}
@@ -70,4 +71,5 @@ def _search_findings(
         )
     board = board_of(tools, encoder)
     yield from request_findings(board, names, queries)
-    yield from twin_findings(board)
+    if "twins" not in ignored:  # every tool is searched for them
+        yield from twin_findings(board)

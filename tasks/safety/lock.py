@@ -12,7 +12,7 @@ of the live release."""
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -79,7 +79,7 @@ def read_lock(file: Path) -> dict[str, Approved]:
         try:
             row = json.loads(line)
             entry = Approved(row["definition"], row["call"])
-            if not all(isinstance(text, str) for text in (row["id"], *_digests(entry).values())):
+            if not all(isinstance(text, str) for text in (row["id"], *asdict(entry).values())):
                 raise TypeError
         except (ValueError, TypeError, KeyError):
             problems.append(f"line {number}: expected id, definition and call, got {line!r:.80}")
@@ -96,7 +96,7 @@ def read_lock(file: Path) -> dict[str, Approved]:
 
 def write_lock(file: Path, lock: Mapping[str, Approved]) -> None:
     """Write the approved definitions. Raises ConfigurationError if the file cannot be written."""
-    rows = [{"id": key, **_digests(entry)} for key, entry in sorted(lock.items())]
+    rows = [{"id": key, **asdict(entry)} for key, entry in sorted(lock.items())]
     try:
         file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
     except OSError as error:
@@ -179,7 +179,3 @@ def _without_texts(value: Any, *, named: bool = False) -> Any:
         for key, item in keywords.items()
         if named or key not in TEXTS
     }
-
-
-def _digests(entry: Approved) -> dict[str, str]:
-    return {"definition": entry.definition, "call": entry.call}
