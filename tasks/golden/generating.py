@@ -25,8 +25,8 @@ from pydantic import ValidationError
 
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
-from pegboard.evaluation.distractors import Distractors, Noise
 from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.tool_vectors import NearTools
 from pegboard.llm import ChatRequest, Completer
 from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
@@ -149,14 +149,14 @@ class _Sampler:
             return []
         agent = tool.rpartition("/")[0]
         own = [other for other in self.ids if other != tool and other.startswith(f"{agent}/")]
-        near = self._neighbours.candidates(Noise("nearest", NEIGHBOURS), tool, [tool]) - {tool}
+        near = set(self._neighbours.nearest(tool, NEIGHBOURS))
         apart = sorted(near - set(own)) or sorted(set(self.ids) - {tool})
         pool = own if same_agent and len(own) >= count else apart
         return self._shuffled(pool, round_, tool)[:count]
 
     @cached_property
-    def _neighbours(self) -> Distractors:
-        return Distractors(self.loaded, self.loaded.index_name(None), NEIGHBOURS, SEED)
+    def _neighbours(self) -> NearTools:
+        return NearTools(self.loaded, self.loaded.index_name(None))
 
     def _shuffled(self, ids: Sequence[str], *salt: object) -> list[str]:
         return sorted(ids, key=lambda tool: digest(SEED, *salt, tool))

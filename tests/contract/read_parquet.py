@@ -1,6 +1,6 @@
-"""A reader of a Parquet export that knows only docs/reference/table-contract.md.
+"""A reader of releases as Parquet files that knows only docs/reference/table-contract.md.
 
-    python read_parquet.py EXPORT vectors.json
+    python read_parquet.py FOLDER vectors.json
 
 Every request is answered by polars and compared with what is expected. Ends with 1 if anything
 differs. Neither lancedb nor pegboard is imported.
@@ -23,7 +23,7 @@ Request = Mapping[str, Any]
 
 def rows_of(export: Path, table: str) -> pl.DataFrame:
     """Return the rows of a table."""
-    return pl.read_parquet(f"{export}/{table}/**/*.parquet", hive_partitioning=True)
+    return pl.read_parquet(export / f"{table}.parquet")
 
 
 def rank(rows: pl.DataFrame, request: Request, mode: str, depth: int) -> Ranking:
@@ -146,8 +146,7 @@ def same(ranking: Ranking, request: Request, tolerance: float) -> bool:
 
 def dependencies(export: Path, request: Request) -> list[dict[str, Any]]:
     """Return what a tool depends on."""
-    edges = pl.read_parquet(f"{export}/edges/*.parquet")
-    own = edges.filter(pl.col("source") == request["tool"]).sort("place")
+    own = rows_of(export, "edges").filter(pl.col("source") == request["tool"]).sort("place")
     return own.select("target", "type", "parameter", "origin", "confidence").to_dicts()
 
 
@@ -155,7 +154,7 @@ def differences(folder: Path, vectors: Mapping[str, Any], kind: str) -> Iterator
     """Yield one line for each request that is answered differently."""
     for request in vectors[kind]:
         release = vectors["channels"][request["channel"]]["release"]
-        export = folder / f"release={release}"
+        export = folder / release
         record = json.loads((export / "release.json").read_text("utf-8"))
         if record["contract"] > vectors["contract"]:
             yield f"release {release} has contract {record['contract']}, which is not known"

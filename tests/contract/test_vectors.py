@@ -10,6 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import pegboard
@@ -17,7 +18,6 @@ from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
 from pegboard.search.text import query_words
 from pegboard.store.database import open_table
-from pegboard.store.export import export_release
 from pegboard.store.releases import ReleaseStore
 from tests.npm import node_modules
 
@@ -113,11 +113,15 @@ def test_node_retrieves_what_the_vectors_expect(board_path):
 
 @pytest.fixture(scope="module")
 def exported(board_path, tmp_path_factory):
-    """The readable releases as Parquet."""
+    """The readable releases as Parquet, as docs/how-to/read-a-board.md writes one."""
     folder, store = tmp_path_factory.mktemp("parquet"), ReleaseStore(board_path)
     for channel in VECTORS["channels"].values():
         if channel["readable"]:
-            export_release(store, store.get(channel["release"]), folder)
+            release = store.get(channel["release"])
+            (out := folder / release.id).mkdir()
+            (out / "release.json").write_text(json.dumps(release.to_dict()), "utf-8")
+            for name, pin in release.tables.items():
+                pq.write_table(store.read_rows(pin), out / f"{name}.parquet")
     return folder
 
 

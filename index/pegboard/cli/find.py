@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -31,7 +30,6 @@ FIND = """\
 examples:
   pegboard find book a table for two and invite Ana
   pegboard find "what's the weather?" --board ./board --strategy dependencies --explain
-  pegboard find --requests requests.txt --json
   pegboard find --replay requests.jsonl --release 83b384d1c0aa
   pegboard find "plan a trip to Oslo" --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
 
@@ -59,11 +57,6 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("request", nargs="*", metavar="WORD", help="the request in plain words")
     parser.add_argument(
-        "--requests",
-        metavar="FILE",
-        help="instead: a file with one request in each line; - is stdin",
-    )
-    parser.add_argument(
         "--replay",
         metavar="LOG",
         help="instead: the requests of a gateway's log; prints what they find now and did not find "
@@ -89,7 +82,7 @@ def register(subparsers: Subparsers) -> None:
     output = parser.add_mutually_exclusive_group()
     add_json_option(
         output,
-        "release, probability, nothing_fits, steps, hits, trace; with --requests a list of them; "
+        "release, probability, nothing_fits, steps, hits, trace; "
         "with --replay counts, tools that took others' places, and each request",
     )
     output.add_argument(
@@ -125,7 +118,9 @@ def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
     if name is None or not name.endswith(".json"):
         return name
     try:
-        value = json.loads(_read_text(name))
+        value = json.loads(Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise QueryError(f"{name} cannot be read: {error}.") from error
     except ValueError as error:
         raise QueryError(f"{name} cannot be read as JSON: {error}.") from error
     if not isinstance(value, dict):
@@ -147,10 +142,12 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def _find(options: argparse.Namespace) -> int:
     if options.replay is not None:
         return print_replay(options, strategy_option(options.strategy), where_of(options))
-    requests = _requests(options)
+    request = " ".join(options.request).strip()
+    if not request:
+        raise QueryError("The request is missing; `pegboard find --help` shows examples.")
     with open_board(options, **llm_arguments(options)) as board:
-        results = board.find_many(
-            requests,
+        result = board.find(
+            request,
             options.k,
             strategy=strategy_option(options.strategy),
             index=options.index,
@@ -158,48 +155,21 @@ def _find(options: argparse.Namespace) -> int:
             called=options.called,
             explain=options.explain,
         )
-        _print_results(requests, results, board, options)
+        _print_result(result, board, options)
     return 0
 
 
-def _requests(options: argparse.Namespace) -> list[str]:
-    """The words of the command line as one request, or the lines of a file."""
-    words = " ".join(options.request).strip()
-    if options.requests is None and words:
-        return [words]
-    if options.requests is None or words:
-        raise QueryError(
-            "The request is missing, or given twice. Expected words, or --requests FILE; `pegboard "
-            "find --help` shows examples."
-        )
-    lines = (line.strip() for line in _read_text(options.requests).splitlines())
-    requests = [line for line in lines if line]
-    if not requests:
-        raise QueryError(f"{options.requests} holds no request; expected one in each line.")
-    return requests
-
-
-def _print_results(
-    requests: Sequence[str],
-    results: "Sequence[FindResult]",
-    board: "Board",
-    options: argparse.Namespace,
-) -> None:
+def _print_result(result: "FindResult", board: "Board", options: argparse.Namespace) -> None:
     if options.shape:
-        hits = {hit.tool.id: hit for result in results for hit in result}
-        _print_tools(list(hits.values()), options.shape)
+        _print_tools(result, options.shape)
     elif options.json:
-        values = [result.to_dict() for result in results]
-        print_json(values if options.requests else values[0])
+        print_json(result.to_dict())
     else:
-        for request, result in zip(requests, results, strict=True):
-            if len(results) > 1:
-                print(f"\n{plain(request)}")
-            if result.nothing_fits and result:
-                print("Nothing fits this request. The nearest tools:")
-            _print_hits(result, board, where_of(options))
-            if options.explain:
-                _print_trace(result)
+        if result.nothing_fits and result:
+            print("Nothing fits this request. The nearest tools:")
+        _print_hits(result, board, where_of(options))
+        if options.explain:
+            _print_trace(result)
 
 
 def _strategies(options: argparse.Namespace) -> int:
@@ -279,10 +249,3 @@ def _print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Seque
             print(f"     needed by {plain(str(hit.why['dependency']['of']))}")
         if hit.tool.flags:
             print(f"     Suspicious text: {plain(', '.join(hit.tool.flags))}")
-
-
-def _read_text(path: str) -> str:
-    try:
-        return sys.stdin.read() if path == "-" else Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        raise QueryError(f"{path} cannot be read: {error}.") from error

@@ -64,7 +64,6 @@ def _parser() -> argparse.ArgumentParser:
         find,
         releases,
         serve,
-        stress,
         tools,
     )
 
@@ -80,6 +79,6 @@ def _parser() -> argparse.ArgumentParser:
         command.register(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)
-    for command in (eval, eval_agent, stress, serve, examples, doctor):
+    for command in (eval, eval_agent, serve, examples, doctor):
         command.register(subparsers)
     return parser

@@ -1,4 +1,4 @@
-"""`pegboard releases`, `promote`, `rollback` and `export`: what is published, and what is live.
+"""`pegboard releases`, `promote` and `rollback`: what is published, and what is live.
 
 They need no pipeline. Other distributions add actions to `pegboard releases` under the entry-point
 group `pegboard.releases_commands`, whose values are functions that take the group's subparsers.
@@ -15,17 +15,10 @@ from pegboard.cli.output import Subparsers, add_command, add_json_option, add_op
 from pegboard.cli.tables import count_text, print_table
 from pegboard.errors import ContractMismatch
 from pegboard.store.contract import CONTRACT, check_contract
-from pegboard.store.export import export_release
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
 
 GROUP = "pegboard.releases_commands"
-EXPORT_EPILOG = """\
-examples:
-  pegboard export live --out parquet
-  duckdb -c "SELECT id, name FROM 'parquet/release=*/tools/*/*.parquet'"
-  duckdb -c "SELECT catalog, count(*) FROM read_parquet('parquet/*/tools/*/*.parquet', \
-hive_partitioning=true) GROUP BY 1\""""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -59,18 +52,6 @@ def register(subparsers: Subparsers) -> None:
     _add_options(parser, "release, rows, problems, sound")
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(actions)
-    parser = add_command(
-        subparsers,
-        "export",
-        _export,
-        EXPORT_EPILOG,
-        help="write a release as Parquet files",
-        description="Write a release as hive-partitioned Parquet: "
-        "OUT/release=ID/TABLE/catalog=NAME/part-0.parquet, with the release's record in "
-        "release.json beside the tables. The export is complete or absent, never partial.",
-    )
-    _add_options(parser, "release, folder, rows, files, bytes", "release")
-    parser.add_argument("--out", required=True, metavar="DIR", help="the folder to write to")
     parser = add_command(
         subparsers,
         "promote",
@@ -205,20 +186,6 @@ def _verify(options: argparse.Namespace) -> int:
         "with `pegboard build`."
     )
     return 1
-
-
-def _export(options: argparse.Namespace) -> int:
-    store = ReleaseStore(options.board)
-    release = store.named(options.release)
-    exported = export_release(store, release, options.out)
-    if options.json:
-        print_json(exported.to_dict())
-        return 0
-    files = count_text(exported.files, "file")
-    print(f"Release {release.id} is written to {exported.folder}: {files}, {exported.bytes} bytes")
-    for name, rows in exported.rows.items():
-        print(f"  {name}: {count_text(rows, 'row')}")
-    return 0
 
 
 def _promote(options: argparse.Namespace) -> int:

@@ -81,20 +81,15 @@ def dying_llm(server, openai_key):
     return f"--llm openai/gpt-4o-mini --llm-api-base {server.url}"
 
 
-@pytest.mark.parametrize("command", ["eval", "stress"])
-def test_figures_of_fallbacks_fail_and_are_never_those_of_the_method(
-    command, golden, board_uri, run, dying_llm
-):
+def test_figures_of_fallbacks_fail_and_are_never_those_of_the_method(evaluate, dying_llm):
     options = f"--strategy step-back --quiet {dying_llm}"
-    options += " --noise all" if command == "stress" else ""
 
-    printed = run(f"{command} {golden} --json {options}", board=board_uri)
-    result = json.loads(printed.out)
-    (overhead,) = (result["levels"][0] if command == "stress" else result)["overhead"]
-    shown = run(f"{command} {golden} {options} --max-fallbacks 1", board=board_uri)
+    printed = evaluate(f"--json {options}")
+    (overhead,) = json.loads(printed.out)["overhead"]
+    shown = evaluate(f"{options} --max-fallbacks 1")
 
     assert printed.code == 7
-    assert f"pegboard {command}: Parts of strategies worked without the LLM" in printed.err
+    assert "pegboard eval: Parts of strategies worked without the LLM" in printed.err
     assert "step-back in full: 2 of 3 queries (67%); step-back-prompting: no answer" in printed.err
     assert "--max-fallbacks" in printed.err
     assert (overhead["fallbacks"], overhead["llm_calls"], overhead["tokens"]) == (2, 3, 15)

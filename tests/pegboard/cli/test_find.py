@@ -15,12 +15,9 @@ WRITTEN = Enrichment(
 TWO = "'Convert 30 dollars to yen, then open an issue in the repository.'"
 
 
-def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run, tmp_path):
-    file = tmp_path / "requests.txt"
-    file.write_text(TWO.strip("'") + "\n\nwater the plants\n", "utf-8")
-
+def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run):
     printed = run(f"find {TWO} -k 4 --explain", board=board_uri)
-    first, second = run(f"find --requests {file} -k 2 --json", board=board_uri).json
+    values = run(f"find {TWO} -k 2 --json", board=board_uri).json
 
     for text in ("convert_currency", "create_issue", "Strategy clauses:", "no LLM call"):
         assert text in printed.out
@@ -28,9 +25,8 @@ def test_find_prints_hits_for_people_and_everything_for_programs(board_uri, run,
     assert "Nothing fits" not in printed.out
     nothing = run("find qwxz -k 1", board=board_uri).out
     assert nothing.startswith("Nothing fits this request. The nearest tools:\n  1. ")
-    assert second["hits"][0]["name"] == "water_plants"
-    assert first["trace"]["strategy"] == "clauses"
-    assert {step["text"] for step in first["steps"]} > {TWO.strip("'")}
+    assert values["trace"]["strategy"] == "clauses"
+    assert {step["text"] for step in values["steps"]} > {TWO.strip("'")}
 
 
 def test_a_hit_has_rank_name_agent_score_and_probability(run, board_uri):
@@ -110,9 +106,6 @@ def test_strategies_are_listed_without_a_board(run):
     [
         ("", "The request is missing"),
         ("' '", "The request is missing"),
-        ("x --requests none.txt", "or given twice"),
-        ("--requests none.txt", "none.txt cannot be read"),
-        ("--requests /dev/null", "/dev/null holds no request"),
         ("x --strategy none.json", "none.json cannot be read"),
         ("x --strategy clause", "Unknown strategy 'clause'"),
         ("x --llm-api-base http://host", "Expected --llm MODEL"),

@@ -109,7 +109,6 @@ def test_promote_and_rollback_move_the_channel(run, two):
         ("releases show abc", 4, "BoardNotFound", "no release 'abc'"),
         ("releases verify abc", 4, "BoardNotFound", "no release 'abc'"),
         ("releases diff", 4, "BoardNotFound", "no earlier release"),
-        ("export abc --out x", 4, "BoardNotFound", "no release 'abc'"),
         ("find x --channel nobody", 4, "BoardNotFound", "no channel 'nobody'; it has: live"),
         ("find x --index nobody", 4, "BoardNotFound", "no index 'nobody'"),
     ],
