@@ -9,6 +9,7 @@ if nothing applies to them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
@@ -24,7 +25,6 @@ from tasks.golden.reading import (
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame
-from tasks.near_names import nearest_names
 from tasks.safety.untrusted import clean, flags_of, flags_of_text
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import OverrideSettings
@@ -281,7 +281,9 @@ def _without_flagged(frame: "pl.DataFrame", log: _Log) -> "pl.DataFrame":
 def _log_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], log: _Log) -> None:
     for key in sorted(overrides.keys() - ids):
         kind = "tool" if key.count("/") == 2 else "agent"
-        near = nearest_names(key, [name for name in ids if name.count("/") == key.count("/")])
+        near = get_close_matches(
+            key, [name for name in sorted(ids) if name.count("/") == key.count("/")]
+        )
         hint = "Correct the id, or remove the override."
         if near:
             hint = f"The nearest: {', '.join(near)}."

@@ -81,8 +81,7 @@ model and its settings (price, server, context, language, limits, ...) are those
 examples:
   pegboard golden generate --board ./board --model openai/gpt-4o-mini --out generated.jsonl
   pegboard golden generate -c pegboard.toml --budget-usd 0.50 --out generated.jsonl
-  pegboard golden generate --board ./board --model ollama/llama3.2 -n 50 \\
-      --tools-per-query 1,2,3 --out generated.jsonl --add"""
+  pegboard golden generate --board ./board --model ollama/llama3.2 -n 50 --out more.jsonl"""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -188,12 +187,6 @@ def _register_generate(commands: Subparsers) -> None:
     add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
     add("--add", action="store_true", help="keep the queries of the file, and add to them")
     add("-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)")
-    add(
-        "--tools-per-query",
-        default="1,2",
-        metavar="N,...",
-        help="numbers of tools, in turn (default: 1,2)",
-    )
     add_options(parser, "--quiet")
     add_json_option(parser, "file, queries, rejected requests, cost")
 
@@ -379,7 +372,6 @@ def _generate(options: argparse.Namespace) -> int:
 
     if options.queries < 1:
         raise ConfigurationError(f"-n is {options.queries}; expected 1 or more.")
-    sizes = _sizes(options.tools_per_query)
     out = Path(options.out)
     existing = queries_to_extend(out, add=options.add)
     configuration, uri = _configuration_and_board(options)
@@ -393,7 +385,6 @@ def _generate(options: argparse.Namespace) -> int:
         hosted_completer(settings, place="--budget-usd", price_option="in [enrich.price]"),
         ledger_beside(out),
         count=options.queries,
-        sizes=sizes,
         existing=existing,
         advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
@@ -427,18 +418,19 @@ def _figures(out: Path, generated: "Generated", existing: int) -> dict[str, Any]
         "queries": len(generated.queries),
         "existing": existing,
         "rejected": generated.rejected,
-        "replies": generated.replies,
+        "replies": generated.budget.replies,
         "reused": generated.reused,
         "failed": generated.failed,
-        "cost_usd": None if generated.unpriced else round(generated.cost_usd, 6),
+        "cost_usd": None if generated.budget.unpriced else round(generated.budget.spent_usd, 6),
         "stopped": str(generated.stopped) if generated.stopped else None,
     }
 
 
 def _print_generated(out: Path, generated: "Generated") -> None:
-    cost = "unknown cost" if generated.unpriced else f"{generated.cost_usd:.4f} USD"
+    budget = generated.budget
+    cost = "unknown cost" if budget.unpriced else f"{budget.spent_usd:.4f} USD"
     print(
-        f"{out}: {len(generated.queries)} queries; {generated.replies} replies, "
+        f"{out}: {len(generated.queries)} queries; {budget.replies} replies, "
         f"{generated.reused} reused from earlier runs, {cost}"
     )
     if generated.rejected:
@@ -463,10 +455,3 @@ def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
             "more tools to sample, or too many requests were left out: try another model.",
         )
     return 0
-
-
-def _sizes(text: str) -> list[int]:
-    words = [word.strip() for word in text.split(",")]
-    if not all(word.isdecimal() for word in words):
-        raise ConfigurationError(f"--tools-per-query is {text!r}; expected numbers, as in 1,2.")
-    return [int(word) for word in words]

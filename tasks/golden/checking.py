@@ -22,6 +22,7 @@ those of everyday requests do, are no copy of it.
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,7 +33,6 @@ from pegboard.store.contract import embedding_table
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.reading import as_words
-from tasks.near_names import nearest_names
 from tasks.settings.release import MIN_QUERIES
 
 SHOWN_CHARACTERS = 80
@@ -42,6 +42,8 @@ MIN_WORDS = 3
 COPIED_WORDS = 6
 """Words in a row shared with a description that make a copy."""
 TOOLS_PER_READ = 5_000
+MAX_SUGGESTED = 20
+"""Unknown names that are compared with all others, which takes seconds in a large catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +231,8 @@ class _Check:
             for name, ids in need.tools.items():
                 if len(ids) > 1 and name in query.names:
                     shared.setdefault(name, (ids, []))[1].append(query)
-        for name, queries in sorted(unknown.items()):
-            near = _suggestions(name, names)
+        for number, (name, queries) in enumerate(sorted(unknown.items())):
+            near = _suggestions(name, names) if number < MAX_SUGGESTED else []
             hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
             self.error(
                 "unknown-tool",
@@ -326,7 +328,7 @@ def _suggestions(name: str, names: ToolNames) -> list[str]:
         return moved[:3]
     segments = name.count("/")
     candidates = {"/".join(tool.split("/")[2 - min(segments, 2) :]) for tool in names.catalogs}
-    return nearest_names(name, candidates)
+    return get_close_matches(name, sorted(candidates))
 
 
 def _history(query: GoldenQuery) -> tuple[tuple[tuple[str, str], ...], ...]:

@@ -16,7 +16,6 @@ import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -26,13 +25,13 @@ from pydantic import ValidationError
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.tool_vectors import NearTools
 from pegboard.llm import ChatRequest, Completer
-from pegboard.llm.client import Client
+from pegboard.llm.client import Budget, Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.text import identifier_words, singular_words
+from pegboard.toml_settings import problems_of
 from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.models import client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
@@ -70,9 +69,6 @@ FORMS = (
 """How people put requests; each query has one of them."""
 ROUNDS = 8
 """How often every tool is sampled, at most."""
-NEIGHBOURS = 30
-"""Tools near to one: a request for several of them is more likely one that somebody has."""
-MAX_TOOLS = 5
 SEED = 0
 COPIES_DESCRIPTION = "copies-description"
 MIN_NAME_WORDS = 3
@@ -99,89 +95,32 @@ class Sample:
     round: int
 
 
-def draw_samples(loaded: LoadedRelease, sizes: Sequence[int]) -> Iterator[Sample]:
-    """Yield samples of these numbers of tools in turn; no tool comes twice in a round.
+def draw_samples(loaded: LoadedRelease) -> Iterator[Sample]:
+    """Yield samples of one tool and of two in turn; each tool comes first once in a round.
 
-    Further tools of a sample are every other time of the same agent, if it has so many, else near
-    tools of other agents.
-
-    Raises:
-        ConfigurationError: a number of tools that is impossible.
+    The second tool is another one of the same agent, if it has any.
     """
-    sampler = _Sampler(loaded)
-    distinct = list(dict.fromkeys(sizes))
-    most = min(MAX_TOOLS, len(sampler.ids))
-    if not distinct or any(not 1 <= size <= most for size in distinct):
-        raise ConfigurationError(
-            f"The numbers of tools in a query are {distinct}; expected numbers from 1 to {most}, "
-            "as in 1,2."
-        )
-    return sampler.samples(distinct)
-
-
-@dataclass(frozen=True)
-class _Sampler:
-    loaded: LoadedRelease
-
-    @cached_property
-    def ids(self) -> list[str]:
-        return sorted(tool for tool, _, _ in self.loaded.tool_names())
-
-    def samples(self, sizes: Sequence[int]) -> Iterator[Sample]:
-        seen: set[frozenset[str]] = set()
-        for count in range(ROUNDS):
-            for place, tool in enumerate(self._shuffled(self.ids, count)):
-                size = sizes[(place + count) % len(sizes)]
-                others = self._others(
-                    tool, size - 1, count, same_agent=(place // len(sizes)) % 2 == 0
-                )
-                tools = (tool, *others)
-                if len(tools) < size or (size > 1 and frozenset(tools) in seen):
+    ids = sorted(tool for tool, _, _ in loaded.tool_names())
+    seen: set[frozenset[str]] = set()
+    for round_ in range(ROUNDS):
+        for place, tool in enumerate(_shuffled(ids, round_)):
+            tools = (tool,)
+            if (place + round_) % 2:
+                agent = tool.rpartition("/")[0]
+                own = [other for other in ids if other != tool and other.startswith(f"{agent}/")]
+                others = own or [other for other in ids if other != tool]
+                tools = (tool, *_shuffled(others, round_, tool)[:1])
+                if frozenset(tools) in seen:
                     continue
                 seen.add(frozenset(tools))
-                chance = int(digest(SEED, count, tools)[:8], 16)
-                several: tuple[Kind, Kind] = ("parallel", "sequential")
-                kind: Kind = "single" if size == 1 else several[chance % 2]
-                yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)], count)
-
-    def _others(self, tool: str, count: int, round_: int, *, same_agent: bool) -> list[str]:
-        if not count:
-            return []
-        agent = tool.rpartition("/")[0]
-        own = [other for other in self.ids if other != tool and other.startswith(f"{agent}/")]
-        near = set(self._neighbours.nearest(tool, NEIGHBOURS))
-        apart = sorted(near - set(own)) or sorted(set(self.ids) - {tool})
-        pool = own if same_agent and len(own) >= count else apart
-        return self._shuffled(pool, round_, tool)[:count]
-
-    @cached_property
-    def _neighbours(self) -> NearTools:
-        return NearTools(self.loaded, self.loaded.index_name(None))
-
-    def _shuffled(self, ids: Sequence[str], *salt: object) -> list[str]:
-        return sorted(ids, key=lambda tool: digest(SEED, *salt, tool))
+            chance = int(digest(SEED, round_, tools)[:8], 16)
+            several: tuple[Kind, Kind] = ("parallel", "sequential")
+            kind: Kind = "single" if len(tools) == 1 else several[chance % 2]
+            yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)], round_)
 
 
-@dataclass(frozen=True, slots=True)
-class Generated:
-    """The result of a run.
-
-    Attributes:
-        queries: of origin `generated`, in the order of their samples.
-        rejected: how many requests could not be used, by reason.
-        replies: of this run; `reused` were in the ledger before.
-        failed: calls without a reply.
-        stopped: why the run ended early, if it did.
-    """
-
-    queries: tuple[GoldenQuery, ...]
-    rejected: dict[str, int]
-    replies: int
-    reused: int
-    failed: int
-    cost_usd: float
-    unpriced: int
-    stopped: PegboardError | None = None
+def _shuffled(ids: Sequence[str], *salt: object) -> list[str]:
+    return sorted(ids, key=lambda tool: digest(SEED, *salt, tool))
 
 
 def generate_queries(
@@ -191,24 +130,18 @@ def generate_queries(
     ledger: LakeLedger,
     *,
     count: int,
-    sizes: Sequence[int] = (1, 2),
     existing: Iterable[GoldenQuery] = (),
     advance: Callable[[int], None] = lambda _: None,
-) -> Generated:
+) -> "Generated":
     """Have requests written until there are `count` queries, or no more samples.
 
     Args:
         settings: model, context, language, limits and budget; the rest is about enrichment.
         ledger: loaded; it is closed here.
-        sizes: numbers of tools in a query, in turn.
         existing: queries; a request that is nearly one of theirs is left out.
         advance: called with the number of further queries.
-
-    Raises:
-        ConfigurationError: sizes that are impossible.
     """
-    samples = draw_samples(loaded, sizes)
-    generation = _Generation(
+    generated = Generated(
         loaded=loaded,
         settings=settings,
         prompt=read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
@@ -217,13 +150,13 @@ def generate_queries(
         names=ToolNameMatcher(name for _, name, _ in loaded.tool_names()),
     )
     for query in existing:
-        check_new(query.query, generation.word_sets)
+        check_new(query.query, generated.word_sets)
     try:
-        limited = islice(samples, MAX_SAMPLES_PER_QUERY * count)
-        asyncio.run(generation.fill(limited, count, advance))
+        limited = islice(draw_samples(loaded), MAX_SAMPLES_PER_QUERY * count)
+        asyncio.run(generated.fill(limited, count, advance))
     finally:
         ledger.close()
-    return generation.result()
+    return generated
 
 
 def model_settings(model: str, **options: Any) -> EnrichSettings:
@@ -236,14 +169,8 @@ def model_settings(model: str, **options: Any) -> EnrichSettings:
     try:
         return EnrichSettings(model=model, **given)
     except ValidationError as error:
-        problems = [
-            f"--{'-'.join(str(part) for part in problem['loc']).replace('_', '-')}: "
-            f"{problem['msg'].removeprefix('Value error, ')}"
-            for problem in error.errors(include_url=False)
-        ]
-        raise ConfigurationError(
-            "Invalid model options:\n  - " + "\n  - ".join(problems)
-        ) from error
+        problems = problems_of(error, EnrichSettings)
+        raise ConfigurationError.from_problems("The model", problems) from error
 
 
 def ledger_beside(file: Path) -> LakeLedger:
@@ -252,7 +179,16 @@ def ledger_beside(file: Path) -> LakeLedger:
 
 
 @dataclass(slots=True, kw_only=True)
-class _Generation:
+class Generated:
+    """A run and its result.
+
+    Attributes:
+        reused: replies that were in the ledger before.
+        failed: calls without a reply.
+        queries: of origin `generated`, in the order of their samples.
+        rejected: how many requests could not be used, by reason.
+    """
+
     loaded: LoadedRelease
     settings: EnrichSettings
     prompt: Prompt
@@ -281,19 +217,15 @@ class _Generation:
                     self._use(sample, reply)
                 advance(len(self.queries) - before)
 
-    def result(self) -> Generated:
-        """Return what was generated."""
-        budget = self.client.budget
-        return Generated(
-            queries=tuple(self.queries),
-            rejected=dict(self.rejected.most_common()),
-            replies=budget.replies,
-            reused=self.reused,
-            failed=self.failed,
-            cost_usd=budget.spent_usd,
-            unpriced=budget.unpriced,
-            stopped=self.client.stopped,
-        )
+    @property
+    def budget(self) -> Budget:
+        """The replies of this run, and what they cost."""
+        return self.client.budget
+
+    @property
+    def stopped(self) -> PegboardError | None:
+        """Why the run ended early, if it did."""
+        return self.client.stopped
 
     def _use(self, sample: Sample, reply: StoredReply | None) -> None:
         if reply is None:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pegboard.records import Tool
@@ -13,9 +12,14 @@ CUT = " [cut]"
 """Replaces what was left out."""
 
 MAX_NAME = 200
+MAX_DESCRIPTION = 4_000
 MAX_ARGUMENT_NAME = 100
+MAX_NOTE = 300
+"""Characters of the description of an argument."""
+MAX_VALUES = 30
 MAX_VALUE = 60
 """Characters of one value of an enum, and of a default."""
+MAX_EXAMPLES = 10
 MAX_EXAMPLE = 300
 MAX_TOOL = 16_000
 """Characters of the whole as JSON: about 4,000 tokens, so that a tool and its neighbours fit a
@@ -23,73 +27,45 @@ context of 8,000.
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Size:
-    """Characters of the description and of an argument's note, and numbers of the rest."""
-
-    description: int
-    note: int
-    arguments: int
-    values: int
-    examples: int
-
-
-_SIZES = (
-    # In the benchmarks no description is longer than 4,000. More than 60 arguments are a generated
-    # interface, whose rest says little.
-    _Size(description=4_000, note=500, arguments=60, values=30, examples=10),
-    _Size(description=4_000, note=200, arguments=60, values=10, examples=10),
-    _Size(description=3_000, note=100, arguments=40, values=3, examples=5),
-    _Size(description=1_500, note=60, arguments=20, values=0, examples=3),
-)
-"""The first with which a tool fits `MAX_TOOL` is used; with the last, every tool fits."""
-
-
 def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
-    """Return a tool as JSON for a prompt, cleaned, of at most `MAX_TOOL` characters.
+    """Return a tool as JSON for a prompt, cleaned, of at most `MAX_TOOL` characters: arguments that
+    do not fit are counted.
 
     Args:
         description: replaces the catalog's own, if given.
     """
-    data: dict[str, Any] = {}
-    for size in _SIZES:
-        data = _data(tool, tool.description if description is None else description, size)
-        if len(json.dumps(data, ensure_ascii=False)) <= MAX_TOOL:
-            break
-    return data
-
-
-def _data(tool: Tool, description: str, size: _Size) -> dict[str, Any]:
+    text = tool.description if description is None else description
     data: dict[str, Any] = {
         "name": _text(tool.name, MAX_NAME),
-        "description": _text(description, size.description),
+        "description": _text(text, MAX_DESCRIPTION),
     }
-    if arguments := _arguments(tool.input_schema, size):
+    examples = [_text(example, MAX_EXAMPLE) for example in tool.examples[:MAX_EXAMPLES]]
+    room = MAX_TOOL - len(json.dumps([data, examples, CUT * 3], ensure_ascii=False))
+    if arguments := _arguments(tool.input_schema, room):
         data["arguments"] = arguments
-    if tool.examples:
-        data["examples"] = [
-            _text(example, MAX_EXAMPLE) for example in tool.examples[: size.examples]
-        ]
-    return data
+    return {**data, "examples": examples} if examples else data
 
 
-def _arguments(schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
+def _arguments(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
+    """The arguments that have room in so many characters of JSON."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
     needed = {str(name) for name in _sequence(schema.get("required"))}
     shown: dict[str, Any] = {}
-    for name, spec in list(properties.items())[: size.arguments]:
+    for number, (name, spec) in enumerate(properties.items()):
         needs = {"required": True} if name in needed else {}
-        shown[_text(str(name), MAX_ARGUMENT_NAME)] = (
-            _argument(str(name), spec, schema, size) | needs
-        )
-    if len(properties) > size.arguments:
-        shown[CUT.strip()] = f"{len(properties) - size.arguments} more arguments"
+        label = _text(str(name), MAX_ARGUMENT_NAME)
+        argument = _argument(str(name), spec, schema) | needs
+        room -= len(json.dumps({label: argument}, ensure_ascii=False))
+        if room < 0:
+            shown[CUT.strip()] = f"{len(properties) - number} more arguments"
+            break
+        shown[label] = argument
     return shown
 
 
-def _argument(name: str, spec: Any, schema: Mapping[str, Any], size: _Size) -> dict[str, Any]:
+def _argument(name: str, spec: Any, schema: Mapping[str, Any]) -> dict[str, Any]:
     spec = _resolved(spec, schema)
     items = _resolved(spec.get("items"), schema)
     shown: dict[str, Any] = {}
@@ -98,12 +74,12 @@ def _argument(name: str, spec: Any, schema: Mapping[str, Any], size: _Size) -> d
     if isinstance(shape := spec.get("format"), str):
         shown["format"] = _text(shape, MAX_VALUE)
     if isinstance(note := spec.get("description"), str) and note.strip():
-        shown["description"] = _text(note, size.note)
+        shown["description"] = _text(note, MAX_NOTE)
     if values := _sequence(spec.get("enum") or items.get("enum")):
-        shown["enum"] = _values(values, size)
+        shown["enum"] = _values(values)
     members = spec.get("properties") or items.get("properties")
     if isinstance(members, Mapping) and members:
-        shown["members"] = _values(list(members), size)
+        shown["members"] = _values(list(members))
     for key in ("default", "example", "examples"):
         value = spec.get(key)
         if value not in (None, "", [], {}):
@@ -140,9 +116,9 @@ def _sequence(value: Any) -> list[Any]:
     return list(value) if isinstance(value, Sequence) and not isinstance(value, str) else []
 
 
-def _values(values: Sequence[Any], size: _Size) -> list[Any]:
-    shown = [_value(value) for value in values[: size.values]]
-    return shown if len(values) <= size.values else [*shown, CUT.strip()]
+def _values(values: Sequence[Any]) -> list[Any]:
+    shown = [_value(value) for value in values[:MAX_VALUES]]
+    return shown if len(values) <= MAX_VALUES else [*shown, CUT.strip()]
 
 
 def _value(value: Any) -> Any:

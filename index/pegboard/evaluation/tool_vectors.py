@@ -1,11 +1,10 @@
-"""The vectors of an index's tools, from memory or from the table of a large release; near tools."""
+"""The vectors of an index's tools, from memory or from the table of a large release."""
 
 from typing import TYPE_CHECKING
 
-from pegboard.search.cosine import cosines_with_group
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.memory import COSINE_DIGITS, MemoryIndex
+from pegboard.search.memory import MemoryIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -30,25 +29,6 @@ def tool_vectors(
     order = np.argsort(tools, kind="stable")
     ids, starts = np.unique(tools[order], return_index=True)
     return ids.tolist(), starts.astype(np.int64), matrix[order]
-
-
-class NearTools:
-    """The tools near a tool by the vectors of an index; of several vectors of two tools the closest
-    count.
-    """
-
-    def __init__(self, loaded: LoadedRelease, index: str) -> None:
-        self._ids, self._starts, self._matrix = tool_vectors(loaded, index)
-        self._places = {tool: place for place, tool in enumerate(self._ids)}
-
-    def nearest(self, tool: str, count: int) -> list[str]:
-        """Return the ids of the other tools that are nearest, the nearest first; equals by id."""
-        import numpy as np
-
-        place = self._places[tool]
-        cosines = cosines_with_group(self._matrix, self._starts, place).astype(np.float64)
-        order = np.argsort(-np.round(cosines, COSINE_DIGITS), kind="stable")
-        return [self._ids[at] for at in order[: count + 1].tolist() if at != place][:count]
 
 
 def _vector_rows(index: MemoryIndex | LanceIndex) -> "pa.Table":

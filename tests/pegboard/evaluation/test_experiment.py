@@ -7,7 +7,6 @@ from pegboard.evaluation.comparison import comparison, differences, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
-from pegboard.evaluation.tool_vectors import NearTools, tool_vectors
 
 VECTOR = {"name": "vector", "modes": ["vector"]}
 TEXT = {"name": "BM25", "modes": ["text"]}
@@ -125,14 +124,3 @@ def test_invalid_queries_measures_strategies_and_channels_are_refused(measure, b
         measure("best")
     with pytest.raises(BoardNotFound, match="no channel 'canary'"):
         Searcher.open(board_uri, "canary")
-
-
-def test_near_tools_are_nearer_than_all_others(searcher):
-    ids, _, vectors = tool_vectors(searcher.loaded, "full")
-    tool = ids[3]
-
-    near = NearTools(searcher.loaded, "full").nearest(tool, 4)
-
-    cosines = dict(zip(ids, vectors @ vectors[3], strict=True))
-    nearest = sorted(set(ids) - {tool}, key=lambda other: -cosines[other])[:4]
-    assert [cosines[other] for other in near] == pytest.approx([cosines[o] for o in nearest])
