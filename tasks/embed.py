@@ -11,10 +11,15 @@ from pegboard.encoders import Encoder, load_encoder, runs_here
 from pegboard.encoders.batching import processors
 from tasks import progress
 from tasks.compose import Documents
-from tasks.enrichment.vectors import SHARD_TEXTS, encode_texts, store_vectors
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
-from tasks.lake.vectors import known_texts, merge_small_files
+from tasks.lake.vectors import (
+    SHARD_TEXTS,
+    encode_texts,
+    known_texts,
+    merge_small_files,
+    store_vectors,
+)
 from tasks.settings.configuration import IndexSettings
 from tasks.workers import Workers
 

@@ -30,9 +30,9 @@ from tasks.enrichment.models import NoCompleter, client_for, configured_complete
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
-from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, tools_of
+from tasks.lake.vectors import vectors_of
 from tasks.preflight import raise_together
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product

@@ -17,8 +17,6 @@ from tasks.settings.enrichment import EnrichSettings, Product
 
 SAMPLED_PROMPTS = 40
 """Prompts per product that are rendered and counted; the others are extrapolated."""
-MIN_REPLIES = 20
-"""Minimum replies in the ledger for its mean length to replace the default."""
 SHOWN_FAILURES = 5
 MIN_JUDGED = 10
 """Minimum replies or questions for a warning that most are rejected."""
@@ -34,12 +32,11 @@ def estimate(
     reply; repairs and retries come on top), and for these `prompt_tokens`, `completion_tokens` and
     `cost_usd`, which is None if the price is unknown. The sums of the latter four stand beside it.
     """
-    lengths = _reply_lengths(ledger, settings.model)
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
         by_product[request.product].append(request)
     products = {
-        product: _estimate_product(part, ledger, settings, completer, lengths.get(product))
+        product: _estimate_product(part, ledger, settings, completer)
         for product, part in by_product.items()
     }
     parts = list(products.values())
@@ -58,15 +55,13 @@ def _estimate_product(
     ledger: LakeLedger,
     settings: EnrichSettings,
     completer: Completer,
-    reply_tokens: float | None,
 ) -> dict[str, Any]:
     replies = [(request, request.final_reply(ledger)) for request in requests]
     pending = list({request.key: request for request, reply in replies if reply is None}.values())
     prompt = round(_mean_prompt_tokens(pending, ledger, completer) * len(pending))
     completion, price = 0, price_of(completer)
     if pending:
-        typical = reply_tokens or typical_output_tokens(pending[0].product, settings)
-        completion = round(typical * len(pending))
+        completion = typical_output_tokens(pending[0].product, settings) * len(pending)
     cost = _cost(price, prompt, completion) if pending or price else 0.0
     return {
         "requests": len(requests),
@@ -97,19 +92,6 @@ def _mean_prompt_tokens(
         for call in calls
     ]
     return sum(count(text) for text in texts) / len(texts)
-
-
-def _reply_lengths(ledger: LakeLedger, model: str) -> dict[str, float]:
-    """Mean tokens of a reply by product, from enough replies in the ledger."""
-    tokens: dict[str, list[int]] = {}
-    for reply in ledger.all():
-        if reply.model == model:
-            tokens.setdefault(reply.product, []).append(reply.completion_tokens)
-    return {
-        product: sum(counts) / len(counts)
-        for product, counts in tokens.items()
-        if len(counts) >= MIN_REPLIES
-    }
 
 
 def actual_figures(

@@ -84,8 +84,7 @@ REPLIES: dict[Product, type[_Reply]] = {
 def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
     """Return about how many tokens a reply has.
 
-    Counted as JSON with the tokenizer of gpt-4o-mini: good for an estimate until real replies are
-    known.
+    Counted as JSON with the tokenizer of gpt-4o-mini.
     """
     typical: dict[Product, int] = {
         # Expanded descriptions have 113 to 148 (Retrieval-Plan-Select, Appendix C); and `avoid`.

@@ -1,5 +1,5 @@
-"""The vectors of an encoder in the lake: which texts they cover, reading some, merging small files,
-and the vector of every row of an index.
+"""The vectors of an encoder in the lake: which texts they cover, reading some, encoding the others,
+merging small files, and the vector of every row of an index.
 
 Every file has the columns `text_digest` and `vector`, and never changes. So the digests of a file
 are read once in a process; after that only the folder is listed, which finds files of other runs. A
@@ -7,12 +7,14 @@ file that another run merged may be gone between listing and reading: then the f
 more.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
+from pegboard.encoders import Encoder
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.database import public_uri
+from tasks import progress
 from tasks.lake.files import Lake
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 TIERS = ((1_000, 64), (16_000, 512))
 """(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
 nightly run does not rewrite what others wrote; few larger ones, because each run opens them all."""
+SHARD_TEXTS = 1_000
+"""Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
+BATCH_TEXTS = 64
+"""Texts between two advances of the progress display."""
 MIN_LENGTH = 1e-6
 """A shorter sum of unit vectors has no direction: its texts cancel out."""
 _cache: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
@@ -67,6 +73,69 @@ def vector_pieces(lake: Lake, fingerprint: str, digests: "pl.Series") -> "Iterat
             return
 
 
+def vectors_of(
+    lake: Lake, encoder: Encoder, texts: Sequence[str], *, step: str | None = "vectors"
+) -> "NDArray[np.float32]":
+    """Return the vectors of the texts, shape (len(texts), dimensions), in their order.
+
+    Missing ones are encoded now, shard by shard, each durable in the lake when it is done.
+
+    Args:
+        texts: any; equal ones are encoded once.
+        step: the name of the progress display, which appears only if a text has to be encoded;
+            None for none.
+    """
+    import numpy as np
+
+    rows: dict[str, int] = {}
+    firsts = np.array(
+        [rows.setdefault(digest(text), row) for row, text in enumerate(texts)], np.int64
+    )
+    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
+    missing = _fill_known(lake, encoder, rows, vectors)
+    if missing and step:
+        progress.start(step, len(missing))
+    digests = list(missing)
+    for start in range(0, len(digests), SHARD_TEXTS):
+        shard = digests[start : start + SHARD_TEXTS]
+        places = [missing[text] for text in shard]
+        vectors[places] = encode_texts(encoder, [texts[place] for place in places], step)
+        store_vectors(lake, encoder, shard, vectors[places])
+    copies = np.flatnonzero(firsts != np.arange(len(texts)))
+    vectors[copies] = vectors[firsts[copies]]
+    return vectors
+
+
+def encode_texts(encoder: Encoder, texts: Sequence[str], step: str | None) -> "NDArray[np.float32]":
+    """Return the vectors of the texts in their order, encoded in batches of similar length."""
+    import numpy as np
+
+    vectors = np.empty((len(texts), encoder.dimensions), np.float32)
+    by_length = sorted(range(len(texts)), key=lambda place: len(texts[place]))
+    for start in range(0, len(texts), BATCH_TEXTS):
+        places = by_length[start : start + BATCH_TEXTS]
+        vectors[places] = encoder.encode([texts[place] for place in places])
+        if step:
+            progress.advance(step, len(places))
+    return vectors
+
+
+def store_vectors(
+    lake: Lake, encoder: Encoder, digests: Sequence[str], vectors: "NDArray[np.float32]"
+) -> None:
+    """Store the vectors of texts (by their digests) as one file of the lake."""
+    import polars as pl
+
+    frame = pl.DataFrame(
+        {"text_digest": digests, "vector": vectors},
+        schema={"text_digest": pl.String, "vector": pl.Array(pl.Float32, encoder.dimensions)},
+    )
+    lake.write(
+        f"{lake.vector_folder(encoder.fingerprint)}/{digest(encoder.fingerprint, digests)}.parquet",
+        frame,
+    )
+
+
 def merge_small_files(lake: Lake, fingerprint: str) -> None:
     """Merge small files if there are many; they are deleted once the merged file is written."""
     for max_texts, max_files in TIERS:
@@ -103,6 +172,21 @@ def row_vectors(
             f"lake changed by hand? Run again: what is missing is encoded again."
         )
     return _normalised_sums(text_vectors, rows)
+
+
+def _fill_known(
+    lake: Lake, encoder: Encoder, rows: dict[str, int], vectors: "NDArray[np.float32]"
+) -> dict[str, int]:
+    """Fill in the vectors that the lake has, file by file; returns the missing rows."""
+    import polars as pl
+
+    missing = dict(rows)
+    for frame in vector_pieces(lake, encoder.fingerprint, pl.Series(list(rows), dtype=pl.String)):
+        places = [missing.pop(one) for one in frame.get_column("text_digest").to_list()]
+        vectors[places] = (
+            frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
+        )
+    return missing
 
 
 def _groups(sizes: dict[str, int], limit: int) -> Iterator[list[str]]:

@@ -28,11 +28,11 @@ from pegboard.records import Agent, Tool
 from pegboard.search.text import singular_words
 from tasks.embed import encoder_for
 from tasks.enrichment.neighbours import head_text
-from tasks.enrichment.vectors import vectors_of
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
+from tasks.lake.vectors import vectors_of
 from tasks.plan import Plan
 from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions, unapproved
 from tasks.safety.lock import compare_with_lock, lock_file, read_lock
