@@ -1,9 +1,6 @@
 """The sweep: indexes x strategies x k x sizes of the catalog are measured, and the best are named.
 
-read -> (build a board of its own) -> design -> measure every cell that is not done -> report
-
-Every cell is a file whose name is a digest of what decides it, so a sweep that was killed continues
-where it stopped."""
+read -> (build a board of its own) -> design -> measure each strategy in each index -> report"""
 
 import time
 from collections.abc import Sequence
@@ -17,9 +14,8 @@ from tasks import progress
 from tasks.settings.configuration import BoardSettings, Configuration
 from tasks.settings.release import FindSettings
 from tasks.settings.sweep import Sweep
-from tasks.sweep.cells import measure_cell
-from tasks.sweep.design import design
-from tasks.sweep.report import report_sweep
+from tasks.sweep.measuring import design, measure_system
+from tasks.sweep.results import report_sweep
 
 CHANNEL = "sweep"
 """The channel of a sweep's releases; no other channel moves."""
@@ -38,14 +34,13 @@ def sweep(settings: Sweep, *, runner: Runner | None = None) -> dict[str, Any]:
     start, problems = time.monotonic(), list[str]()
     if settings.settings.release is None:
         settings, problems = _build(settings, runner)
-    cells = runner.call(design, settings)
-    if cells.todo:
-        progress.start("queries", sum(len(cell.sample.queries) for cell in cells.todo))
-    progress.start("cells", len(cells.cells), cells.finished)
-    for cell in cells.todo:
-        runner.call(measure_cell, cell)
-        progress.advance("cells")
-    summary = runner.call(report_sweep, cells)
+    plan = runner.call(design, settings)
+    progress.start("queries", len(plan.systems) * len(settings.queries))
+    results = [
+        runner.call(measure_system, plan, index, strategy, tools)
+        for index, strategy, tools in plan.systems
+    ]
+    summary = runner.call(report_sweep, plan, results)
     summary["warnings"] += problems
     summary["seconds"] = round(time.monotonic() - start, 1)
     return summary

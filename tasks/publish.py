@@ -54,7 +54,7 @@ def publish_release(
     if (published := _published_meanwhile(store, plan, spec.release)) is not None:
         return published
     release = _recorded(store, spec.release)
-    gate = gated.manifest() if gated is not None else {}
+    gate: dict[str, Any] = {} if gated is None else {"gate": dict(gated.gate)}
     waiting = len(unapproved(suspicious))
     if waiting:
         gate["unapproved"] = waiting

@@ -154,8 +154,8 @@ def make_release_spec(
     """Return the spec of the release with these records, edges and documents.
 
     Its digest covers the rows, index configurations, encoders, ranker, strategy, prompts, golden
-    queries, contract, and the queries and strategies of its gate. The gate's rules are not part of
-    it: a held release is judged again when they change.
+    queries, contract, and the queries of its gate. The gate's rules are not part of it: a held
+    release is judged again when they change.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -180,7 +180,7 @@ def make_release_spec(
     retrieval: list[Any] = [default_strategy(configuration.find.strategy)]
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
-        retrieval.append(gate.release_digest)
+        retrieval.append(gate.digest)
     if prompts := published_prompts(configuration.base):
         retrieval.append(prompts)
     if sequences := learned_sequences(configuration, records.tools_path):

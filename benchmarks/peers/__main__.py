@@ -88,7 +88,7 @@ def _rows(
     from tasks.lake.files import Lake
     from tasks.lake.query_vectors import CachedQueryEncoder
 
-    encoder = CachedQueryEncoder.of(load_encoder(DEFAULT_ENCODER), Lake(str(folder / "vectors")))
+    encoder = CachedQueryEncoder(load_encoder(DEFAULT_ENCODER), Lake(str(folder / "vectors")))
     python = options.python / "bin" / "python" if options.python.is_dir() else options.python
     peers = Peers(python, folder / "answers", encoder.encode)
     results, problems = [], []

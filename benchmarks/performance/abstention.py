@@ -252,7 +252,7 @@ def _measure(options: argparse.Namespace) -> int:
     made: list[Decision] = []
     with working_folder(options.board) as folder:
         lake = Lake(str(folder / "vectors"))
-        encoder = CachedQueryEncoder.of(load_encoder(DEFAULT_ENCODER), lake)
+        encoder = CachedQueryEncoder(load_encoder(DEFAULT_ENCODER), lake)
         for case in cases:
             own = decisions(case, folder, encoder)
             made += own

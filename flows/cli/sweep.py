@@ -21,10 +21,10 @@ from pegboard.cli.output import (
 from pegboard.cli.tables import print_table
 
 EPILOG = """\
-Every index of the configuration is measured with every strategy, at every k, in nested samples of
-the catalog. The board for it is built in the output folder, on a channel of its own. A sweep that
-was killed continues where it stopped. The table [sweep] of the configuration has defaults for these
-options, and more: measures, seed, margin, and the model for strategies that use an LLM.
+Every index of the configuration is measured with every strategy, at every k, in samples of the
+catalog and in the whole. The board for it is built in the output folder, on a channel of its own.
+The table [sweep] of the configuration has defaults for these options, and more: measures and
+margin.
 
 The best index, strategy and k are those of the whole catalog by the first measure. The cheapest
 that is shown to be no worse by more than margin (0.02) is recommended; where too few queries show
@@ -32,7 +32,7 @@ it, the best is.
 
 examples:
   pegboard sweep --golden golden.jsonl
-  pegboard sweep --golden golden.jsonl --strategy clauses -k 1..20 --tools 100,500,all
+  pegboard sweep --golden golden.jsonl --strategy clauses -k 1..20 --tools 100,500
   pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50
   pegboard sweep --golden golden.jsonl --board ./board --release live --json"""
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -44,7 +44,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "-k": {"action": "append", "metavar": "K", "help": "5, or 1,5,10, or 1..20 (default)"},
     "--tools": {
         "metavar": "SIZES",
-        "help": "sizes of samples of the catalog (default: 100,500,1000,..., all)",
+        "help": "sizes of samples of the catalog (default: 100,500,1000,...)",
     },
     "--index": {
         "action": "append",
@@ -84,8 +84,7 @@ def register(subparsers: Subparsers) -> None:
         _sweep,
         EPILOG,
         help="measure indexes, encoders, strategies and k, and name the best",
-        description="Measure every index with every strategy, at every k, in catalogs of several "
-        "sizes, and name the best.",
+        description="Measure every index with every strategy, at every k, and name the best.",
     )
     add_config_option(parser, "pegboard.toml")
     for name, settings in OPTIONS.items():
@@ -122,21 +121,18 @@ def _parameters(options: argparse.Namespace) -> dict[str, Any]:
     """The flow's parameters; None for options that are not given."""
     plural = {"strategy": "strategies", "index": "indexes"}
     names = [option.lstrip("-").replace("-", "_") for option in OPTIONS]
-    values = {plural.get(name, name): getattr(options, name) for name in names}
-    return values | {"tools": None if options.tools is None else [options.tools]}
+    return {plural.get(name, name): getattr(options, name) for name in names}
 
 
 def _print(summary: dict[str, Any]) -> None:
-    from tasks.sweep.report import measure_name, result_table
+    from tasks.sweep.results import result_table
 
-    cells = summary["cells"]
     print(
-        f"release {summary['release']}: {cells['total']} cells, {cells['finished_before']} of them "
-        f"done before, {summary['seconds']:.0f} s. {measure_name(summary)} with 95 % "
-        f"intervals; n queries"
+        f"release {summary['release']}, {summary['seconds']:.0f} s. "
+        f"{summary['golden']['queries']} queries; the mean and its 95 % interval"
     )
     print_table(*result_table(summary))
     print()
     for line in summary["says"]:
         print(plain(line))
-    print(f"Results: {summary['files']['summary']}")
+    print(f"Results: {summary['file']}")

@@ -28,7 +28,7 @@ from pegboard.store.database import public_uri
 from tasks.compose import compose_agents, compose_index
 from tasks.embed import embed_shard
 from tasks.snapshot import take_snapshot
-from tasks.sweep.cells import measure_cell
+from tasks.sweep.measuring import measure_system
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +40,7 @@ RUN_NAMES: dict[Callable[..., Any], str] = {
     compose_index: "compose {settings.name}",
     compose_agents: "compose agents of {settings.name}",
     embed_shard: "embed {shard.table} {shard.number}",
-    measure_cell: "measure {cell.name}",
+    measure_system: "measure {strategy.name} in {index}, {tools} tools",
 }
 """Names of the task runs of steps that a run calls several times, filled in from their arguments;
 the others are named after their function.

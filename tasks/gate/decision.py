@@ -13,16 +13,6 @@ from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
-from tasks.gate.choice import (
-    MeasuredSystem,
-    SystemSpec,
-    accept_threshold,
-    choose_best,
-    default_if_known,
-    default_system,
-    list_systems,
-    manifest_default,
-)
 from tasks.gate.regressions import (
     QueryChange,
     attribute_changes,
@@ -33,10 +23,10 @@ from tasks.gate.regressions import (
     tool_changes,
 )
 from tasks.gate.results import LakeResults, write_details
-from tasks.gate.rules import LiveResults, RuleResult, judge_rule
+from tasks.gate.rules import LiveResults, RuleResult, judge_rule, rule_bar
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
-from tasks.lake.query_vectors import CachedQueryVectors
+from tasks.lake.query_vectors import ConfiguredVectors
 from tasks.plan import Plan
 from tasks.release_spec import ReleaseSpec, staged_release
 from tasks.safety.untrusted import CREDENTIAL
@@ -46,6 +36,8 @@ from tasks.snapshot import Snapshot
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
 DEPTH = 20
 """At least so many tools are retrieved, which tell how far behind a lost tool is."""
+THRESHOLD = "accept_95"
+"""The threshold of the ranker that accepts 95 % of the requests with an answer."""
 MAX_WORST = 20
 MAX_WON = 10
 """Maximum won queries listed in the details; the count is of all."""
@@ -57,21 +49,15 @@ class GateDecision:
 
     Attributes:
         gate: the manifest's `gate`: see `docs/reference/table-contract.md`.
-        default: the manifest's `default_index` and `strategy`, where the gate chose them.
     """
 
     passed: bool
     gate: Mapping[str, Any]
-    default: Mapping[str, Any]
 
     @property
     def details(self) -> str:
         """The path of the details in the lake."""
         return str(self.gate["details"])
-
-    def manifest(self) -> dict[str, Any]:
-        """Return the manifest values that the gate sets."""
-        return {**self.default, "gate": dict(self.gate)}
 
 
 def gate_release(
@@ -102,18 +88,28 @@ def gate_release(
     values = _details(configuration, gate, plan, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
     manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
-    chosen = measurements.chosen.system
-    default = {} if gate.choose is None else manifest_default(chosen, configuration)
-    return GateDecision(measurements.passed, manifest, default)
+    return GateDecision(measurements.passed, manifest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Measured:
+    """An evaluation, its system, and where in the lake its results are kept."""
+
+    system: ReleaseSystem
+    evaluation: Evaluation
+    path: str
 
 
 class _Measurer:
-    """Evaluates systems in the releases of one board, with results and vectors kept."""
+    """Evaluates releases of one board by their own default strategy and index, with results and
+    vectors kept.
+    """
 
     def __init__(self, configuration: Configuration, gate: GateSpec) -> None:
         self._store = ReleaseStore(configuration.uri)
-        self._results = LakeResults(Lake(configuration.uri))
-        self._vectors = CachedQueryVectors(configuration)
+        self._lake = Lake(configuration.uri)
+        self._results = LakeResults(self._lake)
+        self._vectors = ConfiguredVectors(configuration.indexes, self._lake)
         self._measures = gate.measures
         self._depth = max(DEPTH, gate.canary_k, search_depth(gate.measures))
         self._searchers: dict[str, Searcher] = {}
@@ -125,20 +121,18 @@ class _Measurer:
             self._searchers[release.id] = Searcher(loaded, self._vectors)
         return self._searchers[release.id]
 
-    def measure(
-        self, release: Release, system: SystemSpec, queries: Sequence[GoldenQuery]
-    ) -> MeasuredSystem:
-        """Evaluate a system.
+    def measure(self, release: Release, queries: Sequence[GoldenQuery]) -> _Measured:
+        """Evaluate a release.
 
         Raises:
             PegboardError: it cannot be searched, and no earlier results are kept.
         """
-        release_system = ReleaseSystem(self.searcher(release), system.strategy, system.index)
+        system = ReleaseSystem.resolve(self.searcher(release))
         results = self._results.search(
-            release_system, queries, self._depth, lambda count: progress.advance("gate", count)
+            system, queries, self._depth, lambda count: progress.advance("gate", count)
         )
-        evaluation = Evaluation.of(release_system, results, self._measures)
-        return MeasuredSystem(system, evaluation, self._results.path(release_system, queries))
+        evaluation = Evaluation.of(system, results, self._measures)
+        return _Measured(system, evaluation, self._results.path(system, queries))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,10 +141,8 @@ class _Measurements:
 
     staged: Searcher
     live: Searcher | None
-    systems: Sequence[MeasuredSystem]
-    chosen: MeasuredSystem
+    measured: _Measured
     live_results: LiveResults
-    canaries: MeasuredSystem | None
     broken: Sequence[QueryChange]
     captured: Mapping[str, Any]
     rules: Sequence[RuleResult]
@@ -171,45 +163,35 @@ def _measure(
     staged: Release,
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> _Measurements:
-    """Evaluate every system in the staged release, and the live release by its own default."""
+    """Evaluate the staged and the live release, each by its own default."""
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live) if plan.live else None
-    systems = list_systems(configuration, gate)
-    recorded = next((release for release in store.all() if release.id == staged.id), None)
     measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
-    runs = len(gate.queries) * (len(systems) + rounds - 1) + len(gate.canaries) * rounds
-    progress.start("gate", runs)
-    measured = [measurer.measure(staged, system, gate.queries) for system in systems]
-    preferred = [*default_if_known(recorded), *default_if_known(live)]
-    chosen = choose_best(measured, gate.choose, preferred)
-    live_results, live_paths = _measure_live(measurer, live, gate.queries)
-    canaries = before = None
+    progress.start("gate", (len(gate.queries) + len(gate.canaries)) * rounds)
+    measured = measurer.measure(staged, gate.queries)
+    live_results, paths = _measure_live(measurer, live, gate.queries)
+    evaluations, canaries, before = [measured.evaluation], None, None
     if gate.canaries:
-        canaries = measurer.measure(staged, chosen.system, gate.canaries)
+        canary_results = measurer.measure(staged, gate.canaries)
+        canaries = canary_results.evaluation
         before = _measure_live(measurer, live, gate.canaries)[0].evaluation
-    broken = broken_canaries(canaries.evaluation if canaries else None, before, gate.canary_k)
+        evaluations.append(canaries)
+        paths = [*paths, canary_results.path]
     changed = {*plan.new, *plan.changed} if live else set[str]()
-    evaluations = [chosen.evaluation, *([canaries.evaluation] if canaries else [])]
     flags = _flags_of_first(measurer.searcher(staged).loaded, evaluations, suspicious)
     captured = [
-        *captured_queries(chosen.evaluation, live_results.evaluation, changed, flags),
-        *captured_queries(canaries.evaluation if canaries else None, before, changed, flags),
+        *captured_queries(measured.evaluation, live_results.evaluation, changed, flags),
+        *captured_queries(canaries, before, changed, flags),
     ]
     return _Measurements(
         staged=measurer.searcher(staged),
         live=measurer.searcher(live) if live else None,
-        systems=measured,
-        chosen=chosen,
+        measured=measured,
         live_results=live_results,
-        canaries=canaries,
-        broken=broken,
+        broken=broken_canaries(canaries, before, gate.canary_k),
         captured=capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured),
-        rules=[judge_rule(rule, chosen.evaluation, live_results) for rule in gate.rules],
-        paths=[
-            *(system.path for system in measured),
-            *live_paths,
-            *([canaries.path] if canaries else []),
-        ],
+        rules=[judge_rule(rule, measured.evaluation, live_results) for rule in gate.rules],
+        paths=[measured.path, *paths],
     )
 
 
@@ -239,7 +221,7 @@ def _measure_live(
     if live is None:
         return LiveResults(), []
     try:
-        measured = measurer.measure(live, default_system(live), queries)
+        measured = measurer.measure(live, queries)
     except PegboardError as error:
         return LiveResults(live.id, None, str(error)), []
     return LiveResults(live.id, measured.evaluation), [measured.path]
@@ -249,8 +231,8 @@ def _details(
     configuration: Configuration, gate: GateSpec, plan: Plan, measurements: _Measurements
 ) -> dict[str, Any]:
     """The details of a gate as JSON values, without the time and the path of their file."""
-    chosen, live = measurements.chosen.evaluation, measurements.live_results
-    lost, won = lost_and_won(chosen, live.evaluation, gate.k)
+    staged, live = measurements.measured.evaluation, measurements.live_results
+    lost, won = lost_and_won(staged, live.evaluation, gate.k)
     changes, diff = tool_changes(
         ReleaseStore(configuration.uri),
         measurements.live.release if measurements.live else None,
@@ -268,35 +250,42 @@ def _details(
         "golden": gate.digest,
         "queries": len(gate.queries),
         "rules": [result.to_dict() for result in measurements.rules],
+        "bounds": [rule_bar(rule, staged, live) for rule in gate.rules],
         "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
         "captured": dict(measurements.captured),
-        "chosen": _chosen(gate, measurements),
+        "chosen": _chosen(gate, measurements.measured),
         "live": live.release,
         "live_trouble": live.trouble,
         "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
         "k": gate.k,
         "canary_k": gate.canary_k,
-        "measures": [row for system in measurements.systems for row in system.evaluation.rows()],
+        "measures": staged.rows(),
         "groups": [
-            *chosen.group_rows("kind", live.evaluation),
-            *chosen.group_rows("catalog", live.evaluation),
+            *staged.group_rows("kind", live.evaluation),
+            *staged.group_rows("catalog", live.evaluation),
         ],
-        "unknown": list(chosen.unknown),
+        "unknown": list(staged.unknown),
         "lost": regressions[: len(lost)],
         "won": {
             "count": len(won),
             "first": [asdict(replace(query, changed=())) for query in won[:MAX_WON]],
         },
         "broken": regressions[len(lost) :],
-        "worst": [row for row in chosen.worst(MAX_WORST, gate.main) if row["value"] < 1],
+        "worst": [row for row in staged.worst(MAX_WORST, gate.main) if row["value"] < 1],
         "changes": changes,
         "changed": fields,
         "answers": list(measurements.paths),
     }
 
 
-def _chosen(gate: GateSpec, measurements: _Measurements) -> dict[str, Any]:
-    evaluation = measurements.chosen.evaluation
+def _chosen(gate: GateSpec, measured: _Measured) -> dict[str, Any]:
+    """The default strategy and index with their main measure, and the probability from which on a
+    request has an answer; None for a search that is not hybrid.
+    """
+    evaluation, system, threshold = measured.evaluation, measured.system, None
+    if system.strategy.mode == "hybrid":
+        thresholds = system.searcher.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
+        threshold = {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}
     mean = evaluation.interval(gate.main)
     return {
         "index": evaluation.index,
@@ -305,5 +294,5 @@ def _chosen(gate: GateSpec, measurements: _Measurements) -> dict[str, Any]:
         "value": mean.value,
         "low": mean.low,
         "high": mean.high,
-        "threshold": accept_threshold(measurements.chosen.system, measurements.staged.release),
+        "threshold": threshold,
     }

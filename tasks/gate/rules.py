@@ -10,7 +10,6 @@ the release that the channel names when the build begins."""
 
 import math
 import re
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -138,14 +137,12 @@ def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> RuleResult:
     Args:
         live: of the same queries.
     """
-    places: Sequence[int] = range(len(staged.results))
-    if rule.by is not None:
-        places = staged.groups(rule.by, live.evaluation).get(rule.name, [])
+    places = _places(rule, staged, live)
     if not places:
         needs = "needs a tool" if rule.by == "catalog" else "is"
         reason = f"no golden query {needs} of {rule.by} {rule.name}, so this cannot be measured"
         return RuleResult(rule.text, False, reason)
-    values = staged.values[rule.measure][list(places)]
+    values = staged.values[rule.measure][places]
     if rule.floor is not None:
         return _judge_floor(rule, rule.floor, values)
     if live.release is None:
@@ -153,8 +150,29 @@ def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> RuleResult:
     if live.evaluation is None:
         reason = f"the live release {live.release} cannot be searched: {live.trouble}"
         return RuleResult(rule.text, False, reason)
-    live_values = live.evaluation.values[rule.measure][list(places)]
+    live_values = live.evaluation.values[rule.measure][places]
     return _judge_margin(rule, values, live_values, live.release)
+
+
+def rule_bar(rule: Rule, staged: Evaluation, live: LiveResults) -> dict[str, Any] | None:
+    """Return the measure that a rule is about, with its interval and its bound, as JSON values;
+    None if no query is of its group.
+    """
+    places = _places(rule, staged, live)
+    if not places:
+        return None
+    mean, bound = interval(staged.values[rule.measure][places]), rule.floor
+    if bound is None and live.evaluation is not None:
+        bound = float(live.evaluation.values[rule.measure][places].mean()) - rule.margin
+    label = f"{rule.measure} of {rule.by} {rule.name}" if rule.by else str(rule.measure)
+    return {"label": label, **mean.to_dict(), "bound": bound}
+
+
+def _places(rule: Rule, staged: Evaluation, live: LiveResults) -> list[int]:
+    """The places of the queries that a rule is about."""
+    if rule.by is None:
+        return list(range(len(staged.results)))
+    return staged.groups(rule.by, live.evaluation).get(rule.name, [])
 
 
 def _judge_floor(rule: Rule, floor: float, values: "NDArray[np.float64]") -> RuleResult:

@@ -3,19 +3,17 @@
 <lake>/vectors/<digest>/<digest>.parquet   beside those of documents, in a folder of their own for
 each encoder; never pruned. The texts of queries are not kept."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pegboard.canonical import digest
 from pegboard.encoders import Encoder, encode_queries
-from pegboard.errors import FingerprintMismatch
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from tasks.embed import encoder_for
 from tasks.lake.files import Lake
-from tasks.lake.vectors import merge_small_files, vector_pieces
-from tasks.settings.configuration import Configuration
+from tasks.lake.vectors import merge_small_files, vectors_of
+from tasks.settings.configuration import IndexSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,97 +21,62 @@ if TYPE_CHECKING:
 
 
 class CachedQueryEncoder:
-    """An encoder of queries that keeps its vectors in a lake.
+    """An encoder whose vectors of queries are kept in a lake."""
 
-    Args:
-        name, fingerprint, dimensions: of the encoder.
-        load: loads the encoder, when the first text comes that the lake does not have.
-    """
-
-    def __init__(
-        self,
-        lake: Lake,
-        name: str,
-        fingerprint: str,
-        dimensions: int,
-        load: Callable[[], Encoder],
-    ) -> None:
-        self.name, self.fingerprint, self.dimensions = name, fingerprint, dimensions
-        self._lake, self._load = lake, load
-        # An encoder may encode queries differently from documents: they have a folder of their own.
-        self._filed = f"{fingerprint}, as queries"
-        self._merged = False
-
-    @classmethod
-    def of(cls, encoder: Encoder, lake: Lake) -> "CachedQueryEncoder":
-        """Return an encoder that is loaded, with its vectors in a lake."""
-        return cls(lake, encoder.name, encoder.fingerprint, encoder.dimensions, lambda: encoder)
+    def __init__(self, encoder: Encoder, lake: Lake) -> None:
+        self.name, self.fingerprint = encoder.name, encoder.fingerprint
+        self.dimensions = encoder.dimensions
+        self._as_queries, self._lake = _QueryEncoder(encoder), lake
+        merge_small_files(lake, self._as_queries.fingerprint)
 
     def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
-        """Return what `encode_queries` of the encoder returns, of shape (texts, dimensions).
-
-        Raises:
-            FingerprintMismatch: another encoder was loaded.
-        """
-        import numpy as np
-        import polars as pl
-
-        if not self._merged:
-            merge_small_files(self._lake, self._filed)
-            self._merged = True
-        names = [digest(text) for text in texts]
-        vectors: dict[str, NDArray[np.float32]] = {}
-        for piece in vector_pieces(self._lake, self._filed, pl.Series(names, dtype=pl.String)):
-            matrix = piece.get_column("vector").to_numpy()
-            vectors.update(zip(piece.get_column("text_digest").to_list(), matrix, strict=True))
-        missing = dict(zip(names, texts, strict=True))
-        missing = {name: text for name, text in missing.items() if name not in vectors}
-        if missing:
-            vectors.update(zip(missing, self._encode(missing), strict=True))
-        if not names:
-            return np.empty((0, self.dimensions), np.float32)
-        return np.stack([vectors[name] for name in names])
-
-    def _encode(self, texts: dict[str, str]) -> "NDArray[np.float32]":
-        """Encode texts by their digests, and keep the vectors."""
-        import numpy as np
-        import polars as pl
-
-        encoder = self._load()
-        if encoder.fingerprint != self.fingerprint:
-            raise FingerprintMismatch(
-                f"The release was made by {self.name} with fingerprint {self.fingerprint}, but the "
-                f"encoder at hand has fingerprint {encoder.fingerprint}. Install the versions that "
-                f"the release was made with, or build it anew."
-            )
-        vectors = np.asarray(encode_queries(encoder, list(texts.values())), np.float32)
-        frame = pl.DataFrame({"text_digest": list(texts), "vector": vectors}).sort("text_digest")
-        name = digest(self._filed, sorted(texts))
-        self._lake.write(f"{self._lake.vector_folder(self._filed)}/{name}.parquet", frame)
-        return vectors
+        """Return what `encode_queries` of the encoder returns, of shape (texts, dimensions)."""
+        return vectors_of(self._lake, self._as_queries, texts, step=None)
 
 
-class CachedQueryVectors(QueryVectors):
-    """Query vectors by the encoders of a configuration, kept in its lake.
+class _QueryEncoder:
+    """An encoder of queries, under a fingerprint of their own: some encode them differently."""
 
-    An encoder that the configuration does not have is loaded as the release names it."""
+    def __init__(self, encoder: Encoder) -> None:
+        self.name, self.dimensions = encoder.name, encoder.dimensions
+        self.fingerprint = f"{encoder.fingerprint}, as queries"
+        self._encoder = encoder
 
-    def __init__(self, configuration: Configuration) -> None:
-        super().__init__(None, None, CACHED_QUERY_VECTORS)
-        self._settings = configuration.indexes
-        self._lake = Lake(configuration.uri)
-        self._cached_encoders: dict[str, CachedQueryEncoder] = {}
+    def encode(self, texts: Sequence[str]) -> "NDArray[np.float32]":
+        return encode_queries(self._encoder, texts)
+
+
+class ConfiguredVectors(QueryVectors):
+    """Query vectors by the encoders of a configuration, kept in a lake.
+
+    Args:
+        indexes: those of the configuration. An encoder that none of them has is loaded as the
+            release names it.
+        lake: None to keep none, and to remember none.
+    """
+
+    def __init__(self, indexes: Sequence[IndexSettings], lake: Lake | None) -> None:
+        super().__init__(None, None, CACHED_QUERY_VECTORS if lake else 0)
+        self._indexes, self._lake = indexes, lake
+        self._by_fingerprint: dict[str, Encoder] = {}
+
+    def uncached(self) -> QueryVectors:
+        """Return the same encoders without a cache."""
+        return ConfiguredVectors(self._indexes, None)
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
         manifest = loaded.index_manifest(index)
         fingerprint = str(manifest["fingerprint"])
-        if fingerprint not in self._cached_encoders:
+        if fingerprint not in self._by_fingerprint:
             configured = [
                 encoder_for(index_settings)
-                for index_settings in self._settings
+                for index_settings in self._indexes
                 if index_settings.encoder == manifest["encoder"]
             ]
             same = [encoder for encoder in configured if encoder.fingerprint == fingerprint]
             encoder = same[0] if same else super()._encoder(loaded, index)
-            self._cached_encoders[fingerprint] = CachedQueryEncoder.of(encoder, self._lake)
-        return self._cached_encoders[fingerprint]
+            lake = self._lake
+            self._by_fingerprint[fingerprint] = (
+                CachedQueryEncoder(encoder, lake) if lake else encoder
+            )
+        return self._by_fingerprint[fingerprint]

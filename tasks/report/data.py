@@ -9,7 +9,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from pegboard.errors import PegboardError, StoreError
@@ -21,8 +21,7 @@ from tasks.report.changes import changes_data
 from tasks.report.checks import checks_data, verdict_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data
-from tasks.report.twins import twins_data
-from tasks.report.vectors import SAMPLE, agent_of, choose_evenly, read_tools
+from tasks.report.twins import agent_of, read_tools, twins_data
 
 logger = logging.getLogger(__name__)
 
@@ -34,6 +33,8 @@ MAX_REJECTED = 1_000
 """Rejected rows in a report's JSON, so that the report can be made again without the run."""
 MAX_NAMED = 50
 """Problems of the run in a report's JSON."""
+MAX_TOOLS = 5_000
+"""Tools that are listed: about 2 MB of the page, and at most 8 MB."""
 NAME = 100
 DESCRIPTION = 160
 INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "language", "understood")
@@ -164,15 +165,18 @@ def _index_data(release: Release) -> list[dict[str, Any]]:
     ]
 
 
-def tools_data(loaded: LoadedRelease, shown: int = SAMPLE) -> dict[str, Any]:
+def tools_data(loaded: LoadedRelease, most: int = MAX_TOOLS) -> dict[str, Any]:
     """Return the agents with their tools, sorted by id.
 
     Args:
-        shown: the most tools; of more, equally many of each agent.
+        most: the most tools; of more, the first of each agent.
     """
     ids = sorted(tool for tool, _, _ in loaded.tool_names())
-    chosen = [ids[place] for place in sorted(choose_evenly(ids, shown))]
-    totals, tools = Counter(map(agent_of, ids)), read_tools(loaded, chosen)
+    totals = Counter(map(agent_of, ids))
+    of_each = len(ids) if len(ids) <= most else max(1, most // len(totals))
+    groups = [list(islice(own, of_each)) for _, own in groupby(ids, agent_of)]
+    chosen = [tool for own in groups for tool in own][:most]
+    tools = read_tools(loaded, chosen)
     agents: list[dict[str, Any]] = []
     for identity, group in groupby(chosen, agent_of):
         agent = loaded.agents[identity]

@@ -6,13 +6,10 @@ from typing import Any
 from pegboard.errors import StoreError
 from pegboard.store.releases import Channel, Release
 from tasks.gate.results import read_details
-from tasks.gate.rules import parse_rule
 from tasks.report.excerpts import first_rows
 
 MAX_QUERIES = 100
 MAX_GROUPS = 60
-MAX_SYSTEMS = 40
-"""Systems, each a strategy in an index, whose measures are shown."""
 NO_GATE = "Not measured: there were no golden queries. Name a file of them under [golden]."
 NO_DETAILS = "What the gate measured was pruned from the lake."
 GATE_KEYS = ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
@@ -22,59 +19,24 @@ def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any
     """Return the gate as the manifest has it; and its measures, groups and queries."""
     gate: Mapping[str, Any] | None = release.manifest.get("gate")
     if not gate:
-        return {"missing": NO_GATE}, {**_measurements({}, NO_GATE), "bounds": []}
+        return {"missing": NO_GATE}, _measurements({}, NO_GATE)
     try:
         details = read_details(uri, release)
     except (StoreError, ValueError):
         details = None
     missing = None if details else NO_DETAILS
-    values = {key: gate.get(key) for key in GATE_KEYS}
-    bounds = [_bound(rule["rule"], values["chosen"] or {}, details or {}) for rule in _rules(gate)]
-    return values, {**_measurements(details or {}, missing), "bounds": bounds}
-
-
-def _rules(gate: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    return gate.get("rules") or ()
-
-
-def _bound(
-    text: str, chosen: Mapping[str, Any], details: Mapping[str, Any]
-) -> dict[str, Any] | None:
-    """The measure that a rule is about, with its interval and its bound; None if not measured."""
-    rule = parse_rule(text)
-    measure, floor = str(rule.measure), rule.floor
-    rows = [
-        row
-        for row in details.get("groups" if rule.by else "measures", ())
-        if row["measure"] == measure
-        and (row.get(rule.by) == rule.name if rule.by else _is_of(row, chosen))
-    ]
-    live = [row for row in details.get("live_measures", ()) if row["measure"] == measure]
-    if floor is None and live and not rule.by:
-        floor = live[0]["value"] - rule.margin
-    if not rows:
-        return None
-    label = f"{measure} of {rule.by} {rule.name}" if rule.by else measure
-    values = {name: rows[0][name] for name in ("value", "low", "high", "n")}
-    return {"label": label, **values, "bound": floor}
-
-
-def _is_of(row: Mapping[str, Any], chosen: Mapping[str, Any]) -> bool:
-    return (row["strategy"], row["index"]) == (chosen.get("strategy"), chosen.get("index"))
+    return {key: gate.get(key) for key in GATE_KEYS}, _measurements(details or {}, missing)
 
 
 def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, Any]:
-    rows: list[dict[str, Any]] = list(details.get("measures", ()))
-    systems = list(dict.fromkeys((row["strategy"], row["index"]) for row in rows))
-    shown = set(systems[:MAX_SYSTEMS])
     won: Mapping[str, Any] = details.get("won") or {}
     captured: Mapping[str, Any] = details.get("captured") or {}
     lists = ("lost", "broken", "worst", "changed", "unknown")
     return {
+        "bounds": list(details.get("bounds", ())),
         "measures": {
             "missing": missing,
-            "systems": len(systems),
-            "rows": [row for row in rows if (row["strategy"], row["index"]) in shown],
+            "rows": list(details.get("measures", ())),
             "live": list(details.get("live_measures", ())),
             "live_trouble": details.get("live_trouble"),
         },

@@ -37,7 +37,7 @@ def report_page(data: Mapping[str, Any]) -> str:
         n=number,
         bar=interval_bar,
         named=partial(_name_and_agent, several=len(agents) > 1),
-        systems=_systems(data["measures"], chosen),
+        systems=_systems(data["measures"]),
         main=chosen.get("measure"),
         policy=_policy(script, style),
         style=Markup(style),  # noqa: S704 - a file of this package
@@ -53,28 +53,20 @@ def number(value: float | None, style: str = "count") -> "Markup":
     return Markup('<span class="n">{}</span>').format(text)
 
 
-def system_label(row: Mapping[str, Any]) -> str:
-    """Return what a system is called: its strategy and its index."""
-    return f"{row['strategy']} in {row['index']}"
-
-
-def _systems(measures: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of the measures, and for each system its row of each measure.
-
-    The default comes first, then the live release, then the others.
+def _systems(measures: Mapping[str, Any]) -> dict[str, Any]:
+    """The names of the measures; and of the default and of the live release, as far as they were
+    measured, the strategy and index with the row of each measure.
     """
-    default = system_label(chosen) if chosen else ""
-    systems: dict[tuple[int, str], dict[str, Any]] = {}
-    for key in ("rows", "live"):
-        for row in measures[key]:
-            label = system_label(row)
-            rank = 1 if key == "live" else 0 if label == default else 2
-            role = ("default", "live", "")[rank]
-            system = systems.setdefault((rank, label), {"label": label, "role": role, "rows": {}})
-            system["rows"][row["measure"]] = row
-    names = dict.fromkeys(row["measure"] for row in measures["rows"])
-    in_order = sorted(systems.items(), key=lambda item: item[0][0])
-    return {"measures": list(names), "rows": [system for _, system in in_order]}
+    systems = [
+        {
+            "label": f"{rows[0]['strategy']} in {rows[0]['index']}",
+            "role": role,
+            "rows": {row["measure"]: row for row in rows},
+        }
+        for role, rows in (("default", measures["rows"]), ("live", measures["live"]))
+        if rows
+    ]
+    return {"measures": [row["measure"] for row in measures["rows"]], "rows": systems}
 
 
 def _policy(script: str, style: str) -> str:

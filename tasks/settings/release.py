@@ -3,18 +3,14 @@ dependencies and the default strategy of a release, what it learns from use, and
 before it is published.
 """
 
-import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError, did_you_mean
-from pegboard.toml_settings import Settings, duplicates
-
-if TYPE_CHECKING:
-    from pegboard.retrieval.strategy import Strategy
+from pegboard.toml_settings import Settings
 
 LACKS_PROBABILITY = (
     "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
@@ -91,11 +87,6 @@ class GateSettings(Settings):
         canaries: a file of golden queries each of which has to find all its tools among the first
             `canary_k`.
         rules: such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
-        strategies: the retrieval strategies that are measured in every index, by name or as tables
-            of parts; the release's own if there are none.
-        choose: the measure by which the best of them becomes the release's default; false leaves
-            the default as it is configured.
-        measures: what is reported; `pegboard.evaluation.measures.STANDARD` if there are none.
         captured: the largest share of the queries and canaries whose first place may be taken by a
             suspicious tool, or by a new or changed one of another agent; see
             `tasks/gate/regressions.py`.
@@ -105,9 +96,6 @@ class GateSettings(Settings):
     canaries: str | None = None
     canary_k: Annotated[int, Field(ge=1)] = 5
     rules: tuple[str, ...] = ()
-    strategies: tuple[str | dict[str, Any], ...] = ()
-    choose: str | Literal[False] = "Recall@5"
-    measures: tuple[str, ...] = ()
     captured: Annotated[float, Field(ge=0, le=1)] = 0.05
 
 
@@ -139,43 +127,6 @@ def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any]
     if isinstance(strategy, str):
         return named_strategy(strategy).to_dict()
     return Strategy.from_dict(strategy).to_dict()
-
-
-def read_strategies(
-    references: Iterable[str | Mapping[str, Any]],
-    problems: list[str],
-    path: Callable[[str], Path] | None = None,
-) -> "list[Strategy]":
-    """Return the valid ones of strategies given by name or as tables of parts.
-
-    Args:
-        problems: what is wrong with the others, and with names that occur twice, is added.
-        path: where a JSON file of a strategy is; without it, only names and tables are expected.
-    """
-    from pegboard.retrieval.strategy import Strategy
-
-    strategies: list[Strategy] = []
-    for reference in references:
-        try:
-            table: Any = reference
-            if path is not None and isinstance(reference, str) and reference.endswith(".json"):
-                value: Any = json.loads(path(reference).read_text("utf-8"))
-                if not isinstance(value, Mapping):
-                    raise QueryError(
-                        f"{reference}: expected a JSON object (got {type(value).__name__})"
-                    )
-                table = {"name": Path(reference).stem, **value}
-            strategies.append(Strategy.from_dict(default_strategy(table) or {}))
-        except (QueryError, OSError, ValueError) as error:
-            problems.append(f"strategies: {error}")
-    names = [strategy.name for strategy in strategies]
-    problems += [f"strategies: two are named '{name}'; rename one" for name in duplicates(names)]
-    problems += [
-        f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
-        for strategy in strategies
-        if strategy.lacks_probability()
-    ]
-    return strategies
 
 
 def unknown_indexes(place: str, named: Iterable[str], names: list[str]) -> list[str]:

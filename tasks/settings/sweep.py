@@ -3,20 +3,22 @@ table, the table overrides the defaults, and all problems are in one message.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import Field, ValidationError, field_validator
 
-from pegboard.errors import ConfigurationError
+from pegboard.cli.find import strategy_option
+from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
+from pegboard.evaluation.overhead import asks_llm
 from pegboard.retrieval.strategy import Strategy
-from pegboard.toml_settings import Settings, problems_of, read_toml
+from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
-from tasks.settings.release import read_strategies, unknown_indexes
+from tasks.settings.release import LACKS_PROBABILITY, default_strategy, unknown_indexes
 
 MAX_K = 128
 """The most tools that LLM providers accept in one request."""
@@ -30,18 +32,16 @@ class SweepSettings(Settings):
         golden: JSON lines of golden queries; `[golden] queries` if None.
         strategies: names, JSON files, or tables of parts.
         k: the cut-offs to measure: numbers, or `1..20`.
-        tools: sizes of samples of the catalog; `all` is the whole. By default 100, 500, 1000, 5000
-            and 10000, as far as they are smaller.
+        tools: sizes of samples of the catalog; the whole is always measured. By default 100, 500,
+            1000, 5000 and 10000, as far as they have the tools that queries need.
         measures: kinds of measures; the first decides.
         indexes: the indexes to search; all if empty.
-        seed: of the samples.
         max_tokens, max_ms: limits on a choice: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
         margin: by how much a cheaper choice may be worse than the best by the first measure.
         out: the folder for results; `sweep` beside the configuration if None.
         board: where the sweep's own board is built, or that of `release`.
         release: a published release, or a channel, to measure instead of building one.
-        llm, llm_api_base: the model for parts of strategies that call an LLM.
     """
 
     golden: str | None = None
@@ -53,15 +53,12 @@ class SweepSettings(Settings):
     tools: tuple[int | Literal["all"], ...] = ()
     measures: Annotated[tuple[str, ...], Field(min_length=1)] = ("Recall", "Complete")
     indexes: tuple[str, ...] = ()
-    seed: Annotated[int, Field(ge=0)] = 0
     max_tokens: Annotated[float | None, Field(gt=0)] = None
     max_ms: Annotated[float | None, Field(gt=0)] = None
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
     out: str | None = None
     board: str | None = None
     release: str | None = None
-    llm: str | None = None
-    llm_api_base: str | None = None
 
     @field_validator("k", mode="before")
     @classmethod
@@ -147,9 +144,7 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
         folder = file.parent if name in table and name not in given else Path.cwd()
         return (folder / Path(value).expanduser()).resolve()
 
-    strategies = read_strategies(
-        settings.strategies, problems, lambda name: path("strategies", name)
-    )
+    strategies = _strategies(settings.strategies, lambda name: path("strategies", name), problems)
     problems += [
         f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
         f"sweep searches every index"
@@ -167,8 +162,6 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
         problems.append(
             "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
         )
-    if settings.llm_api_base and not settings.llm:
-        problems.append("llm_api_base: no model is named; name one with llm")
     if configuration is not None and settings.release is None:
         names = [index.name for index in configuration.indexes]
         problems += unknown_indexes("indexes", settings.indexes, names)
@@ -207,6 +200,36 @@ def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
         problems += problems_of(error, SweepSettings)
         wrong = {str(problem["loc"][0]) for problem in error.errors()}
         return SweepSettings(**{name: value for name, value in values.items() if name not in wrong})
+
+
+def _strategies(
+    references: Iterable[str | Mapping[str, Any]], path: Callable[[str], Path], problems: list[str]
+) -> list[Strategy]:
+    """The valid ones of strategies given by name, as tables of parts or as JSON files at `path`."""
+    strategies: list[Strategy] = []
+    for reference in references:
+        try:
+            table: Any = reference
+            if isinstance(reference, str) and reference.endswith(".json"):
+                own: Any = strategy_option(str(path(reference)))
+                table = {"name": Path(reference).stem, **own}
+            strategies.append(Strategy.from_dict(default_strategy(table) or {}))
+        except QueryError as error:
+            problems.append(f"strategies: {error}")
+    names = [strategy.name for strategy in strategies]
+    problems += [f"strategies: two are named '{name}'; rename one" for name in duplicates(names)]
+    problems += [
+        f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
+        for strategy in strategies
+        if strategy.lacks_probability()
+    ]
+    problems += [
+        f"strategies: '{strategy.name}' asks an LLM, and a sweep has none; measure it with "
+        f"`pegboard eval --llm`"
+        for strategy in strategies
+        if asks_llm(strategy)
+    ]
+    return strategies
 
 
 def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:

@@ -1,46 +1,32 @@
-"""The cells of a sweep as tables, and which index, strategy and k are best on the whole catalog
-within the limits, and which to choose.
+"""The results of a sweep: which index, strategy and k are best within the limits, which to choose,
+and the summary and table that say so.
 
 A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
 margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
 difference, by a paired bootstrap over the queries, is not below minus the margin. That a difference
 is not significant shows nothing: with few queries or many candidates none is."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from pegboard.cli.tables import difference_text, interval_text
 from pegboard.evaluation.intervals import ONE_SIDED, interval, is_no_worse
+from pegboard.store.database import public_uri
 from tasks.settings.sweep import SweepSettings
-from tasks.sweep.cells import Cell, SweepFolder
-from tasks.sweep.design import Design
+from tasks.sweep.measuring import Design, Measured, SweepFolder
 
 if TYPE_CHECKING:
     import numpy as np
-    import polars as pl
     from numpy.typing import NDArray
 
 COST = ("tokens", "ms_p50", "ms_p95")
-COLUMNS = (
-    "index", "encoder", "parts", "shape", "questions", "strategy", "tools", "seed", "k", "measure",
-    "value", "low", "high", "n", *COST, "without_llm",
-)  # fmt: skip
-"""Of `sweep.parquet`. `tools` is the size of the sample, `tokens` an estimate."""
-ORDER = ["index", "strategy", "tools", "measure", "k"]
-
-
-@dataclass(frozen=True, slots=True)
-class Results:
-    """The values of all cells.
-
-    Attributes:
-        rows: see COLUMNS; sorted.
-        values: index, strategy, tools, seed, place, query, kind, measure, k, value: one row for
-            each query.
-    """
-
-    rows: "pl.DataFrame"
-    values: "pl.DataFrame"
+MAX_NEAR = 20
+"""Candidates near the best in the summary; all are counted."""
+USUAL_K = 5
+Table = tuple[Sequence[str], list[list[str]]]
+"""A header and rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +68,7 @@ class Choice:
     """The best candidate, and the recommended one.
 
     Attributes:
-        measure, tools: the measure that decides, and the size of the sample.
+        measure: the measure that decides.
         candidates, allowed: the number of candidates, and of those within the limits.
         margin: by how much a cheaper candidate may be worse than the best.
         best: None if no candidate is within the limits.
@@ -91,7 +77,6 @@ class Choice:
     """
 
     measure: str
-    tools: int
     candidates: int
     allowed: int
     margin: float
@@ -100,71 +85,39 @@ class Choice:
     near: tuple[Candidate, ...] = ()
 
 
-def collect(design: Design) -> Results:
-    """Read all cells, and write `sweep.parquet` and `values.parquet`."""
-    import polars as pl
-
-    rows = pl.concat(_labelled(design, cell, cell.rows, design.indexes) for cell in design.cells)
-    values = pl.concat(_labelled(design, cell, cell.values) for cell in design.cells)
-    rows = rows.select(COLUMNS).sort(ORDER)
-    files = SweepFolder(design.sweep.out)
-    for path, frame in (("values.parquet", values), ("sweep.parquet", rows)):
-        files.delete(path)
-        files.write(path, frame)
-    return Results(rows, values)
-
-
-def _labelled(
-    design: Design, cell: Cell, path: str, recipes: Mapping[str, Mapping[str, Any]] | None = None
-) -> "pl.DataFrame":
-    """A file of a cell with the columns that tell the cells apart."""
-    import polars as pl
-
-    recipe = dict(recipes[cell.index]) if recipes else {}
-    if recipe:
-        recipe |= {"parts": " + ".join(recipe["parts"])}
-    labels = {"index": cell.index, "strategy": cell.strategy["name"], **recipe}
-    numbers = {"tools": cell.sample.size, "seed": design.sweep.settings.seed}
-    return cell.files.read(path).select(
-        *(pl.lit(value).alias(name) for name, value in labels.items()),
-        *(pl.lit(value, pl.Int32).alias(name) for name, value in numbers.items()),
-        pl.all(),
-    )
-
-
-def choose(results: Results, settings: SweepSettings) -> Choice:
-    """Return the best and the recommended candidate by the first measure in the largest sample."""
-    import polars as pl
-
-    measure = settings.measures[0]
-    largest: int = results.rows.get_column("tools").max()  # pyright: ignore[reportAssignmentType]
-    is_point = (pl.col("measure") == measure) & (pl.col("tools") == largest)
-    columns = ["index", "strategy", "k", "value", "low", "high", "n", *COST]
-    rows = results.rows.filter(is_point).sort(ORDER).select(columns)
-    candidates = [Candidate(**row) for row in rows.iter_rows(named=True)]
+def choose(results: Sequence[Measured], settings: SweepSettings) -> Choice:
+    """Return the best and the recommended candidate by the first measure, among all tools."""
+    measure, tools = settings.measures[0], max(system.tools for system in results)
+    whole = [system for system in results if system.tools == tools]
+    values = {
+        (system.index, system.strategy, k): column
+        for system in whole
+        for k, column in system.values.items()
+    }
+    columns = ("k", "value", "low", "high", "n", *COST)
+    candidates = [
+        Candidate(system.index, system.strategy, **{name: row[name] for name in columns})
+        for system in whole
+        for row in system.rows
+        if row["measure"] == measure
+    ]
     allowed = [
         candidate
         for candidate in candidates
         if (settings.max_tokens is None or candidate.tokens <= settings.max_tokens)
         and (settings.max_ms is None or candidate.ms_p95 <= settings.max_ms)
     ]
-    choice = Choice(measure, largest, len(candidates), len(allowed), settings.margin)
+    choice = Choice(measure, len(candidates), len(allowed), settings.margin)
     if not allowed:
         return choice
     best = min(allowed, key=lambda candidate: (-candidate.value, *candidate.cost))
-    groups = (
-        results.values.filter(is_point)
-        .sort("place")
-        .partition_by(columns[:3], maintain_order=True, as_dict=True)
-    )
-    values = {key: group.get_column("value").to_numpy() for key, group in groups.items()}
     compared = [
-        replace(one, against=_difference(values[one.key], values[best.key]))
-        for one in allowed
-        if one != best
+        replace(candidate, against=_difference(values[candidate.key], values[best.key]))
+        for candidate in allowed
+        if candidate != best
     ]
     others = sorted(compared, key=lambda candidate: candidate.cost)
-    near = [one for one in others if is_no_worse(one.against["low"], settings.margin)]
+    near = [other for other in others if is_no_worse(other.against["low"], settings.margin)]
     recommended = min([best, *near], key=lambda candidate: candidate.cost)
     return replace(choice, best=best, recommended=recommended, near=tuple(near))
 
@@ -173,3 +126,105 @@ def _difference(ours: "NDArray[np.float64]", best: "NDArray[np.float64]") -> dic
     """The difference from the best: see `Candidate.against`."""
     gap = interval(ours - best, ONE_SIDED)
     return {"value": gap.value, "low": gap.low, "high": gap.high}
+
+
+def report_sweep(design: Design, results: Sequence[Measured]) -> dict[str, Any]:
+    """Write the results of a sweep, and return its summary as JSON values."""
+    files, choice = SweepFolder(design.sweep.out), choose(results, design.sweep.settings)
+    # Lists for tuples: what is returned is what is written.
+    summary = json.loads(json.dumps(_summary(design, results, choice)))
+    files.write_json("sweep.json", summary)
+    return summary
+
+
+def _summary(design: Design, results: Sequence[Measured], choice: Choice) -> dict[str, Any]:
+    sweep, settings, folder = design.sweep, design.sweep.settings, design.sweep.out
+    # The k of the table: that of the recommendation, or the one nearest to the usual one.
+    k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
+    k = choice.recommended.k if choice.recommended else k
+    rows = [
+        {"index": system.index, "strategy": system.strategy, **row}
+        for system in results
+        for row in system.rows
+    ]
+    return {
+        "release": design.release,
+        "board": public_uri(sweep.uri),
+        "tools": design.tools,
+        "golden": {"file": str(sweep.golden), "queries": len(sweep.queries)},
+        "indexes": [{"name": name, **recipe} for name, recipe in design.indexes.items()],
+        "strategies": [strategy.to_dict() for strategy in sweep.strategies],
+        "k": list(settings.k),
+        "measures": list(settings.measures),
+        "limits": {
+            "max_tokens": settings.max_tokens,
+            "max_ms": settings.max_ms,
+            "margin": settings.margin,
+        },
+        "table": [row for row in rows if (row["measure"], row["k"]) == (settings.measures[0], k)],
+        "rows": rows,
+        "choice": {
+            **asdict(replace(choice, near=choice.near[:MAX_NEAR])),
+            "near_in_all": len(choice.near),
+        },
+        "says": _sentences(choice),
+        "warnings": list(design.warnings),
+        "file": str(folder / "sweep.json"),
+    }
+
+
+def _sentences(choice: Choice) -> list[str]:
+    best, recommended, measure = choice.best, choice.recommended, choice.measure
+    if best is None or recommended is None:
+        return [
+            f"None of the {choice.candidates} candidates is within the limits. The rows have the "
+            f"cost of each; raise --max-tokens or --max-ms."
+        ]
+    lines = [
+        f"Best of {choice.allowed} candidates: {_name(best)}, {measure} "
+        f"{interval_text(asdict(best))} over {best.n} queries, {_cost(best)}."
+    ]
+    margin = f"{choice.margin:g}"
+    if recommended == best:
+        lines.append(
+            f"Recommended: the same. No cheaper candidate is shown to be within {margin} of it."
+        )
+    else:
+        lines.append(
+            f"Recommended: {_name(recommended)}, {measure} {interval_text(asdict(recommended))}, "
+            f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are shown to be no "
+            f"worse than the best by more than {margin} ({difference_text(recommended.against)}, "
+            f"95 % confidence, one-sided)."
+        )
+    lines.append("Set them as default_index and [find] strategy; callers pass k.")
+    return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
+
+
+def _name(candidate: Candidate) -> str:
+    return f"index {candidate.index}, strategy {candidate.strategy}, k = {candidate.k}"
+
+
+def _cost(candidate: Candidate) -> str:
+    return (
+        f"about {candidate.tokens:.0f} tokens, {candidate.ms_p50:.0f} ms (95th percentile "
+        f"{candidate.ms_p95:.0f})"
+    )
+
+
+def result_table(summary: Mapping[str, Any]) -> Table:
+    """Return the measure of each index and strategy in every sample, with tokens and latency."""
+    by_system: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in summary["table"]:
+        by_system.setdefault((row["index"], row["strategy"]), []).append(row)
+    lines = [
+        [
+            *system,
+            *map(interval_text, rows),
+            f"{rows[-1]['tokens']:.0f}",
+            f"{rows[-1]['ms_p50']:.0f}",
+        ]
+        for system, rows in by_system.items()
+    ]
+    first = next(iter(by_system.values()))
+    sizes = [f"{row['measure']}@{row['k']}, {row['tools']} tools" for row in first]
+    return ["index", "strategy", *sizes, "tokens", "ms"], lines

@@ -1,6 +1,6 @@
-"""A run that is killed when two shards of ten texts are encoded, or two cells of a sweep measured.
+"""A run that is killed when two shards of ten texts are encoded.
 
-killed_run.py build|flow|sweep CONFIG
+killed_run.py build|flow CONFIG
 """
 
 import os
@@ -11,10 +11,7 @@ import tasks.embed
 from flows.build import build
 from flows.reindex import reindex
 from flows.runner import DirectRunner
-from flows.sweep import sweep
 from tasks.settings.configuration import load_configuration
-from tasks.settings.sweep import read_sweep
-from tasks.sweep.cells import measure_cell
 
 FINISHED = 2
 
@@ -24,13 +21,8 @@ class Killed:
 
     def __init__(self, runner):
         self.runner = runner
-        self.cells = 0
 
     def call(self, step, *args, **kwargs):
-        if step is measure_cell:
-            if self.cells == FINISHED:
-                os.kill(os.getpid(), signal.SIGKILL)
-            self.cells += 1
         return self.runner.call(step, *args, **kwargs)
 
     def each(self, calls, at_once):
@@ -41,18 +33,15 @@ class Killed:
 
 
 def main(how, config):
-    if how != "sweep":  # which is killed later
-        tasks.embed.SHARD_TEXTS = 10
+    tasks.embed.SHARD_TEXTS = 10
     if how == "build":
         reindex(load_configuration(config), runner=Killed(DirectRunner()))
-    elif how == "flow":
+    else:
         import flows.prefect.flows as adapter
 
         runner_of_prefect = adapter.PrefectRunner
         adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
         build(config, prefect=True)
-    else:
-        sweep(read_sweep(config, {}), runner=Killed(DirectRunner()))
 
 
 if __name__ == "__main__":

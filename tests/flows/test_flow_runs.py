@@ -152,7 +152,7 @@ def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
     ]
     tasks = eventually(lambda: api.task_names(run["id"]), lambda names: "report sweep" in names)
     assert "design" in tasks
-    assert sum(name.startswith("measure ") for name in tasks) == direct["cells"]["total"] == 1
+    assert sum(name.startswith("measure ") for name in tasks) == 1
     assert api.artifacts(run["id"])["sweep"]["data"] == "\n".join(
         f"    {line}" for line in flow["says"]
     )

@@ -15,10 +15,8 @@ from tasks.maintain import (
     fit_indices,
     maintain,
     open_dataset,
-    partitions_for,
     search_of,
     search_settings,
-    still_fits,
 )
 
 ROWS, DIMENSIONS = 2_000, 8
@@ -45,22 +43,6 @@ def rows_of(ids, state):
     return table_of(
         ids, unit(np.random.default_rng(state).normal(size=(len(ids), DIMENSIONS))), state
     )
-
-
-@pytest.mark.parametrize(
-    ("rows", "partitions"),
-    [(0, None), (50_000, None), (50_001, 50), (100_000, 100), (5_000_000, 5_000)],
-)
-def test_a_table_that_readers_do_not_hold_in_memory_has_partitions_of_a_thousand(rows, partitions):
-    assert partitions_for(rows) == partitions
-
-
-@pytest.mark.parametrize(
-    ("built", "rows", "fits"),
-    [(100, 60_000, True), (100, 199_000, True), (100, 201_000, False), (120, 59_000, False)],
-)
-def test_an_index_fits_until_its_table_grew_or_shrank_by_a_factor_of_2(built, rows, fits):
-    assert still_fits(built, rows) is fits
 
 
 def test_as_it_is_recorded_an_index_finds_99_of_100_nearest(tmp_path, large_from):

@@ -4,7 +4,7 @@ import pegboard
 from pegboard.store.diff import diff_releases
 from tasks.gate.messages import held_lines, measured_line
 
-QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
+QUERIES = 'queries = "golden.jsonl"\n'
 FLOOR = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'
 WHOLE = (
     f'{QUERIES}rules = ["Recall@5 >= 0.99", "Recall@5 no worse than live by more than 0.01 '
@@ -149,27 +149,8 @@ def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
     assert "'live' names no release yet" in held_lines(built.details, "live", brief=True)[0]
 
 
-def test_the_best_strategy_and_index_become_the_default_and_readers_use_them(shop, encoder):
-    shop.configure(f'{FLOOR}strategies = ["search", "clauses"]\n', NAMES)
-
-    built = shop.build()
-
-    manifest, chosen = built.release.manifest, built.gated.gate["chosen"]
-    assert manifest["default_index"] == chosen["index"] == "full"
-    # As good as clauses, and named before it.
-    assert manifest["strategy"] == {"name": chosen["strategy"]} == {"name": "search"}
-    values = {
-        (row["index"], row["strategy"]): row["value"]
-        for row in built.details["measures"]
-        if row["measure"] == "Recall@5"
-    }
-    assert values["full", "search"] == values["full", "clauses"] == 1.0 > values["names", "search"]
-    board = pegboard.open(shop.workshop.uri, encoder=encoder)
-    assert board.find("open the door", 1)[0].tool.name == "tool_od"
-
-
-def test_without_a_choice_the_configured_default_is_judged_and_stays(shop):
-    shop.configure(f"{FLOOR}choose = false\n", NAMES)
+def test_the_configured_default_is_measured_and_stays(shop):
+    shop.configure(FLOOR, NAMES)
 
     built = shop.build()
 
@@ -196,15 +177,19 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     thresholds = second.release.manifest["indexes"]["full"]["ranker"]["thresholds"]
     assert chosen["threshold"] == {"name": "accept_95", "probability": thresholds["accept_95"]}
     assert len(second.details["lost"]) == 4
+    shop.lines(
+        "golden.jsonl", queries + [{**row, "query": f"{row['query']} now"} for row in queries]
+    )
+    assert shop.build().release is None  # without [gate], queries make no release
 
 
-def test_other_strategies_make_another_release_and_other_rules_do_not(shop):
+def test_other_queries_make_another_release_and_other_rules_do_not(shop, queries):
     shop.configure(f"{QUERIES}rules = []\n")
     first = shop.build().release
     shop.configure(WHOLE)
 
     again = shop.build()
-    shop.configure(f'{QUERIES}strategies = ["search"]\n')
+    shop.lines("golden.jsonl", queries[:10])
     other = shop.build().release
 
     assert again.release is None

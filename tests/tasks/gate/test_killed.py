@@ -6,7 +6,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.store.database import open_table
 from tasks.gate.decision import gate_release
 
-QUERIES = 'queries = "golden.jsonl"\nmeasures = ["Recall@5"]\n'
+QUERIES = 'queries = "golden.jsonl"\n'
 GATE = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'
 
 

@@ -22,8 +22,6 @@ GATE = """
 [gate]
 queries = "golden.jsonl"
 canaries = "canaries.jsonl"
-strategies = ["search", "clauses"]
-measures = ["Recall@1", "Recall@5", "nDCG@10"]
 rules = ["Recall@5 >= 0.5", "Recall@5 no worse than live"]
 """
 INDEXES = '\n[[indexes]]\nname = "full"\n\n[[indexes]]\nname = "fine"\nshape = "multi"\n'

@@ -156,7 +156,7 @@ def test_of_a_large_release_tools_of_all_agents_are_listed_and_twins_are_not_com
     monkeypatch.setattr("tasks.report.twins.MAX_TOOLS", 21)
     loaded = LoadedRelease(ReleaseStore(board.uri), board.held, IN_MEMORY_ROWS)
 
-    few, data = tools_data(loaded, shown=10), report_data(board.uri, board.held.id)
+    few, data = tools_data(loaded, most=10), report_data(board.uri, board.held.id)
 
     assert (few["total"], few["shown"]) == (22, 10)
     assert [len(agent["shown"]) for agent in few["agents"]] == [2, 2, 2, 2, 2]

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from tasks.report.twins import find_twins
-from tasks.report.vectors import ToolVectors, unit
+from tasks.report.twins import ToolVectors, find_twins, unit
 
 THINGS = ("repository", "secret", "variable", "runner", "webhook", "label", "branch", "release")
 

@@ -25,13 +25,12 @@ def add(config, text):
 
 
 def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
-    add(config, TABLE + 'k = "1..4, 9"\ntools = [10, "all"]\nseed = 3\n')
+    add(config, TABLE + 'k = "1..4, 9"\ntools = [10, "all"]\nmax_ms = 30\n')
 
-    sweep = read_sweep(config, {"k": ["2"], "seed": None, "margin": 0.1})
+    sweep = read_sweep(config, {"k": ["2"], "max_ms": None, "margin": 0.1})
 
-    assert sweep.settings.k == (2,)
-    assert sweep.settings.tools == (10, "all")
-    assert (sweep.settings.seed, sweep.settings.margin) == (3, 0.1)
+    assert (sweep.settings.k, sweep.settings.tools) == ((2,), (10, "all"))
+    assert (sweep.settings.max_ms, sweep.settings.margin) == (30, 0.1)
     assert [strategy.name for strategy in sweep.strategies] == ["search", "clauses"]
     assert [query.tools for query in sweep.queries] == [("convert_currency",)]
     assert sweep.configuration is not None
@@ -73,7 +72,7 @@ def test_all_problems_are_reported_together(config):
     likely = {"name": "likely", "refine": [{"part": "at-least", "probability": "accept_90"}]}
     given = {
         "golden": str(config.parent / "none.jsonl"),
-        "strategies": ["nosuch", "search", "search", own, likely],
+        "strategies": ["nosuch", "search", "search", own, likely, "step-back"],
         **{"k": ["0"], "tools": ["few"], "measures": ["Recall@5"], "indexes": ["other"]},
     }
 
@@ -81,7 +80,7 @@ def test_all_problems_are_reported_together(config):
         read_sweep(config, given)
 
     message = str(error.value)
-    assert message.startswith("The sweep has 10 problems:\n")
+    assert message.startswith("The sweep has 11 problems:\n")
     for part in (
         "speed: no such setting",
         "(got '0')",
@@ -91,6 +90,7 @@ def test_all_problems_are_reported_together(config):
         "two are named 'search'",
         "'own' names its indexes",
         "'likely' asks for a probability that no search gives it",
+        "'step-back' asks an LLM, and a sweep has none",
         "none.jsonl cannot be read",
         "no index 'other'; expected one of full, fine",
     ):

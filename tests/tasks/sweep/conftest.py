@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from tasks.settings.sweep import Sweep, read_sweep
-from tasks.sweep.cells import Cell, measure_cell
-from tasks.sweep.design import Design, design
+from tasks.sweep.measuring import Design, Measured, design, measure_system
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
 VERBS = {
@@ -79,13 +78,9 @@ class Bench:
     def design(self, **parameters: Any) -> Design:
         return design(self.read(**parameters))
 
-    def measure(self, **parameters: Any) -> tuple[Design, list[Cell]]:
-        """Measure what is not done; returns the design, and the cells that were measured."""
+    def measure(self, **parameters: Any) -> tuple[Design, list[Measured]]:
         made = self.design(**parameters)
-        todo = made.todo
-        for cell in todo:
-            measure_cell(cell)
-        return made, todo
+        return made, [measure_system(made, *system) for system in made.systems]
 
 
 @pytest.fixture(scope="session")
