@@ -29,8 +29,7 @@ examples:
       --api-base http://127.0.0.1:8000/v1 --tools 1,5,10,20,50 --json
 
 Every line of GOLDEN needs the right calls: {"query": ..., "tools": ["convert"], "calls": [{"tool":
-"convert", "arguments": {"amount": 30}}]}. Each query is asked once with each number of tools;
-replies are kept in --out, and never paid for twice."""
+"convert", "arguments": {"amount": 30}}]}. Each query is asked once with each number of tools."""
 HEADER = ("K", "AGENT", "NAME", "ARG NAMES", "VALUES", "PRECISION", "NO REPLY", "TOKENS", "RECALL",
           "EXPECTED")  # fmt: skip
 
@@ -49,12 +48,6 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "golden", "--board", "--channel", "--release")
     _add_model_options(parser.add_argument_group("the agent"))
     _add_query_options(parser.add_argument_group("queries, tools and retrieval"))
-    parser.add_argument(
-        "--out",
-        default="eval-agent",
-        metavar="DIR",
-        help="the folder for replies (default: eval-agent)",
-    )
     add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
 
 
@@ -106,7 +99,7 @@ def _add_query_options(group: Any) -> None:
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
-    from pegboard.evaluation.agent_evaluation import AgentRun, evaluate_agent, open_ledger
+    from pegboard.evaluation.agent_evaluation import evaluate_agent
     from pegboard.llm.hosted import HostedCompleter
 
     prepared = _prepared(options)
@@ -116,19 +109,20 @@ def _eval_agent(options: argparse.Namespace) -> int:
         api_key_env=options.api_key_env,
         price=options.price,
     )
-    run = AgentRun(completer, open_ledger(options.out), options.concurrency, options.budget_usd)
-    evaluation = evaluate_agent(prepared, run, progress_lines("asked the agent"))
+    advance = progress_lines("asked the agent")
+    evaluation = evaluate_agent(
+        prepared, completer, options.concurrency, options.budget_usd, advance
+    )
     if options.json:
         print_json(evaluation.to_dict())
     else:
         _print(evaluation)
-    replies = [scored.reply for scored in evaluation.scored if scored.reply]
+    replies = [trial.reply for trial in evaluation.trials if trial.reply]
     if replies and not any(reply.calls for reply in replies):
         _warn(
             f"None of {len(replies)} replies calls a tool. Some servers silently ignore tools: "
             f"check that the server of {options.model} supports tool calling."
         )
-    _warn(f"Replies are in {options.out}.")
     return 0
 
 
@@ -193,12 +187,9 @@ def _cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def _print_failures(evaluation: "AgentEvaluation", rows: list[dict[str, Any]]) -> None:
-    failed = [scored.failure for scored in evaluation.scored if scored.failure]
+    failed = [trial.failure for trial in evaluation.trials if trial.failure]
     if failed:
-        print(
-            f"\n{len(failed)} requests were not answered and count as 0; the next run asks them "
-            f"again:"
-        )
+        print(f"\n{len(failed)} requests were not answered and count as 0:")
         for kind, message in sorted(evaluation.failures.items()):
             print(f"  {failed.count(kind)} x {kind}: {plain(message)}")
     if cut_off := sum(row["cut_off"] for row in rows):

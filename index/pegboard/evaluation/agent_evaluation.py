@@ -1,8 +1,8 @@
 """The Toolshed evaluation of a release with an agent: its tool calls, and what retrieval adds.
 
-`prepare` chooses the queries and sets of tools and searches the release, which costs nothing. An
-`AgentRun` sends what its ledger does not answer yet, within a budget. `evaluate_agent` scores the
-replies and multiplies them with retrieval. Tools are offered by the API's own tool calling.
+`prepare` chooses the queries and sets of tools and searches the release, which costs nothing.
+`evaluate_agent` asks the agent within a budget, scores its replies and multiplies them with
+retrieval. Tools are offered by the API's own tool calling.
 """
 
 import asyncio
@@ -11,11 +11,9 @@ import random
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from functools import cached_property
 from typing import Any, cast
 
-from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.expected import ExpectedAccuracy
@@ -26,9 +24,8 @@ from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, ReleaseSystem
 from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
 from pegboard.hits import Hit, as_openai_tools, call_names
-from pegboard.llm import ChatReply, ChatRequest, Completer, Message, ToolCall
+from pegboard.llm import ChatReply, ChatRequest, Completer, Message
 from pegboard.llm.client import Budget, Client, price_of
-from pegboard.llm.ledger import JsonlFile, Ledger
 from pegboard.redaction import redact_line
 
 MEASURES = {
@@ -85,47 +82,30 @@ class Case:
     right: frozenset[str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class Trial:
-    """One query with one set of tools.
+    """One query with one set of tools, and the agent's answer.
 
     Attributes:
         size: the number of tools that was tried; a query that needs more has more.
         names: the ids of the tools by the names that the agent sees.
-        key: of the request, a digest of the model and all that it is sent.
+        reply: None if the agent did not answer; it then scores 0.
+        failure: why it did not, as a key of `llm.failures.NEXT_STEPS`.
     """
 
     case: Case
     size: int
     names: Mapping[str, str]
     request: ChatRequest
-    key: str
-
-
-@dataclass(frozen=True, slots=True)
-class AgentReply:
-    """A reply to the request of that key, as the ledger keeps it; `query` is the query's id."""
-
-    key: str
-    query: str
-    tools: int
-    reply: ChatReply
-    at: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredTrial:
-    """A trial with its score.
-
-    Attributes:
-        reply: None if the agent did not answer.
-        failure: why it did not, as a key of `llm.failures.NEXT_STEPS`.
-    """
-
-    trial: Trial
-    score: CallScore
-    reply: ChatReply | None
+    reply: ChatReply | None = None
     failure: str = ""
+
+    @cached_property
+    def score(self) -> CallScore:
+        """The score of the calls in the reply."""
+        calls = self.reply.calls if self.reply else ()
+        made = [made_call(call.name, call.arguments, self.names) for call in calls]
+        return score_calls(self.case.calls, made)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +125,8 @@ class Prepared:
     skipped: tuple[str, ...]
     retrieval: Evaluation
 
-    def trials(self, model: str) -> list[Trial]:
-        """One for each query and set of tools, for the model of that name."""
+    def trials(self) -> list[Trial]:
+        """One for each query and set of tools."""
         loaded = self.searcher.loaded
         every = sorted(self.searcher.names.catalogs)
         given = [
@@ -160,14 +140,13 @@ class Prepared:
             for identity, tool in loaded.tools(used).items()
         }
         return [
-            self._trial(model, case, size, call_names([hits[tool] for tool in tools]))
+            self._trial(case, size, call_names([hits[tool] for tool in tools]))
             for case, size, tools in given
         ]
 
-    def _trial(self, model: str, case: Case, size: int, named: Mapping[str, Hit]) -> Trial:
+    def _trial(self, case: Case, size: int, named: Mapping[str, Hit]) -> Trial:
         request = agent_request(case.query, as_openai_tools(named), self.spec.reply_tokens)
-        names = {name: hit.tool.id for name, hit in named.items()}
-        return Trial(case, size, names, request, request_key(model, request))
+        return Trial(case, size, {name: hit.tool.id for name, hit in named.items()}, request)
 
 
 def prepare(
@@ -279,138 +258,19 @@ def agent_request(
     )
 
 
-def request_key(model: str, request: ChatRequest) -> str:
-    """The key of a request: a digest of the model and all that it is sent."""
-    messages = [[message.role, message.content] for message in request.messages]
-    return digest(model, messages, list(request.tools), request.max_tokens)
-
-
-def open_ledger(folder: str | Path) -> Ledger[AgentReply]:
-    """The replies of a folder. Raises ConfigurationError if they cannot be read."""
-    return Ledger(JsonlFile(Path(folder) / "replies.jsonl", _decode)).load()
-
-
-class AgentRun:
-    """Asks an agent, and scores its replies.
-
-    Args:
-        completer: the agent's model; closed with the event loop of each `ask`.
-        ledger: the replies of earlier runs, and of this one.
-        concurrency: the most calls under way at once.
-        budget_usd: the most that the run may spend; None is no limit.
-
-    Attributes:
-        failures: for each kind of failure the message of the first.
-
-    Raises ConfigurationError for a budget if the price is unknown.
-    """
-
-    def __init__(
-        self,
-        completer: Completer,
-        ledger: Ledger[AgentReply],
-        concurrency: int = 8,
-        budget_usd: float | None = None,
-    ) -> None:
-        self.model = completer.name
-        self._completer, self._ledger, self._concurrency = completer, ledger, concurrency
-        self._price = price_of(completer)
-        if budget_usd is not None and self._price is None:
-            raise ConfigurationError(
-                f"The price of {completer.name} is unknown, so a budget cannot be kept. Give its "
-                "price (--price IN,OUT: USD for a million tokens of prompt and of reply), or no "
-                "budget."
-            )
-        self._budget = Budget(usd=budget_usd)
-        self.failures: dict[str, str] = {}
-        self._failed: dict[str, CompletionError] = {}
-
-    @property
-    def spent_usd(self) -> float | None:
-        """What this run paid; None if the price is unknown."""
-        return None if self._price is None else self._budget.spent_usd
-
-    def ask(self, trials: Sequence[Trial], advance: Advance = lambda _: None) -> None:
-        """Ask what the ledger does not answer.
-
-        Args:
-            advance: called with the number of requests finished since the last call.
-
-        Raises:
-            CompletionError: the model cannot be reached, or refuses every call; replies are kept.
-            BudgetExhausted: the next call does not fit into the budget.
-        """
-        by_key = {trial.key: trial for trial in trials}
-        pending = [trial for key, trial in by_key.items() if self._ledger.last(key) is None]
-        answered = len(by_key) - len(pending)
-        advance(answered)
-        stopped = asyncio.run(self._ask_all(pending, advance)) if pending else None
-        errors = list(self._failed.values())
-        # Nothing but refusals is no result either, if the ledger has no reply of this model.
-        passing = all(error.may_pass for error in errors)
-        if errors and not self._budget.replies and (passing or not answered):
-            stopped = stopped or errors[0]
-        if stopped is not None:
-            raise stopped
-
-    def score(self, trials: Iterable[Trial]) -> list[ScoredTrial]:
-        """Score the trials; one without a reply scores 0."""
-        return [self._scored(trial) for trial in trials]
-
-    async def _ask_all(self, trials: Sequence[Trial], advance: Advance) -> CompletionError | None:
-        """Ask all trials; returns why the client stopped, if it did."""
-
-        async def ask(trial: Trial) -> None:
-            await self._ask(client, trial)
-            advance(1)
-
-        client = Client(self._completer, budget=self._budget, concurrency=self._concurrency)
-        async with client:
-            try:
-                await client.for_each(trials, ask)
-            except BaseExceptionGroup as group:  # such as a ledger that cannot be written
-                raise group.exceptions[0] from None
-        return client.stopped
-
-    async def _ask(self, client: Client, trial: Trial) -> None:
-        try:
-            reply = await client.ask(trial.request)
-        except BudgetExhausted:
-            return  # the client has stopped
-        except CompletionError as error:
-            self._failed[trial.key] = error
-            self.failures.setdefault(error.kind, redact_line(str(error)))
-            return
-        reply = replace(reply, seconds=round(reply.seconds, 3))
-        now = datetime.now(UTC).isoformat(timespec="seconds")
-        await self._ledger.add(
-            AgentReply(trial.key, trial.case.query.id, len(trial.names), reply, now)
-        )
-
-    def _scored(self, trial: Trial) -> ScoredTrial:
-        entry = self._ledger.last(trial.key)
-        calls = entry.reply.calls if entry else ()
-        made = [made_call(call.name, call.arguments, trial.names) for call in calls]
-        score = score_calls(trial.case.calls, made)
-        if entry is not None:
-            return ScoredTrial(trial, score, entry.reply)
-        failed = self._failed.get(trial.key)
-        return ScoredTrial(trial, score, None, failed.kind if failed else "not asked")
-
-
 @dataclass(frozen=True, slots=True)
 class AgentEvaluation:
     """What was measured of an agent.
 
     Attributes:
-        scored: the trials in the order of `Prepared.trials`.
-        spent_usd: by this run; None if the price is unknown.
+        trials: in the order of `Prepared.trials`.
+        spent_usd: None if the price is unknown.
         failures: for each kind of failure the message of the first.
     """
 
     model: str
     prepared: Prepared
-    scored: tuple[ScoredTrial, ...]
+    trials: tuple[Trial, ...]
     expected: ExpectedAccuracy
     spent_usd: float | None
     failures: Mapping[str, str]
@@ -433,7 +293,7 @@ class AgentEvaluation:
                 "retrieval": float(recalls[size].mean()),
                 "expected": self.expected.by_k[size].to_dict(),
             }
-            for size, trials in _by_size(self.scored).items()
+            for size, trials in _by_size(self.trials).items()
         ]
 
     def to_dict(self) -> dict[str, Any]:
@@ -455,39 +315,90 @@ class AgentEvaluation:
             "spent_usd": self.spent_usd,
             "failures": dict(self.failures),
             "scores": [
-                {"query": scored.trial.case.query.id, "tools": scored.trial.size}
-                | asdict(scored.score)
-                | {"unanswered": scored.failure}
-                for scored in self.scored
+                {"query": trial.case.query.id, "tools": trial.size}
+                | asdict(trial.score)
+                | {"unanswered": trial.failure}
+                for trial in self.trials
             ],
         }
 
 
 def evaluate_agent(
-    prepared: Prepared, run: AgentRun, advance: Advance = lambda _: None
+    prepared: Prepared,
+    completer: Completer,
+    concurrency: int = 8,
+    budget_usd: float | None = None,
+    advance: Advance = lambda _: None,
 ) -> AgentEvaluation:
-    """Ask the agent what was not asked before, score it, and multiply with retrieval.
+    """Ask the agent, score its replies, and multiply the scores with retrieval.
 
     Args:
+        completer: the agent's model.
+        concurrency: the most calls under way at once.
+        budget_usd: the most that may be spent; None is no limit.
         advance: called with the number of requests finished since the last call.
 
-    Raises as `AgentRun.ask` does.
+    Raises:
+        ConfigurationError: a budget for a model whose price is unknown.
+        CompletionError: the model cannot be reached, or refuses every call.
+        BudgetExhausted: the next call does not fit into the budget.
     """
     import numpy as np
 
-    trials = prepared.trials(run.model)
-    run.ask(trials, advance)
-    scored = run.score(trials)
+    price = price_of(completer)
+    if budget_usd is not None and price is None:
+        raise ConfigurationError(
+            f"The price of {completer.name} is unknown, so a budget cannot be kept. Give its price "
+            "(--price IN,OUT: USD for a million tokens of prompt and of reply), or no budget."
+        )
+    budget, trials = Budget(usd=budget_usd), prepared.trials()
+    failures = asyncio.run(_ask_all(trials, completer, budget, concurrency, advance))
     scores = {
         size: np.array([trial.score.weighted for trial in own])
-        for size, own in _by_size(scored).items()
+        for size, own in _by_size(trials).items()
     }
     expected = ExpectedAccuracy.of(scores, _by_k(prepared.retrieval), prepared.spec.margin)
-    spent, failures = run.spent_usd, dict(run.failures)
-    return AgentEvaluation(run.model, prepared, tuple(scored), expected, spent, failures)
+    spent = None if price is None else budget.spent_usd
+    return AgentEvaluation(completer.name, prepared, tuple(trials), expected, spent, failures)
 
 
-def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
+async def _ask_all(
+    trials: Sequence[Trial],
+    completer: Completer,
+    budget: Budget,
+    concurrency: int,
+    advance: Advance,
+) -> dict[str, str]:
+    """Ask each request once, and keep its reply; returns for each kind of failure the message of
+    the first.
+    """
+    same: dict[tuple[int, int], list[Trial]] = {}
+    for trial in trials:  # a query that needs more tools than two sizes has one set for both
+        same.setdefault((id(trial.case), len(trial.names)), []).append(trial)
+    errors: list[CompletionError] = []
+
+    async def ask(group: Sequence[Trial]) -> None:
+        try:
+            reply = await client.ask(group[0].request)
+        except BudgetExhausted:
+            return  # the client has stopped
+        except CompletionError as error:
+            errors.append(error)
+            for trial in group:
+                trial.failure = error.kind
+        else:
+            for trial in group:
+                trial.reply = reply
+        advance(1)
+
+    async with Client(completer, budget=budget, concurrency=concurrency) as client:
+        await client.for_each(same.values(), ask)
+    if client.stopped is not None or (errors and not budget.replies):
+        raise client.stopped or errors[0]
+    return {error.kind: redact_line(str(error)) for error in reversed(errors)}
+
+
+def counts(trials: Sequence[Trial]) -> dict[str, Any]:
     """What became of trials: totals; tokens are means of an answered one.
 
     `precision` is the share of the calls made that match a right one. `tokens_by` says who counted
@@ -510,11 +421,11 @@ def counts(trials: Sequence[ScoredTrial]) -> dict[str, Any]:
     }
 
 
-def _by_size(trials: Iterable[ScoredTrial]) -> dict[int, list[ScoredTrial]]:
+def _by_size(trials: Iterable[Trial]) -> dict[int, list[Trial]]:
     """The trials by their number of tools, in the order of the queries."""
-    groups: dict[int, list[ScoredTrial]] = {}
+    groups: dict[int, list[Trial]] = {}
     for trial in trials:
-        groups.setdefault(trial.trial.size, []).append(trial)
+        groups.setdefault(trial.size, []).append(trial)
     return groups
 
 
@@ -533,13 +444,6 @@ def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
 
 def _place(query: str, tool: str) -> bytes:
     return hashlib.sha256(f"{SEED}\n{query}\n{tool}".encode()).digest()
-
-
-def _decode(row: dict[str, Any]) -> AgentReply:
-    reply = row["reply"]
-    reply["calls"] = tuple(ToolCall(**call) for call in reply["calls"])
-    row["reply"] = ChatReply(**reply)
-    return AgentReply(**row)
 
 
 def _no_cases_message(reasons: Sequence[str]) -> str:

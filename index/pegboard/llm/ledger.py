@@ -2,26 +2,21 @@
 
 A run looks up a request here first, so a resumed run pays for nothing twice:
 
-    ledger = Ledger(JsonlFile("replies.jsonl", decode)).load()
+    ledger = Ledger(storage).load()
     if ledger.last(key) is None:
         await ledger.add(entry)
 
-An entry is a dataclass with a `key`, the key of its request. A `Storage` holds the entries:
-`JsonlFile` is a local file; a pipeline keeps them in its object store.
+An entry is a dataclass with a `key`, the key of its request. A `Storage` holds the entries.
 """
 
 import asyncio
 import json
 import logging
-import os
 import uuid
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
-
-from pegboard.errors import ConfigurationError
 
 logger = logging.getLogger(__name__)
 
@@ -119,54 +114,6 @@ class Ledger(Generic[E]):
     def _remember(self, entries: Iterable[E]) -> None:
         for entry in entries:
             self._entries.setdefault(entry.key, []).append(entry)
-
-
-class JsonlFile(Generic[E]):
-    """A storage in one local file of JSON lines; several runs may write to it one after the other.
-
-    Args:
-        path: is made with its folder when the first entry is stored.
-        decode: turns the fields of a line into an entry.
-    """
-
-    def __init__(self, path: str | Path, decode: Callable[[dict[str, Any]], E]) -> None:
-        self.path = Path(path)
-        self._decode = decode
-        self._ends_with_newline = True
-
-    def load(self) -> list[E]:
-        """Return the entries of the file; a line that a killed run cut off is skipped.
-
-        Raises:
-            ConfigurationError: the file cannot be read.
-        """
-        try:
-            text = self.path.read_text("utf-8", errors="replace") if self.path.exists() else ""
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be read: {error.strerror}. Choose another folder."
-            ) from error
-        self._ends_with_newline = not text or text.endswith("\n")
-        return decode_lines(text, self._decode, str(self.path))
-
-    def append(self, entries: Sequence[E]) -> None:
-        """Store entries; they are on the disk when this returns.
-
-        Raises:
-            ConfigurationError: the file cannot be written.
-        """
-        text = encode_lines(entries)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self.path.open("a", encoding="utf-8", errors="backslashreplace") as file:
-                file.write(text if self._ends_with_newline else f"\n{text}")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise ConfigurationError(
-                f"{self.path} cannot be written: {error.strerror}. Choose a folder that can be."
-            ) from error
-        self._ends_with_newline = True
 
 
 def encode_lines(entries: Iterable[LedgerEntry]) -> str:

@@ -1,15 +1,10 @@
-"""An agent evaluated on golden queries against a scripted server: scores, cost, and resuming."""
+"""An agent evaluated on golden queries against a scripted server: scores and cost."""
 
 import json
-import subprocess
-import sys
-import time
-from collections import Counter
 
 import pytest
 
 from pegboard.cli.main import main
-from tests.children import start_child
 from tests.openai_server import LITELLM_WARNINGS
 from tests.scripted_llm import scripted_llm
 
@@ -48,12 +43,6 @@ def write_lines(path, rows):
     return path
 
 
-def read_lines(path):
-    """The whole lines of a file as JSON."""
-    text = path.read_text("utf-8") if path.exists() else ""
-    return [json.loads(line) for line in text.split("\n")[:-1]]
-
-
 @pytest.fixture
 def llm():
     with scripted_llm(golden={query["query"]: query["calls"] for query in GOLDEN}) as llm:
@@ -65,7 +54,7 @@ class Agent:
 
     def __init__(self, llm, folder, board, capsys):
         self.llm = llm
-        self.out, self.golden = folder / "out", write_lines(folder / "golden.jsonl", GOLDEN)
+        self.golden = write_lines(folder / "golden.jsonl", GOLDEN)
         self.strategy = write_lines(folder / "strategy.json", [TEXT])
         self._board, self._capsys = board, capsys
 
@@ -73,7 +62,6 @@ class Agent:
         settings = {
             "--model": f"hosted_vllm/agent-{habit}",
             "--board": self._board,
-            "--out": str(self.out),
             "--api-base": self.llm.url,
             "--strategy": str(self.strategy),
         }
@@ -90,9 +78,6 @@ class Agent:
         code, out, err = self.run(habit, *options, "--json")
         assert code == 0, err
         return json.loads(out)
-
-    def replies(self):
-        return read_lines(self.out / "replies.jsonl")
 
 
 @pytest.fixture
@@ -130,7 +115,7 @@ def test_an_agent_has_the_scores_of_its_habits(agent, habit, two, ten, counted):
     none = {"unknown_tools": {2: 0, 10: 0}, "malformed": {2: 0, 10: 0}}
     for field, by_size in (none | counted).items():
         assert counts(result, field) == by_size
-    assert len(agent.llm.paid()) == len(agent.replies()) == (4 if habit == "small" else REQUESTS)
+    assert len(agent.llm.paid()) == (4 if habit == "small" else REQUESTS)
 
 
 def test_the_expected_accuracy_is_the_agents_times_the_recall_and_a_k_is_chosen(agent):
@@ -161,7 +146,6 @@ def test_the_table_has_the_measured_and_the_expected_accuracy_and_the_chosen_k(a
         "This run spent 0.00",
     ):
         assert part in out
-    assert "Replies are in" in err
     assert "Not tried: 1 of 5 golden queries: no right calls" in err
 
 
@@ -172,56 +156,22 @@ def test_a_server_that_ignores_tools_is_named_as_the_reason_for_no_call(agent):
     assert "None of 8 replies calls a tool. Some servers silently ignore tools" in err
 
 
-def test_no_request_is_paid_for_twice(agent):
-    first = agent.result("right")
-    paid = len(agent.llm.paid())
+def test_a_query_that_needs_more_tools_than_two_sizes_is_asked_once_for_both(agent):
+    result = agent.result("right", "--tools", "1,2")
 
-    assert agent.result("right") == first | {"spent_usd": first["spent_usd"]}
-    assert paid == len(agent.llm.paid()) == REQUESTS
-    assert len(first["scores"]) == REQUESTS
-    assert first["scores"][0]["weighted"] == 1
-    assert sorted(scores(agent.result("right", "--tools", "2,5,10"))) == [2, 5, 10]
-    assert len(agent.llm.paid()) == paid + 4
+    assert len(result["scores"]) == 8
+    assert {score["weighted"] for score in result["scores"]} == {1}
+    assert len(agent.llm.paid()) == 7
 
 
-def test_a_killed_run_resumes_where_it_stopped(agent):
-    agent.llm.hold_after = 3
-    options = ("--concurrency", "1")
-    process = start_child(
-        [sys.executable, "-m", "pegboard", *agent.arguments("right", *options)],
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    while len(agent.llm.paid()) < 4:  # three are answered, and the fourth is on its way
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.kill()
-    process.wait()
-    agent.llm.let_go.set()
-    assert len(agent.replies()) == 3
-    with (agent.out / "replies.jsonl").open("a") as file:
-        file.write('{"key": "a line that was cut in tw')
-
-    result = agent.result("right", *options)
-
-    assert scores(result) == {2: (1, 1, 1, 1), 10: (1, 1, 1, 1)}
-    paid = Counter((request["subject"], request["tools"]) for request in agent.llm.paid())
-    assert len(paid) == REQUESTS
-    assert paid.total() == REQUESTS + 1  # the request in flight when the process was killed
-
-
-def test_a_run_stays_within_its_budget_and_a_larger_one_resumes_it(agent):
-    words = "--price 1000,1000 --reply-tokens 100 --concurrency 1"
-    options = words.split()
+def test_a_run_stays_within_its_budget(agent):
+    options = "--price 1000,1000 --reply-tokens 100 --concurrency 1".split()
 
     code, _, err = agent.run("right", *options, "--budget-usd", "2")
 
     assert code == 7
     assert "does not fit into budget_usd = 2" in err
-    assert 0 < sum(line["reply"]["cost_usd"] for line in agent.replies()) <= 2
     assert 0 < len(agent.llm.paid()) < REQUESTS
-    assert agent.result("right", *options, "--budget-usd", "20")["spent_usd"] > 0
-    assert len(agent.llm.paid()) == REQUESTS
 
 
 def test_a_budget_without_a_price_and_queries_without_calls_are_refused(agent):

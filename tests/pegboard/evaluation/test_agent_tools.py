@@ -72,7 +72,7 @@ def test_sets_of_tools_are_nested_and_the_same_in_every_run(lunch, tools):
 
 
 def test_a_request_has_the_conversation_and_the_tools(searcher):
-    [trial] = prepare(searcher, [TIDES], AgentSpec(sizes=(1,))).trials("model")
+    [trial] = prepare(searcher, [TIDES], AgentSpec(sizes=(1,))).trials()
     request = trial.request
 
     assert [message.role for message in request.messages] == ["system", "user", "assistant", "user"]
