@@ -15,10 +15,9 @@ message each:
     # user
     {{ request }}
 
-Sections are Jinja2 templates, rendered in a sandbox. A section that uses nothing but `{{ name }}`
-is rendered without Jinja2, which the reader does not depend on; `{{ examples }}` then shows all
-examples, and a loop over them shows them in any other form. Requests and catalogs reach a template
-as values only; values are never read as templates.
+Sections are Jinja2 templates, rendered in a sandbox. `{{ examples }}` shows all examples, and a
+loop over them shows them in any other form. Requests and catalogs reach a template as values only;
+values are never read as templates.
 """
 
 import hashlib
@@ -26,17 +25,15 @@ import json
 import re
 import tomllib
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from pegboard.errors import ConfigurationError, did_you_mean
+from pegboard.encoders import import_extra
+from pegboard.errors import ConfigurationError, EncoderError, did_you_mean
 from pegboard.llm import ChatRequest, Message
-
-if TYPE_CHECKING:
-    from jinja2.sandbox import SandboxedEnvironment
 
 COMMON_VALUES = ("context", "examples")
 """Values that every prompt has: what its front matter says of the domain, and its examples."""
@@ -44,7 +41,6 @@ REPLY_TOKENS = 600
 """Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
 
 _FRONT_MATTER = ("version", "context", "examples")
-_PLAIN_VALUE = re.compile(r"\{\{ *(\w+) *\}\}")
 
 
 class Examples(list[dict[str, str]]):
@@ -221,40 +217,23 @@ def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-def names_in(source: str) -> dict[str, int]:
-    """Return the names that a template uses, each with its first line.
+def render(source: str, values: Mapping[str, Any]) -> str:
+    """Return the text of a template, without the blank lines that empty values leave."""
+    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
+    return re.sub(r"\n\s*\n", "\n\n", _compiled(source).render(values)).strip()
 
-    Raises:
-        Exception: Jinja2 cannot parse it; `lineno` of the error is the line.
-        ConfigurationError: Jinja2 is needed and not installed.
+
+def _names_in(source: str) -> dict[str, int]:
+    """The names that a template uses, each with its first line.
+
+    Raises jinja2's TemplateSyntaxError, whose `lineno` is the line.
     """
-    if _is_plain(source):
-        names: dict[str, int] = {}
-        for match in _PLAIN_VALUE.finditer(source):
-            names.setdefault(match[1], source.count("\n", 0, match.start()) + 1)
-        return names
     environment = _environment()
     from jinja2 import meta, nodes
 
     tree = environment.parse(source)
-    environment.from_string(source)
     lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
     return {name: lines.get(name, 1) for name in meta.find_undeclared_variables(tree)}
-
-
-def render(source: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a template, without the blank lines that empty values leave."""
-    if _is_plain(source):
-        text = _PLAIN_VALUE.sub(lambda match: str(values[match[1]]), source)
-    else:
-        text = _compiled(source).render(values)
-    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
-    return re.sub(r"\n\s*\n", "\n\n", text).strip()
-
-
-def _is_plain(source: str) -> bool:
-    rest = _PLAIN_VALUE.sub("", source)
-    return not any(mark in rest for mark in ("{{", "{%", "{#"))
 
 
 @lru_cache(maxsize=64)
@@ -263,17 +242,13 @@ def _compiled(source: str) -> Any:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> "SandboxedEnvironment":
-    try:
-        from jinja2 import StrictUndefined
-        from jinja2.sandbox import ImmutableSandboxedEnvironment
-    except ImportError as error:
-        raise ConfigurationError(
-            "more than `{{ name }}` needs Jinja2. Install it: pip install jinja2"
-        ) from error
+def _environment() -> Any:
+    jinja2 = import_extra("jinja2")
+    from jinja2.sandbox import ImmutableSandboxedEnvironment
+
     # No escaping as HTML: catalog text is fenced as JSON, and escaping would only garble it.
     return ImmutableSandboxedEnvironment(
-        undefined=StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
+        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
     )
 
 
@@ -304,10 +279,8 @@ def _read_file(
     own: Problems = []
     front, body = _front_matter(lines, own)
     sections = _sections(expected.sections, lines, body, own) if body is not None else {}
-    for source in sections.values():
-        _check_template(expected, source, own)
-    used = {name for source in sections.values() for name in names_in(source)} if not own else ()
-    if not own and expected.required and not set(used) & set(expected.required):
+    used = {name for source in sections.values() for name in _check_template(expected, source, own)}
+    if not own and expected.required and not used & set(expected.required):
         shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
         own.append((None, f"expected the template to show {shown}"))
     if own:
@@ -391,20 +364,23 @@ def _sections(
     return {name: "\n".join(own) for name, own in sections.items()}
 
 
-def _check_template(expected: PromptFormat, source: str, problems: Problems) -> None:
-    """Add the problems of a template to the list."""
+def _check_template(expected: PromptFormat, source: str, problems: Problems) -> Collection[str]:
+    """Add the problems of a template to the list; returns the names that it uses."""
     try:
-        names = names_in(source)
-    except Exception as error:  # Jinja2 is missing, or its TemplateSyntaxError
+        names = _names_in(source)
+        _compiled(source)
+    except EncoderError:  # Jinja2 is missing
+        raise
+    except Exception as error:  # TemplateSyntaxError, or of a block that the sandbox lacks
         problems.append((getattr(error, "lineno", None), f"invalid template: {error}"))
-        return
+        return ()
     if unknown := sorted(names.keys() - set(expected.names)):
         choices = ", ".join(expected.names)
         for name in unknown:
             suggestion = did_you_mean(name, expected.names)
             problem = f"unknown value `{name}`, expected one of {choices}{suggestion}"
             problems.append((names[name], problem))
-        return
+        return names
     # Rendered with all values and with none, to find errors in its conditions.
     for fill, values in (("x", _TRIAL_VALUES), ("", _EMPTY_VALUES)):
         try:
@@ -413,4 +389,5 @@ def _check_template(expected: PromptFormat, source: str, problems: Problems) -> 
             frames = reversed(traceback.extract_tb(error.__traceback__))
             line = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
             problems.append((line, f"the template cannot be rendered: {error}"))
-            return
+            break
+    return names

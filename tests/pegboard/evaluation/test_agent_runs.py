@@ -165,7 +165,7 @@ def test_a_query_that_needs_more_tools_than_two_sizes_is_asked_once_for_both(age
 
 
 def test_a_run_stays_within_its_budget(agent):
-    options = "--price 1000,1000 --reply-tokens 100 --concurrency 1".split()
+    options = ["--price", "1000,1000", "--reply-tokens", "100", "--concurrency", "1"]
 
     code, _, err = agent.run("right", *options, "--budget-usd", "2")
 
