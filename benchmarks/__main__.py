@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from benchmarks.papers import NAMES
 from flows.cli.options import add_prefect_option
 from flows.prefect.server import use_prefect
+from pegboard.cli.eval import fallbacks_exit_code
 from pegboard.cli.main import run_command
 from pegboard.cli.output import add_options, print_json
-from pegboard.cli.systems import fallbacks_exit_code
 from pegboard.errors import ConfigurationError, PegboardError
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import Any
 
 from benchmarks.papers.measuring import baseline_of
 from benchmarks.papers.published import SHOWN
+from pegboard.cli.eval import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 from pegboard.cli.output import plain
-from pegboard.cli.systems import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 from pegboard.cli.tables import (
     difference_text,
     interval_text,

@@ -1,33 +1,44 @@
 """`pegboard eval`: what a release finds for golden queries, by any strategies in any indexes."""
 
 import argparse
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from contextlib import closing
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import Subparsers, add_command, add_json_option, plain, print_json
-from pegboard.cli.systems import (
-    add_system_options,
-    chosen_systems,
-    fallbacks_exit_code,
-    open_searcher,
-    print_differences,
-    print_overhead,
-    warn_of_missing_tools,
+from pegboard.cli.find import llm_arguments, strategy_option
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    plain,
+    print_error,
+    print_json,
 )
 from pegboard.cli.tables import (
     count_text,
+    difference_text,
     interval_text,
+    list_text,
     print_table,
     progress_lines,
 )
+from pegboard.errors import CompletionError
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
+    from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
+MISSING_SHOWN = 10
+"""Missing tools that the warning names; it counts them all."""
+OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
+OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks")
+"""The head of the table of what answers took."""
 EPILOG = """\
 A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
@@ -56,7 +67,10 @@ def register(subparsers: Subparsers) -> None:
         description="Measure what a release finds for golden queries, by any strategies in any of "
         f"its indexes, with 95 % intervals. Measures by default: {', '.join(SHOWN)}.",
     )
-    add_system_options(parser)
+    add_options(parser, "golden", "--board", "--channel", "--release")
+    add_options(parser, "--strategy", "--index", "--measure", action="append")
+    add_options(parser, "--limit", "--llm", "--llm-api-base", "--max-fallbacks", "--quiet")
+    add_options(parser, "--hosted-encoder")
     parser.add_argument(
         "--against",
         metavar="RELEASE",
@@ -86,7 +100,7 @@ def _eval(options: argparse.Namespace) -> int:
     measures = measures_of(options.measure or SHOWN)
     with closing(open_searcher(options)) as searcher:
         queries = read_queries(options.golden)[: options.limit]
-        systems = chosen_systems(options, searcher)
+        systems = _systems(options, searcher)
         if options.against:
             systems.insert(0, _baseline(options, searcher))
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
@@ -95,10 +109,36 @@ def _eval(options: argparse.Namespace) -> int:
     if options.json:
         print_json(comparison(evaluations, options.by or (), options.worst))
     else:
-        print_evaluations(evaluations, options.by or (), options.worst)
+        _print_evaluations(evaluations, options.by or (), options.worst)
     for evaluation in {one.release: one for one in evaluations}.values():
-        warn_of_missing_tools("pegboard eval", evaluation)
+        _warn_of_missing_tools(evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
+
+
+def open_searcher(options: argparse.Namespace) -> "Searcher":
+    """Open the release that the options name. Raises QueryError for options without effect."""
+    from pegboard.evaluation.searcher import Searcher
+
+    return Searcher.open(options.board, options.channel, options.release, **llm_arguments(options))
+
+
+def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":
+    """Every strategy of the options in every index of them.
+
+    Raises ConfigurationError for a strategy that asks an LLM where none was given.
+    """
+    from pegboard.evaluation.overhead import check_llm
+    from pegboard.evaluation.systems import ReleaseSystem
+
+    strategies = [strategy_option(name) for name in options.strategy or [None]]
+    systems = [
+        ReleaseSystem.resolve(searcher, strategy, index)
+        for strategy, index in product(strategies, options.index or [None])
+    ]
+    if searcher.caller is None:
+        strategies = {system.strategy_name: system.strategy for system in systems}
+        check_llm(strategies, options.max_fallbacks)
+    return systems
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":
@@ -112,15 +152,7 @@ def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSyst
     return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
 
 
-def print_evaluations(
-    evaluations: "Sequence[Evaluation]", by: Sequence[Any] = (), worst: int = 0
-) -> None:
-    """Print evaluations of the same queries, their differences, and what their answers took.
-
-    Args:
-        by: print the measures of each `kind` or `catalog`, too.
-        worst: how many of the worst queries of each system to print.
-    """
+def _print_evaluations(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
     from pegboard.evaluation.comparison import differences, system_name
 
     first = evaluations[0]
@@ -133,7 +165,7 @@ def print_evaluations(
         for one in evaluations
     ]
     print_table(["", *map(str, first.values)], rows)
-    print_differences(differences(evaluations))
+    _print_differences(differences(evaluations))
     for name in by:
         print(f"\nby {name}")
         rows = [
@@ -145,7 +177,28 @@ def print_evaluations(
     for one in evaluations if worst else ():
         print(f"\nworst of {system_name(one, evaluations)}")
         _print_worst(one.worst(worst))
-    print_overhead([evaluation.overhead for evaluation in evaluations])
+    if lines := overhead_lines([evaluation.overhead.to_dict() for evaluation in evaluations]):
+        print(f"\n{OVERHEAD_TITLE}")
+        print_table(OVERHEAD, lines)
+
+
+def _print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
+    if not rows:
+        return
+    print(
+        f"\nagainst {rows[0]['against']}: the difference with its interval, and p (paired "
+        f"randomisation test, Holm)"
+    )
+    lines = [
+        [
+            f"{row['strategy']} in {row['index']}",
+            row["measure"],
+            difference_text(row),
+            f"{row['p_holm']:.4f}",
+        ]
+        for row in rows
+    ]
+    print_table(["", "measure", "difference", "p"], lines)
 
 
 def _print_worst(queries: Sequence[dict[str, Any]]) -> None:
@@ -157,3 +210,51 @@ def _print_worst(queries: Sequence[dict[str, Any]]) -> None:
         found = ", ".join(query["found"]) or "nothing"
         print(plain(f"  {query['query']}"))
         print(plain(f"      needs {ranks}; found {found}"))
+
+
+def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
+    """Name the tools that queries need and the release lacks."""
+    if evaluation.unknown:
+        names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
+        print(
+            f"pegboard eval: release {evaluation.release} lacks "
+            f"{count_text(len(evaluation.unknown), 'tool')} that queries need, which count as not "
+            f"found: {names}. Check the file: pegboard golden check",
+            file=sys.stderr,
+        )
+
+
+def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallbacks: float) -> int:
+    """The exit code after results were printed; prints why if fallbacks answered too many queries.
+
+    Args:
+        name: of the command.
+    """
+    from pegboard.evaluation.overhead import check_fallbacks
+
+    try:
+        check_fallbacks(overheads, max_fallbacks)
+    except CompletionError as error:
+        print_error(name, error)
+        return error.exit_code
+    return 0
+
+
+def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
+
+    Args:
+        rows: as `Overhead.to_dict` gives them.
+    """
+    if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
+        return []
+    return [
+        [
+            f"{row['strategy']} in {row['index']}",
+            *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
+            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+            f"{row['fallbacks']} of {row['queries']}",
+        ]
+        for row in rows
+        if row["queries"]
+    ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+from pegboard.cli.eval import open_searcher
 from pegboard.cli.find import strategy_option
 from pegboard.cli.output import (
     Subparsers,
@@ -15,7 +16,6 @@ from pegboard.cli.output import (
     plain,
     print_json,
 )
-from pegboard.cli.systems import open_searcher
 from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
 
 if TYPE_CHECKING:
