@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from pegboard.errors import QueryError
-from pegboard.naming import MAX_CALL_NAME, valid_name
+from pegboard.naming import CallNames
 from pegboard.records import READ_KINDS, Agent, Tool
 from pegboard.schemas.for_models import cut_description, object_schema
 from pegboard.schemas.toon import toon_definitions
@@ -75,24 +75,15 @@ class Hit:
 def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     """Return each hit by the unique name under which a model is given it, in their order.
 
-    It is the true name where an API takes it; an invalid character becomes `_`, and of two tools
-    with one name the later one is called `agent__name`. Look the model's call up here to find the
-    tool's true name and agent. Skills, prompts and resources are left out: nothing can call them.
+    It is the true name where an API takes it; an invalid character becomes `_`, and tools with one
+    name are called `agent__name`. Look the model's call up here to find the tool's true name and
+    agent. Skills, prompts and resources are left out: nothing can call them.
     """
-    named: dict[str, Hit] = {}
-    for hit in hits:
-        if hit.agent.kind in READ_KINDS:
-            continue
-        name = valid_name(hit.tool.name)
-        if name in named:
-            name = valid_name(f"{hit.agent.name}__{hit.tool.name}")
-        number = 2
-        unique = name
-        while unique in named:
-            unique = f"{name[: MAX_CALL_NAME - 4]}_{number}"
-            number += 1
-        named[unique] = hit
-    return named
+    callable_hits = {hit.tool.id: hit for hit in hits if hit.agent.kind not in READ_KINDS}
+    names = CallNames(
+        (identity, hit.tool.name, hit.agent.name) for identity, hit in callable_hits.items()
+    ).names
+    return {names[identity]: hit for identity, hit in callable_hits.items()}
 
 
 def as_openai_tools(

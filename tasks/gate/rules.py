@@ -34,7 +34,7 @@ FORMS = (
 """Examples of rules, for error messages."""
 NUMBER = r"\d+(?:\.\d+)?|\.\d+"
 RULE = re.compile(
-    rf"""\s*(?P<measure>[A-Za-z][A-Za-z0-9]*(?:\s*@\s*\d+|\s*>=\s*(?:{NUMBER}))?)
+    rf"""\s*(?P<measure>[A-Za-z][A-Za-z0-9]*(?:\s*@\s*\d+)?)
     (?:\s+of\s+(?P<by>catalog|kind)\s+(?P<name>"[^"]+"|'[^']+'|\S+))?
     (?:\s*>=\s*(?P<floor>{NUMBER})
       |\s+no\s+worse\s+than\s+live

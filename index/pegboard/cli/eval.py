@@ -52,7 +52,7 @@ does not have.
 examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
-  pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure "F1>=0.5"
+  pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure Recall@5
 """
 
 

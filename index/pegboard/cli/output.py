@@ -222,7 +222,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "the share of queries that parts of a strategy may answer without the LLM, from 0 "
         "to 1; above it the command fails (default: 0)",
     },
-    "--measure": {"metavar": "NAME", "help": "such as Recall@5, F1@5, mAP@10, MRR, F1>=0.5"},
+    "--measure": {"metavar": "NAME", "help": "such as Recall@5, F1@5, mAP@10, MRR"},
     "--limit": {"type": int, "metavar": "N", "help": "ask the first N queries only"},
     "--quiet": {"action": "store_true", "help": "show no progress"},
 }

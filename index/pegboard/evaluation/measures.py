@@ -2,7 +2,7 @@
 
 Computed by ir-measures; recall, nDCG, average precision, reciprocal rank and precision are those of
 trec_eval. `str(measure)` is the same text in Python, on the command line, in JSON and on pages:
-`F1@5`, `Precision>=0.5`.
+`F1@5`, `Recall`.
 """
 
 import re
@@ -35,9 +35,6 @@ KINDS: dict[str, str] = {
 """For each kind of measure what it says of one query; a system's value is the mean over all
 queries.
 """
-SETS = ("Recall", "Complete", "Precision", "F1")
-"""The kinds that also exist at a threshold: of what scores at least so much, however much that is.
-"""
 STANDARD = (
     "Recall@1",
     "Recall@5",
@@ -55,19 +52,16 @@ STANDARD = (
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """A kind of measure: of the first `k`, of all, or of scores of at least `least`."""
+    """A kind of measure: of the first `k`, or of all."""
 
     kind: str
     k: int | None = None
-    least: float | None = None
 
     def __str__(self) -> str:
-        if self.least is not None:
-            return f"{self.kind}>={self.least:g}"
         return f"{self.kind}@{self.k}" if self.k else self.kind
 
 
-_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\s*@\s*(\d{1,6})|\s*>=\s*(\d+(?:\.\d+)?|\.\d+))?")
+_NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\s*@\s*(\d{1,6}))?")
 
 
 def parse_measure(name: "str | Measure") -> Measure:
@@ -80,13 +74,12 @@ def parse_measure(name: "str | Measure") -> Measure:
     match = _NAME.fullmatch(name.strip())
     kinds = {kind.lower(): kind for kind in KINDS}
     kind = kinds.get(match[1].lower()) if match else None
-    if match is None or kind is None or match[2] == "0" or (match[3] and kind not in SETS):
+    if match is None or kind is None or match[2] == "0":
         raise ConfigurationError(
             f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, each of the first "
-            f"k as in Recall@5; or one of "
-            f"{', '.join(SETS)} of what scores at least so much, as in F1>=0.5."
+            f"k as in Recall@5."
         )
-    return Measure(kind, int(match[2]) if match[2] else None, float(match[3]) if match[3] else None)
+    return Measure(kind, int(match[2]) if match[2] else None)
 
 
 def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
@@ -116,8 +109,6 @@ def per_query(
 
     Raises ConfigurationError if ir-measures is not installed.
     """
-    import numpy as np
-
     library = evaluation_module("ir_measures", "ir-measures")
     if bare := [at for at, one in enumerate(needed) if not one]:
         raise ConfigurationError(
@@ -130,32 +121,9 @@ def per_query(
         name: {label: -float(rank) for rank, (label, _) in enumerate(ranking)}
         for name, ranking in zip(names, rankings, strict=True)
     }
-    values: dict[Measure, NDArray[np.float64]] = {}
-    for least in {measure.least for measure in measures}:
-        ranked = run if least is None else _at_least(run, names, rankings, least)
-        parts = {
-            part: _of(library, part)
-            for measure in measures
-            if measure.least == least
-            for part in _parts(measure)
-        }
-        by_part = _calculated(library, parts, qrels, ranked)
-        values.update(
-            (measure, _combined(measure, by_part)) for measure in measures if measure.least == least
-        )
-    return {measure: values[measure] for measure in measures}
-
-
-def _at_least(
-    run: Mapping[str, Mapping[str, float]],
-    names: Sequence[str],
-    rankings: Sequence[Ranking],
-    least: float,
-) -> dict[str, dict[str, float]]:
-    return {
-        name: {label: run[name][label] for label, score in ranking if score >= least}
-        for name, ranking in zip(names, rankings, strict=True)
-    }
+    parts = {part: _of(library, part) for measure in measures for part in _parts(measure)}
+    values = _calculated(library, parts, qrels, run)
+    return {measure: _combined(measure, values) for measure in measures}
 
 
 def _parts(measure: Measure) -> list[Measure]:
@@ -163,7 +131,7 @@ def _parts(measure: Measure) -> list[Measure]:
     kinds = {"F1": ("Precision", "Recall"), "Complete": ("Recall",)}.get(
         measure.kind, (measure.kind,)
     )
-    return [Measure(kind, measure.k, measure.least) for kind in kinds]
+    return [Measure(kind, measure.k) for kind in kinds]
 
 
 def _of(library: Any, measure: Measure) -> Any:

@@ -16,7 +16,6 @@ RECALL = Measure("Recall", 5)
     [
         ("Recall@5 >= 0.9", RECALL, {"floor": 0.9}),
         ("MRR >= 0.5", Measure("MRR"), {"floor": 0.5}),
-        ("F1>=0.5 >= 0.8", Measure("F1", least=0.5), {"floor": 0.8}),
         ("Recall@5 no worse than live", RECALL, {}),
         ("Recall@5 no worse than live by more than 0.01", RECALL, {"margin": 0.01}),
         (
