@@ -5,7 +5,7 @@ A digest is taken over the canonical form (see `canonical`), so it changes when 
 meaning of a record does."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
@@ -71,14 +71,11 @@ class Enrichment:
 
     def to_dict(self) -> dict[str, Any]:
         """What there is, as JSON values; what is empty is left out."""
-        values: dict[str, Any] = {
-            "description": self.description,
-            "avoid": self.avoid,
-            "arguments": dict(self.arguments),
-            "questions": list(self.questions),
-            "topics": list(self.topics),
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in asdict(self).items()
+            if value
         }
-        return {name: value for name, value in values.items() if value}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Enrichment":

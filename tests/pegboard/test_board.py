@@ -386,22 +386,6 @@ def test_options_of_the_reader_itself_reach_the_encoder(own_board_uri):
         search(api_base="http://127.0.0.1:9/")
 
 
-@pytest.mark.parametrize("rows", [50_000, 0])
-def test_a_reader_follows_a_promotion_by_itself_and_swaps_whole(two_releases, encoder, rows):
-    workshop, first, second = two_releases
-    board = pegboard.open(workshop.uri, encoder=encoder, refresh=0, in_memory_rows=rows)
-
-    for release, prefix in ((first, "old"), (second, "new"), (first, "old")):
-        workshop.store.promote(release.id)
-        for mode in MODES:
-            assert all(
-                name.startswith(prefix) for name in names(board.search("task", 24, mode=mode))
-            )
-        assert len(board.search("task", 24)) == 12
-        assert board.release.id == release.id
-        assert [agent.name for agent in board.list_agents()] == [prefix]
-
-
 def test_a_reader_stays_on_its_release_follows_its_channel_and_looks_no_sooner_than_refresh(
     two_releases, encoder
 ):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from pegboard.records import Tool
+from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import tool_from_row
 from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table
 from pegboard.store.database import sql_literals
@@ -130,25 +130,22 @@ def field_changes(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, Fie
 
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
-    enrichment = tool.enrichment.to_dict() if tool.enrichment else {}
-    empty: dict[str, Any] = {
-        "description": "",
-        "avoid": "",
-        "arguments": {},
-        "questions": [],
-        "topics": [],
-    }
+    written = asdict(tool.enrichment or Enrichment())
     fields: dict[str, Any] = {}
     for column in CATALOG_TOOL:
         if column.name not in ("id", "catalog", "agent"):
             value = getattr(tool, column.name, kind)  # the kind is of its agent
-            fields[column.name] = list(value) if column.kind == "texts" else value
+            fields[column.name] = _listed(value) if column.kind == "texts" else value
     return {
         **fields,
         "dependencies": [asdict(dependency) for dependency in tool.dependencies],
         "flags": list(tool.flags),
-        **{f"enrichment.{name}": enrichment.get(name, value) for name, value in empty.items()},
+        **{f"enrichment.{name}": _listed(value) for name, value in written.items()},
     }
+
+
+def _listed(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
 
 
 def _change(old: Any, new: Any) -> FieldChange:
