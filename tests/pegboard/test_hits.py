@@ -248,8 +248,11 @@ def test_toon_quotes_every_text_that_could_be_taken_for_structure():
         "\\",
         "\x85",
     ]
-    tools = [replace(hit("t").tool, description=text) for text in hostile]
-    hits = [replace(hit("t"), tool=tool) for tool in tools]
+    hits = [hit(f"t{number}") for number in range(len(hostile))]
+    hits = [
+        replace(hit, tool=replace(hit.tool, description=text))
+        for hit, text in zip(hits, hostile, strict=True)
+    ]
 
     lines = pegboard.as_toon(hits).split("\n")
 
