@@ -79,17 +79,10 @@ def register(subparsers: Subparsers) -> None:
         help="a tool that was just called for the request: what uses its result, or usually "
         "follows it, moves up; may be repeated, the last one last",
     )
-    output = parser.add_mutually_exclusive_group()
     add_json_option(
-        output,
+        parser,
         "release, probability, nothing_fits, steps, hits, trace; "
         "with --replay counts, tools that took others' places, and each request",
-    )
-    output.add_argument(
-        "--as",
-        dest="shape",
-        choices=("openai", "anthropic", "mcp"),
-        help="print the tools for an API call, as JSON",
     )
     parser = add_command(
         subparsers,
@@ -160,9 +153,7 @@ def _find(options: argparse.Namespace) -> int:
 
 
 def _print_result(result: "FindResult", board: "Board", options: argparse.Namespace) -> None:
-    if options.shape:
-        _print_tools(result, options.shape)
-    elif options.json:
+    if options.json:
         print_json(result.to_dict())
     else:
         if result.nothing_fits and result:
@@ -215,18 +206,6 @@ def _sum_text(adds: Mapping[str, float]) -> str:
     """What adds to a score, the most first, without what is next to nothing."""
     parts = sorted(adds.items(), key=lambda pair: -abs(pair[1]))
     return ", ".join(f"{name} {value:+.2f}" for name, value in parts if abs(value) >= 0.005)
-
-
-def _print_tools(hits: "Sequence[Hit]", shape: str) -> None:
-    """Print the hits as the tools of an API call."""
-    import pegboard
-
-    shapes = {
-        "openai": pegboard.as_openai_tools,
-        "anthropic": pegboard.as_anthropic_tools,
-        "mcp": pegboard.as_mcp_tools,
-    }
-    print_json(shapes[shape](hits))
 
 
 def _print_hits(hits: "Sequence[Hit]", board: "Board", where: Mapping[str, Sequence[str]]) -> None:

@@ -33,8 +33,7 @@ def print_replay(
     from pegboard.evaluation.replay import replay
     from pegboard.evaluation.usage import read_usage
 
-    other = {"words": options.request, "--as": options.shape}
-    other |= {"--explain": options.explain, "--llm": options.llm}
+    other = {"words": options.request, "--explain": options.explain, "--llm": options.llm}
     if given := [name for name, value in other.items() if value]:
         raise QueryError(f"--replay searches the requests of a log, without {', '.join(given)}.")
     usage = read_usage(Path(options.replay))
