@@ -1,4 +1,6 @@
-"""The ledger of a board: every paid LLM reply, in the lake.
+"""The ledger of a board: every paid LLM reply, in the lake, durable before it is used.
+
+A run looks up a request here first, so a resumed run pays for nothing twice.
 
     lake/ledger/open/<run>.jsonl      journal of a run: a line per reply, durable at once
     lake/ledger/<digest>.parquet      the replies of a run that has ended
@@ -6,13 +8,17 @@
 Journals that a killed run left behind are read like the rest. A truncated line is not a reply:
 that call was under way."""
 
+import asyncio
+import json
+import logging
+import uuid
+import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from pegboard.llm.ledger import Ledger, decode_lines, encode_lines
 from tasks.lake.files import Lake
 
 if TYPE_CHECKING:
@@ -20,6 +26,10 @@ if TYPE_CHECKING:
 
 Step = Literal["reply", "repair"]
 
+logger = logging.getLogger(__name__)
+
+CHECKSUM = "checksum"
+"""The last field of a line: the CRC-32 of the others as they are written."""
 ABANDONED_SECONDS = 86_400
 """A journal without a write for a day belongs to a dead run; the next run closes it."""
 
@@ -65,40 +75,84 @@ class StoredReply:
     run: str = ""
 
 
-class LakeLedger(Ledger[StoredReply]):
-    """The ledger of one board, as one run sees it: `load` first, `close` at the end."""
+class LakeLedger:
+    """The replies to each request, as one run sees them: `load` first, `close` at the end.
+
+    Args:
+        run: the id of this run; by default a random one.
+    """
 
     def __init__(self, lake: Lake, run: str | None = None) -> None:
-        storage = _LakeStorage(lake)
-        super().__init__(storage, run)
-        storage.run = self.run
-        self.close = storage.close
-
-
-class _LakeStorage:
-    """A journal per run, which `close` turns into a Parquet file."""
-
-    def __init__(self, lake: Lake) -> None:
-        self.run = ""
+        self.run = run or uuid.uuid4().hex
         self._lake = lake
+        self._entries: dict[str, list[StoredReply]] = {}
+        self._pending: list[tuple[StoredReply, asyncio.Future[None]]] = []
+        self._writer: asyncio.Task[None] | None = None
         self._writes = 0
         self._own: list[str] = []
 
-    def load(self) -> list[StoredReply]:
+    def load(self) -> Self:
+        """Load the replies of all earlier runs."""
         # Journals first: one that another run closes meanwhile is found again among the files,
         # which are listed afterwards.
         replies = [
             reply
             for path in self._lake.files("ledger/open", "jsonl")
-            for reply in self.journal(path)
+            for reply in self._journal(path)
         ]
         for path in self._lake.files("ledger"):
             replies += _from_frame(self._lake.read(path))
         unique = {(reply.key, reply.step, reply.run, reply.at): reply for reply in replies}
-        return sorted(unique.values(), key=lambda reply: reply.at)
+        self._remember(sorted(unique.values(), key=lambda reply: reply.at))
+        return self
 
-    def append(self, entries: Sequence[StoredReply]) -> None:
-        text = encode_lines(entries)
+    def entries(self, key: str) -> list[StoredReply]:
+        """Return the replies to a request, oldest first."""
+        return self._entries.get(key, [])
+
+    def last(self, key: str) -> StoredReply | None:
+        """Return the last reply to a request; None if there is none."""
+        return next(reversed(self.entries(key)), None)
+
+    def all(self) -> Iterable[StoredReply]:
+        """Return every reply."""
+        return (entry for entries in self._entries.values() for entry in entries)
+
+    async def add(self, entry: StoredReply) -> None:
+        """Store a reply, durable when this returns; replies that arrive together go together."""
+        done = asyncio.get_running_loop().create_future()
+        self._pending.append((entry, done))
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_pending())
+        await asyncio.shield(done)
+
+    async def flush(self) -> None:
+        """Wait until all added replies are durable."""
+        if self._writer is not None:
+            await asyncio.shield(self._writer)
+
+    async def _write_pending(self) -> None:
+        while self._pending:
+            batch, self._pending = self._pending, []
+            entries, error = [entry for entry, _ in batch], None
+            try:
+                await asyncio.to_thread(self._append, entries)
+                self._remember(entries)
+            except Exception as failure:
+                error = failure
+            for done in (done for _, done in batch if not done.done()):
+                if error is None:
+                    done.set_result(None)
+                else:
+                    done.set_exception(error)
+
+    def _remember(self, entries: Iterable[StoredReply]) -> None:
+        for entry in entries:
+            self._entries.setdefault(entry.key, []).append(entry)
+
+    def _append(self, entries: Sequence[StoredReply]) -> None:
+        """Store replies; they are durable when this returns."""
+        text = "".join(map(_to_line, entries))
         if self._lake.grows:
             path = f"ledger/open/{self.run}.jsonl"
             self._lake.append(path, text)
@@ -114,22 +168,47 @@ class _LakeStorage:
         ages = self._lake.ages("ledger/open", "jsonl")
         abandoned = [path for path, age in ages.items() if age > ABANDONED_SECONDS]
         journals = list(dict.fromkeys([*self._own, *abandoned]))
-        rows = [asdict(reply) for path in journals for reply in self.journal(path)]
+        rows = [asdict(reply) for path in journals for reply in self._journal(path)]
         if rows:
             self._lake.write(f"ledger/{digest(rows)}.parquet", _to_frame(rows))
         for path in journals:
             self._lake.delete(path)
         self._own = []
 
-    def journal(self, path: str) -> list[StoredReply]:
-        """Return the replies in a journal; none if another run closed it since it was listed."""
+    def _journal(self, path: str) -> list[StoredReply]:
+        """The replies in a journal, without lines that were cut off or damaged; none if another run
+        closed it since it was listed.
+        """
         try:
             text = self._lake.read_text(path)
         except StoreError as error:
             if isinstance(error.__cause__, FileNotFoundError):
                 return []
             raise
-        return decode_lines(text, _from_row, path)
+        replies: list[StoredReply] = []
+        for line in filter(str.strip, text.split("\n")):
+            try:
+                row = json.loads(line)
+                if row.pop(CHECKSUM) != _checksum(row):
+                    raise ValueError
+                replies.append(_from_row(row))
+            except (ValueError, TypeError, KeyError, AttributeError):
+                logger.warning(
+                    "%s: skipped a reply that was cut off or damaged (%d characters)",
+                    path,
+                    len(line),
+                )
+        return replies
+
+
+def _to_line(reply: StoredReply) -> str:
+    row = asdict(reply)
+    return f"{json.dumps({**row, CHECKSUM: _checksum(row)}, ensure_ascii=False)}\n"
+
+
+def _checksum(row: dict[str, Any]) -> int:
+    # In ASCII, since the file cannot hold every text that an LLM may return.
+    return zlib.crc32(json.dumps(row).encode())
 
 
 def _from_row(row: dict[str, Any]) -> StoredReply:
