@@ -9,9 +9,8 @@ from typing import Any
 from mcp.client.session import ClientSession
 
 from pegboard.redaction import redact
-from pegboard.secret_values import SecretValues
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.dispatcher import RelaySession, ServerDispatcher
+from pegboard.servers.dispatcher import MessageSecrets, RelaySession, ServerDispatcher
 from pegboard.servers.failures import Progress, evidence, explain_failure
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 
@@ -61,7 +60,7 @@ class ServerTransport:
             session_kwargs: see `mcp.ClientSession`.
         """
         silence_sdk()
-        secrets = SecretValues(self._server.private)
+        secrets = MessageSecrets(self._server.private)
         try:
             with killing_leftovers() as mark:
                 async with self._streams(mark) as streams:

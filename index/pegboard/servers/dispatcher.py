@@ -23,6 +23,23 @@ from pegboard.servers.config import ServerProblem
 from pegboard.servers.failures import Progress
 
 EMPTY = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+NOT_SHOWN = "Not shown: it has a secret of the gateway in it."
+"""In place of binary content without a part of it, which clients refuse with the whole result."""
+
+
+class MessageSecrets(SecretValues):
+    """Secrets that are taken out of MCP messages, which stay valid."""
+
+    def hide_in(self, value: Any) -> Any:
+        """Return JSON values without the secrets; binary content that has one becomes a text."""
+        shown = super().hide_in(value)
+        if shown is value or not isinstance(value, Mapping):
+            return shown
+        if "blob" in value and value["blob"] != shown.get("blob"):
+            return {"uri": shown.get("uri", ""), "mimeType": "text/plain", "text": NOT_SHOWN}
+        if value.get("type") in ("image", "audio") and value.get("data") != shown.get("data"):
+            return {"type": "text", "text": NOT_SHOWN}
+        return shown
 
 
 class RelaySession(ClientSession):
@@ -81,7 +98,7 @@ class ServerDispatcher(JSONRPCDispatcher[TransportContext]):
         ended: whether nothing will be answered any more.
     """
 
-    def __init__(self, streams: Any, progress: Progress, secrets: SecretValues) -> None:
+    def __init__(self, streams: Any, progress: Progress, secrets: MessageSecrets) -> None:
         read, write = streams
         messages: Any = MendedStream(read)
         super().__init__(messages, write, on_stream_exception=progress.on_invalid_message)

@@ -10,6 +10,7 @@ import mcp
 import pytest
 
 from pegboard.serve.mcp_server import mcp_server
+from pegboard.servers.dispatcher import NOT_SHOWN
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import text_of
 
@@ -94,6 +95,8 @@ def test_every_variable_of_a_server_is_taken_out_of_all_that_it_sends(call, desk
     assert [dump.count(SECRET) for dump in dumps] == [0, 0, 5]
     encoded = base64.b64encode(b"\x89PNG" + SECRET.encode()).decode()
     assert [dump.count(encoded[8:-4]) for dump in dumps] == [0, 0, 2]
+    _, image, resource = whole.content  # what is cut is no base64, which clients check
+    assert image.text == resource.resource.text == NOT_SHOWN
 
 
 def test_an_error_of_the_tool_passes_through(call):

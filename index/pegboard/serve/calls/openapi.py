@@ -19,6 +19,7 @@ from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.results import CallProblem, too_large
 from pegboard.serve.calls.upstreams import client_token
 from pegboard.serve.settings import ApiSettings, CallSettings
+from pegboard.servers.dispatcher import NOT_SHOWN
 from pegboard.servers.references import referenced_values, resolve_references
 
 log = logging.getLogger("pegboard.serve")
@@ -164,7 +165,9 @@ def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallT
     content: Any
     # An image that is text is shown as one.
     if kind.startswith("image/") and not kind.endswith("+xml") and not failed:
-        content = ImageContent(data=secrets.hide(base64.b64encode(body).decode()), mime_type=kind)
+        data = base64.b64encode(body).decode()
+        clear = secrets.hide(data) == data
+        content = ImageContent(data=data, mime_type=kind) if clear else TextContent(text=NOT_SHOWN)
     elif body and not kind.startswith("text/") and b"\0" in body[:1_000]:
         content = TextContent(text=f"{prefix}{len(body):,} bytes of type {kind or 'unknown'}.")
     else:
