@@ -117,8 +117,8 @@ def encode_missing(uri: str, texts: "pl.DataFrame", settings: IndexSettings) -> 
 
 
 def for_worker(settings: IndexSettings, threads: int) -> IndexSettings:
-    """Return the settings for an encoder that shares its machine with others: it uses so many
-    threads, unless its options say how many. No vector depends on it.
+    """Return the settings for an encoder that shares its machine with others: it uses
+    `threads`, unless its options say how many. No vector depends on it.
     """
     if not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
         return settings

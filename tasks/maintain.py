@@ -5,8 +5,8 @@ Every embedding table has a text index. A vector index follows the number of row
     up to 50,000 rows    none: readers hold the table in memory
     above                IVF_FLAT: vectors as they are, in partitions of about 1,000
 
-A table with a vector index has one for every column by which a search is filtered, and a table of
-so many tools or agents one for their ids, by which readers fetch them.
+A table with a vector index has one for every column by which a search is filtered, and a large
+table of tools or agents has one for their ids, by which readers fetch them.
 
 Each release adds a fragment (a file of rows) and marks the rows that it replaced as deleted. New
 rows become a segment of each index. When fragments are many or much is deleted, the table is

@@ -1,4 +1,4 @@
-"""Step 7: remove what nobody needs any more; never what was computed or paid for (lake/vectors,
+"""Step 7: remove what is no longer needed; never what was computed or paid for (lake/vectors,
 lake/ledger).
 
 A release is needed if a channel names it or would roll back to it, if it is among the newest, or

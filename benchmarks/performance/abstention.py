@@ -10,7 +10,7 @@ Every board is asked by the default strategy.
 A board's own requests have an answer. For a paper's board those of the other benchmarks count as
 having none; for a real catalog the requests that were written to fit nothing, and those of the
 other catalogs. That is not always so: a board with a weather tool answers a question for the
-weather, whoever asks it, so a false accept of these is not always false.
+weather from another catalog's requests, so a false accept of these is not always false.
 
     decides             `score`: the score of the best hit; `probability`: that of the result
     auroc               how often an answerable request is above one without an answer

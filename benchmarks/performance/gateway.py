@@ -61,7 +61,7 @@ class Measured:
 
 
 async def session(url: str, mode: str, number: int, rounds: int, measured: Measured) -> None:
-    """Search and call in one session, so many times."""
+    """Search and call in one session, `rounds` times."""
     import mcp
 
     words = requests(number)
@@ -84,7 +84,7 @@ async def session(url: str, mode: str, number: int, rounds: int, measured: Measu
 
 
 async def at_once(url: str, mode: str, sessions: int, rounds: int) -> Measured:
-    """Return what so many concurrent sessions measured."""
+    """Return what concurrent sessions measured."""
     measured = Measured()
     await asyncio.gather(
         *(session(url, mode, number, rounds, measured) for number in range(sessions))
@@ -124,7 +124,7 @@ def memory(process: int) -> float:
 
 
 def memory_rows(url: str, process: int, total: int) -> list[dict[str, Any]]:
-    """Return the gateway's memory after each tenth of so many requests, in ever new sessions."""
+    """Return the gateway's memory after each tenth of `total` requests, each in a new session."""
     rows: list[dict[str, Any]] = []
     done = 0
     for step in range(1, 11):

@@ -7,8 +7,8 @@ parameter says what it identifies: `/customers/{ref}` takes a customer's id.
 A tool provides what a caller has after the call and had not before. One that lists or finds things
 provides their ids, one that creates a thing its id; names (`get_stock_ticker`: a stock ticker),
 paths and output schemas say which. What a tool itself requires, it does not provide. Ids that an
-output mentions besides, such as the owner's of each thing in a list, are not provided: nobody calls
-the tool for them."""
+output mentions besides, such as the owner's of each thing in a list, are not provided: they
+are not why the tool is called."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -4,8 +4,8 @@
                                 topics; one row per tool that has any
     generated/<digest>/agents   id, description
 
-Every row has a `digest` over the others. The name is the digest of the content, so the same texts
-are stored once, whoever made them and when; each set is stored as the difference to the last."""
+Every row has a `digest` over the others. The name is the digest of the content, so equal texts
+are stored once, whichever run made them; each set is stored as the difference to the last."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence

@@ -41,7 +41,7 @@ def nearest(
     Args:
         ids: the tools, each once.
         vectors: their unit vectors, shape (len(ids), dimensions).
-        k: how many; fewer if there are not so many tools.
+        k: how many neighbours each tool has; fewer if there are not enough tools.
         block_scores: how many scores are held at once, 4 bytes each.
     """
     if k < 1 or not ids:

@@ -35,7 +35,7 @@ from tasks.snapshot import Snapshot
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
 DEPTH = 20
-"""At least so many tools are retrieved, which tell how far behind a lost tool is."""
+"""The least number of tools that are retrieved, so that the rank of a lost tool is known."""
 THRESHOLD = "accept_95"
 """The threshold of the ranker that accepts 95 % of the requests with an answer."""
 MAX_WORST = 20

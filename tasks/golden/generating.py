@@ -48,7 +48,7 @@ from tasks.settings.enrichment import EnrichSettings
 VERSION = 1
 """Changes when the same replies would be judged otherwise; they are then asked for anew."""
 MAX_SAMPLES_PER_QUERY = 3
-"""Where so many requests are rejected, more would be, too."""
+"""Samples that are tried for each query that is wanted, since some requests are rejected."""
 PRODUCT = "golden"
 BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
 PROMPT_FORMAT = PromptFormat(
@@ -72,7 +72,7 @@ ROUNDS = 8
 SEED = 0
 COPIES_DESCRIPTION = "copies-description"
 MIN_NAME_WORDS = 3
-"""Words of a name that nobody says in a row by chance; `list files` is what people say."""
+"""Words of a name that do not occur in a row by chance; people do say `list files`."""
 
 
 # Samples of tools that queries are written about: reproducible, without repetition.

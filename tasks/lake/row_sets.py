@@ -33,7 +33,7 @@ MOST_STORED = 1.3
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A file of the lake with so many rows, of which `gone` are tombstones."""
+    """A file of the lake and its number of rows, of which `gone` are tombstones."""
 
     path: str
     rows: int

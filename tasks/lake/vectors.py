@@ -23,8 +23,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TIERS = ((1_000, 64), (16_000, 512))
-"""(texts, files): more than so many files with fewer texts are merged. Few small ones, so that a
-nightly run does not rewrite what others wrote; few larger ones, because each run opens them all."""
+"""(texts, files): if more than `files` have fewer texts each, they are merged. Few small ones, so
+that a nightly run does not rewrite what others wrote; few larger ones, because each run opens them
+all."""
 SHARD_TEXTS = 1_000
 """Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
 BATCH_TEXTS = 64

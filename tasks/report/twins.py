@@ -36,7 +36,7 @@ LEAST_COSINE = 0.4
 SMOOTHING = 0.7
 """Added to the weight of all words of two names."""
 HALF_SIZE = 8
-"""An agent with so many tools has half of its mean subtracted, a larger one more."""
+"""Tools of an agent of whose mean half is subtracted; of a larger one more."""
 NEAREST = 10
 """Tools of other agents, of those with a word in common, that each tool is compared with."""
 BLOCK = 200

@@ -48,7 +48,7 @@ STUFFING = "stuffing"
 MIN_EXAMPLES = 3
 """Fewer say nothing of a tool's examples as a whole."""
 MAX_EXAMPLES = 10
-"""Of a tool: an index takes so many."""
+"""Examples of a tool that are looked at: as many as an index takes."""
 BATCH = 1_000
 """Tools whose examples are held in memory at once."""
 MIN_TOOLS = 20

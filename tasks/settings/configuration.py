@@ -47,7 +47,7 @@ class KeepSettings(Settings):
 
     Attributes:
         releases: how many of the newest stay.
-        days: a release that was published within so many days stays, whatever their number.
+        days: releases that were published within this time stay, whatever their number.
         grace_hours: how long a release stays after the one that followed it was published, and how
             old other data must be to be deleted. It has to be longer than the slowest reader goes
             without looking at its channel, and than a run takes from staging to publishing.

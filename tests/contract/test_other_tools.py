@@ -26,7 +26,7 @@ def pinned(release):
     return {pin.table: pin.version for pin in release.tables.values()}
 
 
-@pytest.mark.parametrize("block", BLOCKS, ids=["lancedb", "polars", "duckdb"])
+@pytest.mark.parametrize("block", BLOCKS, ids=["lancedb", "duckdb", "polars"])
 def test_the_examples_of_the_page_run(workshop, monkeypatch, capsys, block):
     workshop.publish(workshop.named("create_issue", "delete_issue", "list_commits"))
     monkeypatch.chdir(workshop.folder)

@@ -63,7 +63,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     content = bytearray()
     try:
         with path.open("rb", buffering=0) as file:
-            # What a file says of its size binds nobody: those of /proc have none.
+            # The size that a file reports is no bound: files of /proc report 0.
             while chunk := file.read(CHUNK):
                 content += chunk
                 if len(content) > max_bytes:
@@ -89,8 +89,8 @@ def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
 def parse_json(text: str, where: str) -> Any:
     """The value of a JSON text. Raises only SourceError, which says where it stops being JSON.
 
-    What is wrong with one value is left to whoever uses it (see `flaw_of`): an object with a name
-    twice is `RepeatedNames`; a number of too many digits, or what is nested too deeply, is
+    What is wrong with one value is left to the caller (see `flaw_of`): an object with a name twice
+    is `RepeatedNames`; a number of too many digits, or what is nested too deeply, is
     `Unreadable`."""
     try:
         try:

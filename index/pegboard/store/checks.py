@@ -1,7 +1,7 @@
 """What readers expect of a board before they use it: JSON, the records of releases, and rows.
 
 Checksums prove that something is as it was written, not who wrote it. A problem is a sentence that
-says where it is and what is expected; whoever finds one raises StoreError.
+says where it is and what is expected; the caller raises StoreError.
 """
 
 import re
