@@ -10,7 +10,6 @@ import gc
 import json
 import os
 import resource
-import secrets
 import signal
 import subprocess
 import sys
@@ -28,13 +27,18 @@ from typing import Any
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder, SourceOptions, reason_of
+from catalogs.shared.supervisor import kill_descendants
 from catalogs.shared.tool_row import row_frame
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
-from pegboard.servers.process import MARK, kill_marked
 from pegboard.servers.references import secrets_in_catalogs, secrets_of
 
-START = "import sys; sys.path[:] = sys.argv[2:]; from catalogs.shared.isolation import work; work()"
+START = """import sys
+sys.path[:] = sys.argv[2:]
+from catalogs.shared.supervisor import supervise
+supervise()
+from catalogs.shared.isolation import work
+work()"""
 MAX_KEPT = 400_000_000
 """Bytes of memory with which a process may list another source."""
 SPARE_SECONDS = 60
@@ -104,7 +108,6 @@ class _Process:
 
     def __init__(self) -> None:
         self._state = inherited_state()
-        self._mark = secrets.token_hex(16)
         self._late = False
         self._pipe, theirs = Pipe()
         # A session of its own: Ctrl-C is for this process, which ends the other.
@@ -114,7 +117,6 @@ class _Process:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             pass_fds=[theirs.fileno()],
-            env={**os.environ, MARK: self._mark},
             start_new_session=True,
         )
         theirs.close()
@@ -157,9 +159,9 @@ class _Process:
         self._kill()
 
     def _kill(self) -> None:
+        kill_descendants(self._process.pid)
         self._process.kill()
         self._process.wait()
-        kill_marked(self._mark)
 
     def _ending(self, options: SourceOptions) -> str:
         """Say why the process gave no answer."""
@@ -170,11 +172,10 @@ class _Process:
             )
         status = self._process.wait()
         how = f"exit status {status}"
-        if status < 0:
-            with suppress(ValueError):
-                how = signal.Signals(-status).name
+        with suppress(ValueError):
+            how = signal.Signals(status - 128).name
         hint = "Correct the source."
-        if status in (ENOMEM, -signal.SIGKILL, -signal.SIGABRT):
+        if status in (ENOMEM, 128 + signal.SIGKILL, 128 + signal.SIGABRT):
             hint = (
                 f"If it needs more memory than {options.max_memory:,} bytes, split it or raise "
                 f"`max_memory`."
@@ -232,7 +233,6 @@ def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
     with suppress(EOFError, OSError):
         while True:
             requests.put(json.loads(pipe.recv_bytes()))
-    kill_marked(os.environ[MARK])
     os._exit(0)
 
 

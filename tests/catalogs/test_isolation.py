@@ -129,13 +129,16 @@ def test_sources_of_files_take_no_more_processes_than_there_are_processors(
     assert len(started) <= os.cpu_count()
 
 
-WAITS = """
+LEAVES = """
 import os, subprocess, sys, time
-child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
-with open("pids.part", "w") as file:
-    file.write(f"{os.getpid()} {child.pid}")
-os.rename("pids.part", "pids")
-time.sleep(600)
+sleep = [sys.executable, "-c", "import time; time.sleep(600)"]
+if not os.fork():  # its child has another session, another environment and no parent
+    child = subprocess.Popen(sleep, env={}, start_new_session=True)
+    with open("pids.part", "w") as file:
+        file.write(f"{os.getppid()} {child.pid}")
+    os.rename("pids.part", "pids")
+    os._exit(0)
+os.wait()
 """
 LISTS = """
 import sys
@@ -150,7 +153,7 @@ list_isolated("kit", Path.cwd(), source_kind("python").options.model_validate(op
 @pytest.mark.skipif(not PROC, reason="only Linux tells the environment of a process")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, number):
-    (tmp_path / "hostile.py").write_text(WAITS)
+    (tmp_path / "hostile.py").write_text(LEAVES + "time.sleep(600)")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     asking = start_child([sys.executable, "-c", LISTS], cwd=tmp_path, env=environment)
     try:
@@ -161,12 +164,27 @@ def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, n
     finally:
         end_child(asking)
 
-    for process in (tmp_path / "pids").read_text().split():
-        while _is_running(process):  # the test's own limit ends it
+    wait_for_the_end(tmp_path)
+
+
+@pytest.mark.skipif(not PROC, reason="only Linux tells the parent of a process")
+@pytest.mark.parametrize("end", ["", "os._exit(7)", "os.kill(os.getpid(), 9)", "time.sleep(600)"])
+def test_what_a_source_started_ends_with_its_listing(module, tmp_path, monkeypatch, end):
+    monkeypatch.chdir(tmp_path)
+
+    listing = module(LEAVES + end, max_seconds=20 if end == "time.sleep(600)" else 600)
+
+    assert bool(listing.failures) == bool(end)
+    wait_for_the_end(tmp_path)
+
+
+def wait_for_the_end(folder):
+    for process in (folder / "pids").read_text().split():
+        while is_running(process):  # the test's own limit ends it
             time.sleep(0.02)
 
 
-def _is_running(process):
+def is_running(process):
     try:
         return " Z " not in Path(f"/proc/{process}/stat").read_text()
     except OSError:

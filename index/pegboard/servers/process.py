@@ -15,9 +15,8 @@ from typing import TextIO
 from pegboard.redaction import is_secret_name
 
 MARK = "PEGBOARD_LISTING"
-"""The environment variable of a process that lists or runs servers, and of all that it starts, by
-which they are found and ended.
-"""
+"""The environment variable of a server's process, and of all that it starts, by which they are
+found and ended."""
 PASSED = re.compile(
     r"(?i)(SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
     r"|HTTP_PROXY|HTTPS_PROXY|ALL_PROXY|NO_PROXY|LANG|LC_ALL|TZ|TMPDIR|XDG_CACHE_HOME|XDG_DATA_HOME"
@@ -48,8 +47,7 @@ def killing_leftovers() -> Generator[dict[str, str]]:
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that
     leaves a child in the background would leave one more every night.
     """
-    # It begins as that of this process does, if a process was started to list the source.
-    mark = os.environ.get(MARK, "") + secrets.token_hex(16)
+    mark = secrets.token_hex(16)
     try:
         yield {MARK: mark}
     finally:
@@ -57,16 +55,15 @@ def killing_leftovers() -> Generator[dict[str, str]]:
 
 
 def kill_marked(mark: str) -> None:
-    """Kill the processes whose environment has this mark, or one that begins with it.
+    """Kill the processes whose environment has this mark.
 
     Only Linux tells the environment of a process; elsewhere they stay.
     """
-    needle = f"{MARK}={mark}".encode()
+    marked = f"{MARK}={mark}".encode()
     for environ in Path("/proc").glob("[0-9]*/environ"):
         with suppress(OSError):
             process = int(environ.parent.name)
-            marked = any(part.startswith(needle) for part in environ.read_bytes().split(b"\0"))
-            if marked and process != os.getpid():
+            if marked in environ.read_bytes().split(b"\0") and process != os.getpid():
                 os.kill(process, signal.SIGKILL)
 
 
