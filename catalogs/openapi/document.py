@@ -272,21 +272,23 @@ class References:
         uri: of the document; empty if it came from the network.
         folder: the only one whose files are read; None for a document from the network.
         max_bytes: of all these files together.
+        size: characters of the document and of these files.
         left_document: whether a reference led out of the document, even to nothing.
     """
 
     uri: str
     folder: Path | None
     max_bytes: int
+    size: int
     left_document: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
     _targets: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def of(cls, document: Any, path: Path | None, max_bytes: int) -> "References":
+    def of(cls, document: Any, path: Path | None, max_bytes: int, size: int) -> "References":
         uri = path.resolve().as_uri() if path else ""
         folder = path.resolve().parent if path else None
-        return cls(uri, folder, max_bytes, _files={uri: document})
+        return cls(uri, folder, max_bytes, size, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
         """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
@@ -363,6 +365,7 @@ class References:
         try:
             text = read_text(path, self.max_bytes)
             self.max_bytes -= len(text)
+            self.size += len(text)
             return parse(text, str(path))
         except (SourceError, ValueError) as error:
             raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error

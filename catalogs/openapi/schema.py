@@ -9,6 +9,7 @@ so a tool's digest does not change when another operation of the document does.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
@@ -27,9 +28,9 @@ MAX_PARTS = 1_000
 every schema leads to thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
-MAX_COMMON, MAX_SPARE = 2_000, 1_000_000
-"""Subschemas of a tool that cost nothing, and those of all tools of a document beyond them. When
-these are spent, a further tool may have MAX_INLINED. Microsoft Graph spends 733,000.
+MAX_SPARE, CHARACTERS = 1_000_000, 4
+"""Subschemas of all tools of a document, beside one for so many characters of its text. When these
+are spent, a further tool may have MAX_INLINED.
 """
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
@@ -72,9 +73,14 @@ class SchemaGraph:
             self._explore(key)
         return own + sum(self._sizes[key] for key in keys)
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether the tools of the document have taken all that they may together."""
+        return self.visited > MAX_SPARE + self.refs.size // CHARACTERS
+
     def check_budget(self, side: Side, schemas: Iterable[tuple[Any, str]]) -> None:
         """Raise InvalidPart, before they are read, for large schemas when the budget is spent."""
-        if self.visited > MAX_SPARE and sum(self.size(*each) for each in schemas) > MAX_INLINED:
+        if self.is_spent and sum(self.size(*each) for each in schemas) > MAX_INLINED:
             raise _too_large(side)
 
     def is_cyclic(self, key: str) -> bool:
@@ -169,6 +175,8 @@ class SchemaWriter:
     roots: Iterable[tuple[Any, str]]
     defs: dict[str, Any] = field(default_factory=dict[str, Any])
     _names: dict[str, str] = field(default_factory=dict[str, str])
+    _taken: set[str] = field(default_factory=set[str])
+    _numbers: dict[str, "count[int]"] = field(default_factory=dict[str, "count[int]"])
     _waiting: list[str] = field(default_factory=list[str])
     _written: int = 0
     _inlined: int = 0
@@ -189,9 +197,8 @@ class SchemaWriter:
 
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
-        if self._written > MAX_COMMON:
-            self.graph.visited += 1
-        if self._written > (MAX_INLINED if self.graph.visited > MAX_SPARE else MAX_WRITTEN):
+        self.graph.visited += 1
+        if self._written > (MAX_INLINED if self.graph.is_spent else MAX_WRITTEN):
             raise _too_large(self.side)
         if isinstance(schema, RepeatedNames):
             raise InvalidPart(flaw_of(schema))
@@ -233,9 +240,12 @@ class SchemaWriter:
 
     def _name(self, key: str) -> str:
         if key not in self._names:
-            title, taken = _title(key), set(self._names.values())
-            numbered = (f"{title}_{number}" for number in range(2, len(taken) + 2))
-            self._names[key] = next(name for name in (title, *numbered) if name not in taken)
+            title = _title(key)
+            numbers = self._numbers.setdefault(title, count(2))
+            numbered = (f"{title}_{number}" for number in numbers)
+            name = next(name for name in chain([title], numbered) if name not in self._taken)
+            self._taken.add(name)
+            self._names[key] = name
             self._waiting.append(key)
         return self._names[key]
 
@@ -258,7 +268,7 @@ class SchemaWriter:
 def _too_large(side: Side) -> InvalidPart:
     return InvalidPart(
         f"its {side} schema has more than {MAX_WRITTEN:,} parts, or more than {MAX_INLINED} after "
-        f"the large ones of this document took {MAX_SPARE:,}; describe less, or split the document"
+        f"those of this document took all that they may together; describe less, or split it"
     )
 
 

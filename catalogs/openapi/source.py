@@ -87,15 +87,17 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             options.url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
         )
         document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
-        return document, References.of(document, None, 0), place
+        return document, References.of(document, None, 0, len(content)), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:
         raise SourceError(
             f"'{options.path}' matches {len(files)} files, expected one. Add a catalog for each "
             f"document."
         )
-    document = parse(read_text(files[0], options.max_bytes), str(files[0]))
-    return document, References.of(document, files[0], options.max_bytes), options.path or ""
+    text = read_text(files[0], options.max_bytes)
+    document = parse(text, str(files[0]))
+    refs = References.of(document, files[0], options.max_bytes, len(text))
+    return document, refs, options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
