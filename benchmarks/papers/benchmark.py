@@ -97,7 +97,7 @@ class Benchmark:
 
 
 def catalog_toml(
-    name: str, kind: str, path: Path, columns: Mapping[str, str] | None = None, more: str = ""
+    name: str, kind: str, path: Path, columns: Mapping[str, str] | None = None
 ) -> str:
     """A catalog's table. Columns that no row has are left out: the pipeline rejects them."""
     rows = [row.value for row in read_rows(path) if not row.problem] if columns else []
@@ -110,7 +110,6 @@ def catalog_toml(
     return (
         f'[catalogs.{name}]\ntype = "{kind}"\npath = {json.dumps(str(path), ensure_ascii=False)}\n'
         + (f"columns = {{ {used} }}\n" if used else "")
-        + more
     )
 
 

@@ -9,7 +9,7 @@ Either of the two tasks may be missing.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +25,12 @@ TASKS = {
     "multi": ("big_tool_des.json", "multi_tool_queries.jsonl"),
 }
 EXAMPLES = "example_queries.jsonl"
+FILE = "tools.json"
+CATALOG = f"""[catalogs.metatool]
+type = "records"
+path = "{FILE}"
+columns.examples = "examples"
+"""
 
 
 def load(path: Path) -> Benchmark:
@@ -38,14 +44,15 @@ def load(path: Path) -> Benchmark:
         queries = _queries(folder, task)
         if not queries:
             continue
-        more = _examples(folder, queries) if task == "single" else ""
-        catalog = catalog_toml("metatool", "records", folder.path / TASKS[task][0], more=more)
+        file = folder.path / TASKS[task][0]
+        catalog = catalog_toml("metatool", "records", file)
+        examples = _examples(folder, queries) if task == "single" else {}
+        if examples:
+            boards.append(BenchmarkBoard(task, CATALOG, files={FILE: _records(file, examples)}))
+            query_sets.append(QuerySet.of_task(task, task, queries))
+            task = f"{task}-without-examples"
         boards.append(BenchmarkBoard(task, catalog))
         query_sets.append(QuerySet.of_task(task, task, queries))
-        if more:
-            bare = f"{task}-without-examples"
-            boards.append(BenchmarkBoard(bare, catalog.removesuffix(more)))
-            query_sets.append(QuerySet.of_task(bare, bare, queries))
         tools += len(folder.listed(catalog).tools)
     if not query_sets:
         raise ConfigurationError(
@@ -73,17 +80,25 @@ def _query(row: dict[str, Any]) -> GoldenQuery:
     return GoldenQuery(text_of(row.get("query"), "query"), tuple(tools))
 
 
-def _examples(folder: Folder, queries: Sequence[GoldenQuery]) -> str:
-    """The catalog's line for example requests, if there are any; queries among them are noted."""
+def _examples(folder: Folder, queries: Sequence[GoldenQuery]) -> dict[str, list[str]]:
+    """The example requests of each plugin; queries among them are noted."""
     file = folder.optional(EXAMPLES)
-    if file is None:
-        return ""
-    examples = {
-        row["query"].strip() for _, row in folder.rows(file) if isinstance(row.get("query"), str)
-    }
-    if not examples:
-        return ""
-    if repeated := sum(query.query.strip() in examples for query in queries):
+    examples: dict[str, list[str]] = {}
+    for _, row in folder.rows(file) if file else ():
+        query, tool = row.get("query"), row.get("tool")
+        if isinstance(query, str) and query.strip() and isinstance(tool, str):
+            examples.setdefault(tool.strip(), []).append(query)
+    texts = {query.strip() for own in examples.values() for query in own}
+    if repeated := sum(query.query.strip() in texts for query in queries):
         folder.note(f"{EXAMPLES} contains {count_text(repeated, 'query', 'queries')} word for word")
-    path = json.dumps(str(file), ensure_ascii=False)
-    return f'examples = {{ path = {path}, query = "query", tool = "tool" }}\n'
+    return examples
+
+
+def _records(file: Path, examples: Mapping[str, list[str]]) -> str:
+    """The plugins of a file with their examples, as JSON."""
+    described = json.loads(file.read_text("utf-8"))
+    records = {
+        name: {"description": text, "examples": examples.get(name.strip(), [])}
+        for name, text in described.items()
+    }
+    return json.dumps(records, ensure_ascii=False)

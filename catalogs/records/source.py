@@ -1,5 +1,5 @@
 """Source kind `records`: tables of tools in JSON, JSONL, CSV or Parquet, with columns named in the
-configuration, and example queries from another table.
+configuration.
 
 A JSON file is a list of records, or an object whose keys are the names and whose values are the
 records or the descriptions. Columns that no record has are a mistake and fail; a broken record is
@@ -30,7 +30,7 @@ from pegboard.foreign.files import (
     read_lines,
     read_text,
 )
-from pegboard.foreign.limits import MAX_BYTES, MAX_EXAMPLE, MAX_RECORD, MAX_RECORDS
+from pegboard.foreign.limits import MAX_BYTES, MAX_RECORD, MAX_RECORDS
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
@@ -64,16 +64,6 @@ class Columns(BaseModel):
     annotations: tuple[str, ...] = ()
 
 
-class Examples(BaseModel):
-    """A file of example queries: each row has a query and the name, or names, of its tools."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    path: str
-    query: str = "query"
-    tool: str = "tool"
-
-
 class RecordsOptions(SourceOptions):
     """The options of a catalog of type `records`; `agent` defaults to the catalog's name."""
 
@@ -82,32 +72,15 @@ class RecordsOptions(SourceOptions):
     agent: str | None = None
     agent_kind: AgentKind = "library"
     columns: Columns = Columns()
-    examples: Examples | None = None
 
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
     """List the records. Raises SourceError for a column that no record has."""
     columns, rows = options.columns, _rows(listing, options)
     first = _rows_with_columns(options.path, rows, columns)
-    queries = _queries(listing, options) if options.examples else {}
-    names = set[str]()
     for row in chain(first, rows):
         with listing.record(row.where, row.value):
-            _list_row(listing, options, row, queries)
-        if queries:
-            names.add(_name(row, columns.name))
-    for name in (name for name in queries if name not in names):
-        listing.reject(
-            options.examples.path if options.examples else "",
-            f"{len(queries[name])} example queries are for the tool {name!r}, which no record "
-            f"has; correct the name",
-            queries[name][0],
-        )
-
-
-def _name(row: Row, column: str) -> str:
-    name = None if row.problem else row.value.get(column)
-    return name.strip() if isinstance(name, str) else ""
+            _list_row(listing, options, row)
 
 
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
@@ -140,9 +113,7 @@ def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list
     return first
 
 
-def _list_row(
-    listing: ListingBuilder, options: RecordsOptions, row: Row, queries: Mapping[str, list[str]]
-) -> None:
+def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> None:
     problem = row.problem or flaw_of(row.value)
     if problem:
         listing.reject(row.where, problem, row.value)
@@ -165,8 +136,6 @@ def _list_row(
         "parameters", columns.parameters, record.get(columns.required) if columns.required else None
     )
     output = schema("output", columns.output)
-    name = record.get(columns.name)
-    given = _texts(record.get(columns.examples)) if columns.examples else []
     if problems:
         listing.reject(row.where, "; ".join(problems), record)
         return
@@ -175,7 +144,7 @@ def _list_row(
     dependencies, left_out = _dependencies(record, columns.dependencies)
     listed = listing.tool(
         listing.agent(owner, kind=options.agent_kind, source=options.path),
-        name,
+        record.get(columns.name),
         where=row.where,
         raw=record,
         description=record.get(columns.description) if columns.description else "",
@@ -186,7 +155,7 @@ def _list_row(
             for column in columns.annotations
             if record.get(column) is not None
         },
-        examples=[*given, *(queries.get(name.strip(), []) if isinstance(name, str) else [])],
+        examples=_texts(record.get(columns.examples)) if columns.examples else (),
         dependencies=dependencies,
         tags=_texts(record.get(columns.tags)) if columns.tags else (),
     )
@@ -225,39 +194,6 @@ def _dependencies(
 def _member_text(item: Any, key: str) -> str | None:
     value = item.get(key) if isinstance(item, Mapping) else None
     return value.strip() if isinstance(value, str) and value.strip() else None
-
-
-def _queries(listing: ListingBuilder, options: RecordsOptions) -> dict[str, list[str]]:
-    """The example queries of each tool, in the order of the file."""
-    join = options.examples
-    assert join is not None
-    out: dict[str, list[str]] = {}
-    rows = [
-        row
-        for path in matching_files(listing.base, join.path)
-        for row in read_rows(path, max_bytes=options.max_bytes)
-    ]
-    _rows_with_columns(join.path, iter(rows), Columns(name=join.query, description=join.tool))
-    for row in rows:
-        problem = row.problem or flaw_of(row.value)
-        query: Any = None if problem else row.value.get(join.query)
-        tools = [] if problem else _texts(_decoded(row.value.get(join.tool)))
-        if problem := problem or _query_problem(query, tools, join):
-            listing.reject(row.where, problem, row.value)
-            continue
-        for tool in tools:
-            out.setdefault(tool.strip(), []).append(query)
-    return out
-
-
-def _query_problem(query: Any, tools: list[str], join: Examples) -> str:
-    if not isinstance(query, str) or not query.strip() or not tools:
-        return f"it needs a {join.query!r} and a {join.tool!r}, both text"
-    if len(query) > MAX_EXAMPLE:
-        return f"its query has {len(query):,} characters, more than {MAX_EXAMPLE:,}; shorten it"
-    if not all(map(is_text, (query, *tools))):
-        return "it is not valid UTF-8 text; save the source as UTF-8"
-    return ""
 
 
 def _decoded(value: Any) -> Any:
@@ -439,9 +375,8 @@ def _without_nulls(value: Any) -> Any:
 
 
 def inputs(base: Path, options: RecordsOptions) -> list[Path]:
-    """The files with the records, and those with example queries."""
-    queries = matching_files(base, options.examples.path) if options.examples else []
-    return [*matching_files(base, options.path), *queries]
+    """The files with the records."""
+    return matching_files(base, options.path)
 
 
 source = SourceKind(options=RecordsOptions, read=read, inputs=inputs)

@@ -160,7 +160,8 @@ class _Process:
 
     def _kill(self) -> None:
         kill_descendants(self._process.pid)
-        self._process.kill()
+        with suppress(OSError):
+            os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
     def _ending(self, options: SourceOptions) -> str:
@@ -172,10 +173,11 @@ class _Process:
             )
         status = self._process.wait()
         how = f"exit status {status}"
+        number = -status if status < 0 else status - 128
         with suppress(ValueError):
-            how = signal.Signals(status - 128).name
+            how = signal.Signals(number).name
         hint = "Correct the source."
-        if status in (ENOMEM, 128 + signal.SIGKILL, 128 + signal.SIGABRT):
+        if status == ENOMEM or number in (signal.SIGKILL, signal.SIGABRT):
             hint = (
                 f"If it needs more memory than {options.max_memory:,} bytes, split it or raise "
                 f"`max_memory`."

@@ -1,11 +1,14 @@
-"""The process above one that lists sources: whatever the other starts is found below it, and ended.
+"""On Linux, the process above one that lists sources: whatever the other starts is found below it,
+and ended.
 
 Linux gives a process whose parent has ended to the nearest ancestor that is a subreaper. A session
-or an environment of its own does not take a process out of this tree."""
+or an environment of its own does not take a process out of this tree. On other systems there is no
+such process, and what a source started ends with it only if it stayed in its process group."""
 
 import ctypes
 import os
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,8 +19,9 @@ def supervise() -> None:
     """Return in a child process, to list sources there. The parent stays here until the child has
     ended, kills what it started, and exits with its status, or 128 and the number of its signal.
     """
-    with suppress(AttributeError):  # another system
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    if sys.platform != "linux":
+        return
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     child = os.fork()
     if not child:
         return

@@ -7,9 +7,11 @@ import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
+from catalogs.shared import isolation
 from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
 from tests.children import end_child, start_child
@@ -157,8 +159,7 @@ def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, n
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     asking = start_child([sys.executable, "-c", LISTS], cwd=tmp_path, env=environment)
     try:
-        while not (tmp_path / "pids").exists():
-            time.sleep(0.02)
+        wait_for_file(tmp_path / "pids")
         asking.send_signal(number)
         asking.wait()
     finally:
@@ -170,12 +171,22 @@ def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, n
 @pytest.mark.skipif(not PROC, reason="only Linux tells the parent of a process")
 @pytest.mark.parametrize("end", ["", "os._exit(7)", "os.kill(os.getpid(), 9)", "time.sleep(600)"])
 def test_what_a_source_started_ends_with_its_listing(module, tmp_path, monkeypatch, end):
-    monkeypatch.chdir(tmp_path)
+    def passes_once_it_started(seconds, end_listing):
+        return Timer(0, lambda: [wait_for_file(tmp_path / "pids"), end_listing()])
 
-    listing = module(LEAVES + end, max_seconds=20 if end == "time.sleep(600)" else 600)
+    monkeypatch.chdir(tmp_path)
+    if "sleep" in end:
+        monkeypatch.setattr(isolation, "Timer", passes_once_it_started)
+
+    listing = module(LEAVES + end)
 
     assert bool(listing.failures) == bool(end)
     wait_for_the_end(tmp_path)
+
+
+def wait_for_file(path):
+    while not path.exists():
+        time.sleep(0.02)
 
 
 def wait_for_the_end(folder):

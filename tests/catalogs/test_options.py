@@ -18,7 +18,6 @@ from catalogs.shared.kinds import source_kind
         ("openapi", {"url": "http://["}),
         ("records", {"path": "x", "columns": {"nam": "x"}}),
         ("records", {"path": "x", "agent_kind": "robot"}),
-        ("records", {"path": "x", "examples": {}}),
     ],
 )
 def test_options_that_make_no_sense_are_refused(kind, options):

@@ -220,23 +220,12 @@ def test_dependencies_are_names_or_objects_with_a_type(records):
     )
 
 
-def test_example_queries_come_from_the_record_and_from_the_joined_file(records, tmp_path):
-    (tmp_path / "q.csv").write_text(
-        'query,tools\nfirst,a\nsecond,"[""a"", ""b""]"\nlost,nobody\n,a\n'
-    )
+def test_examples_of_a_record_are_its_texts(records):
     rows = [{"name": "a", "examples": ["own", 3, ""]}, {"name": "b", "examples": "single"}]
-    joined = {"path": "q.csv", "tool": "tools"}
 
-    listing = records(rows, columns={"examples": "examples"}, examples=joined)
+    listing = records(rows, columns={"examples": "examples"})
 
-    assert [tool.examples for tool in listing.tools] == [
-        ("own", "first", "second"),
-        ("single", "second"),
-    ]
-    assert [(row.where, row.why.partition(";")[0]) for row in listing.rejected] == [
-        ("q.csv row 4", "it needs a 'query' and a 'tools', both text"),
-        ("q.csv", "1 example queries are for the tool 'nobody', which no record has"),
-    ]
+    assert [tool.examples for tool in listing.tools] == [("own",), ("single",)]
 
 
 @pytest.mark.parametrize(

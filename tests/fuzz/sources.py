@@ -124,17 +124,6 @@ def _text(value: Any) -> str:
     return _cell(value).encode("utf-8", "replace").decode()
 
 
-def records_examples(rng: Random, folder: Path, count: int) -> Hostile:
-    """A table of example queries, where each row may be hostile."""
-    tools = [good_record(number) for number in range(5)]
-    (folder / "tools.json").write_bytes(encode(tools))
-    rows = [mutated(rng, {"query": "file it", "tool": f"good_{n % 5}"}) for n in range(count)]
-    (folder / "queries.jsonl").write_bytes(b"\n".join(map(encode, rows)))
-    options = {"type": "records", "path": "tools.json", "columns": COLUMNS}
-    examples = {"path": "queries.jsonl", "query": "query", "tool": "tool"}
-    return Hostile({**options, "examples": examples}, frozenset(tool["name"] for tool in tools))
-
-
 def good_function(number: int) -> dict[str, Any]:
     record = good_record(number)
     return {key: record[key] for key in ("name", "description", "parameters")}
@@ -357,7 +346,6 @@ RECORDS: tuple[Generator, ...] = (
     records_json,
     records_csv,
     records_parquet,
-    records_examples,
     functions,
     mcp_dump,
     mcp_dump_servers,

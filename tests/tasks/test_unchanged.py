@@ -89,17 +89,6 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
     assert take_snapshot(configuration, "own").tools == 2
 
 
-def test_example_queries_belong_to_the_source(workshop):
-    workshop.write("rows.json", [{"name": "book"}])
-    workshop.write("queries.jsonl", '{"query": "a room", "tool": "book"}')
-    options = 'path = "rows.json"\nexamples = { path = "queries.jsonl" }'
-    configuration = configure(workshop, "records", options)
-    first = take_snapshot(configuration, "own")
-    workshop.write("queries.jsonl", '{"query": "a hall", "tool": "book"}')
-
-    assert take_snapshot(configuration, "own").digest != first.digest
-
-
 @pytest.mark.parametrize("exists", [True, False], ids=["exists", "missing"])
 def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, exists):
     document = json.loads(json.dumps(OPENAPI))

@@ -30,8 +30,6 @@ MAX_DESCRIPTION = 100_000
 """Characters. An encoder reads about 1,000; more is a mistake or an attack, and it would bloat
 every reader.
 """
-MAX_EXAMPLE = 10_000
-"""Characters of an example query."""
 MAX_SCHEMA = 1_000_000
 """Characters of canonical JSON, for the input and for the output schema."""
 MAX_RAW = 2_000
