@@ -96,9 +96,7 @@ class Benchmark:
         )
 
 
-def catalog_toml(
-    name: str, kind: str, path: Path, columns: Mapping[str, str] | None = None
-) -> str:
+def catalog_toml(name: str, kind: str, path: Path, columns: Mapping[str, str] | None = None) -> str:
     """A catalog's table. Columns that no row has are left out: the pipeline rejects them."""
     rows = [row.value for row in read_rows(path) if not row.problem] if columns else []
     existing = {column for row in rows for column in row}

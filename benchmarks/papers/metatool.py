@@ -9,7 +9,7 @@ Either of the two tasks may be missing.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,11 +26,7 @@ TASKS = {
 }
 EXAMPLES = "example_queries.jsonl"
 FILE = "tools.json"
-CATALOG = f"""[catalogs.metatool]
-type = "records"
-path = "{FILE}"
-columns.examples = "examples"
-"""
+CATALOG = catalog_toml("metatool", "records", Path(FILE)) + 'columns.examples = "examples"\n'
 
 
 def load(path: Path) -> Benchmark:
@@ -44,11 +40,10 @@ def load(path: Path) -> Benchmark:
         queries = _queries(folder, task)
         if not queries:
             continue
-        file = folder.path / TASKS[task][0]
-        catalog = catalog_toml("metatool", "records", file)
-        examples = _examples(folder, queries) if task == "single" else {}
-        if examples:
-            boards.append(BenchmarkBoard(task, CATALOG, files={FILE: _records(file, examples)}))
+        catalog = catalog_toml("metatool", "records", folder.path / TASKS[task][0])
+        text = _with_examples(folder, queries, task)
+        if text:
+            boards.append(BenchmarkBoard(task, CATALOG, files={FILE: text}))
             query_sets.append(QuerySet.of_task(task, task, queries))
             task = f"{task}-without-examples"
         boards.append(BenchmarkBoard(task, catalog))
@@ -80,25 +75,18 @@ def _query(row: dict[str, Any]) -> GoldenQuery:
     return GoldenQuery(text_of(row.get("query"), "query"), tuple(tools))
 
 
-def _examples(folder: Folder, queries: Sequence[GoldenQuery]) -> dict[str, list[str]]:
-    """The example requests of each plugin; queries among them are noted."""
+def _with_examples(folder: Folder, queries: Sequence[GoldenQuery], task: str) -> str:
+    """The plugins of a task with their example requests, as JSON; "" if there are none."""
     file = folder.optional(EXAMPLES)
-    examples: dict[str, list[str]] = {}
-    for _, row in folder.rows(file) if file else ():
-        query, tool = row.get("query"), row.get("tool")
-        if isinstance(query, str) and query.strip() and isinstance(tool, str):
-            examples.setdefault(tool.strip(), []).append(query)
-    texts = {query.strip() for own in examples.values() for query in own}
+    if task != "single" or file is None:
+        return ""
+    described = json.loads((folder.path / TASKS[task][0]).read_text("utf-8"))
+    plugins = {name: {"description": described[name], "examples": []} for name in described}
+    for _, row in folder.rows(file):
+        query, plugin = row.get("query"), plugins.get(str(row.get("tool")).strip())
+        if isinstance(query, str) and plugin:
+            plugin["examples"].append(query.strip())
+    texts = {text for plugin in plugins.values() for text in plugin["examples"]}
     if repeated := sum(query.query.strip() in texts for query in queries):
         folder.note(f"{EXAMPLES} contains {count_text(repeated, 'query', 'queries')} word for word")
-    return examples
-
-
-def _records(file: Path, examples: Mapping[str, list[str]]) -> str:
-    """The plugins of a file with their examples, as JSON."""
-    described = json.loads(file.read_text("utf-8"))
-    records = {
-        name: {"description": text, "examples": examples.get(name.strip(), [])}
-        for name, text in described.items()
-    }
-    return json.dumps(records, ensure_ascii=False)
+    return json.dumps(plugins) if texts else ""

@@ -9,7 +9,7 @@ so a tool's digest does not change when another operation of the document does.
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import count
 from typing import Any, Literal
 
 from catalogs.openapi.document import InvalidPart, References
@@ -83,13 +83,9 @@ class SchemaGraph:
         if self.is_spent and sum(self.size(*each) for each in schemas) > MAX_INLINED:
             raise _too_large(side)
 
-    def is_cyclic(self, key: str) -> bool:
+    def ends_within(self, key: str, size: int) -> bool:
         self._explore(key)
-        return key in self._cyclic
-
-    def size_of(self, key: str) -> int:
-        self._explore(key)
-        return self._sizes[key]
+        return key not in self._cyclic and self._sizes[key] <= size
 
     def _scan(self, schema: Any, base: str) -> tuple[int, list[str]]:
         count, keys, waiting = 0, list[str](), [schema]
@@ -175,7 +171,6 @@ class SchemaWriter:
     roots: Iterable[tuple[Any, str]]
     defs: dict[str, Any] = field(default_factory=dict[str, Any])
     _names: dict[str, str] = field(default_factory=dict[str, str])
-    _taken: set[str] = field(default_factory=set[str])
     _numbers: dict[str, "count[int]"] = field(default_factory=dict[str, "count[int]"])
     _waiting: list[str] = field(default_factory=list[str])
     _written: int = 0
@@ -216,7 +211,7 @@ class SchemaWriter:
 
     def _reference(self, schema: dict[str, Any], base: str) -> Any:
         key = self.graph.refs.key(schema["$ref"], base)
-        if self.graph.is_cyclic(key) or self.graph.size_of(key) > self._inlined:
+        if not self.graph.ends_within(key, self._inlined):
             described = key in self._names or self._written <= MAX_PARTS
             left_out = (
                 f"{_title(key)}, whose schema is left out, because the whole would have "
@@ -240,11 +235,10 @@ class SchemaWriter:
 
     def _name(self, key: str) -> str:
         if key not in self._names:
-            title = _title(key)
-            numbers = self._numbers.setdefault(title, count(2))
-            numbered = (f"{title}_{number}" for number in numbers)
-            name = next(name for name in chain([title], numbered) if name not in self._taken)
-            self._taken.add(name)
+            name = title = _title(key)
+            while name in self._numbers:
+                name = f"{title}_{next(self._numbers[title])}"
+            self._numbers[name] = count(2)
             self._names[key] = name
             self._waiting.append(key)
         return self._names[key]

@@ -129,12 +129,6 @@ def _version(document: Mapping[str, Any]) -> str | None:
     return f"{known[0]}.0" if known else None
 
 
-def _validator(version: str) -> Any:
-    from openapi_spec_validator.shortcuts import get_validator_cls
-
-    return get_validator_cls({"openapi": version})
-
-
 @dataclass(frozen=True, slots=True)
 class _Api:
     """Lists the operations of one document."""
@@ -259,6 +253,8 @@ def _check_operation(
     operation: Operation, document: Mapping[str, Any], path: str, method: str
 ) -> None:
     """Raise InvalidPart with all errors that OpenAPI's validator finds in this operation alone."""
+    from openapi_spec_validator.shortcuts import get_validator_cls
+
     outline = operation.outline()
     # Before the validator, whose messages quote what is wrong.
     if flaw := flaw_of(outline):
@@ -269,7 +265,7 @@ def _check_operation(
         "info": {"title": "", "version": ""},
         "paths": {"/": {method: outline}},
     }
-    validator = _validator(version)(alone)
+    validator: Any = get_validator_cls({"openapi": version})(alone)
     errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
     if not errors:
         errors = list(_parameter_errors(operation, path))

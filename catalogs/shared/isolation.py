@@ -33,8 +33,7 @@ from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
 from pegboard.servers.references import secrets_in_catalogs, secrets_of
 
-START = """import sys
-sys.path[:] = sys.argv[2:]
+START = """import sys; sys.path[:] = sys.argv[2:]
 from catalogs.shared.supervisor import supervise
 supervise()
 from catalogs.shared.isolation import work
