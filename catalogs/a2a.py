@@ -3,15 +3,15 @@ or at addresses. A card is an agent, and each of its skills a row of it, with it
 examples as requests. See docs/how-to/sources.md."""
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
 
 from catalogs.openapi.document import download
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from catalogs.shared.validity import member_text, texts_in
 from pegboard.errors import SourceError
-from pegboard.foreign.files import check_names, flaw_of, matching_files, parse_json, read_json
+from pegboard.foreign.files import check_names, flaw_of, parse_json, read_json
 from pegboard.redaction import public_url
 
 
@@ -34,7 +34,7 @@ class A2aOptions(SourceOptions):
 
 def read(listing: ListingBuilder, options: A2aOptions) -> None:
     """List the agents and their skills. Raises SourceError if no card can be read."""
-    for path in inputs(listing.base, options) or ():
+    for path in files_of_path(listing.base, options) or ():
         with listing.file(path):
             _add(listing, read_json(path, options.max_bytes), path.name)
     for url in options.urls:
@@ -73,7 +73,7 @@ def _add_skill(listing: ListingBuilder, agent: str, skill: Any, where: str) -> N
         raise SourceError(f"it is {type(skill).__name__}, expected an object with id and name")
     if flaw := flaw_of(skill):
         raise SourceError(flaw)
-    title, description = _text(skill, "name"), _text(skill, "description")
+    title, description = member_text(skill, "name"), member_text(skill, "description")
     # An id may be anything: what a skill is called is its name.
     described = description if description.startswith(title) else f"{title}. {description}"
     listing.tool(
@@ -83,8 +83,8 @@ def _add_skill(listing: ListingBuilder, agent: str, skill: Any, where: str) -> N
         raw=skill,
         description=described.strip(),
         annotations={"title": title} if title else None,
-        examples=_texts(skill, "examples"),
-        tags=_texts(skill, "tags"),
+        examples=texts_in(skill.get("examples")),
+        tags=texts_in(skill.get("tags")),
     )
 
 
@@ -92,23 +92,8 @@ def _addresses(card: dict[str, Any]) -> Iterator[str]:
     """Yield the addresses of an agent: `url` of the protocol before 1.0, then its interfaces."""
     interfaces = card.get("supportedInterfaces")
     for holder in (card, *(interfaces if isinstance(interfaces, list) else ())):
-        if isinstance(holder, dict) and (url := _text(holder, "url")):
+        if isinstance(holder, dict) and (url := member_text(holder, "url")):
             yield url
 
 
-def _text(record: dict[str, Any], key: str) -> str:
-    value = record.get(key)
-    return value.strip() if isinstance(value, str) else ""
-
-
-def _texts(record: dict[str, Any], key: str) -> list[str]:
-    values = record.get(key)
-    return [value for value in values if isinstance(value, str)] if isinstance(values, list) else []
-
-
-def inputs(base: Path, options: A2aOptions) -> list[Path] | None:
-    """Return the cards, if they are files."""
-    return matching_files(base, options.path) if options.path else None
-
-
-source = SourceKind(options=A2aOptions, read=read, inputs=inputs)
+source = SourceKind(options=A2aOptions, read=read, inputs=files_of_path)

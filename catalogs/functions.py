@@ -3,10 +3,9 @@ are those of `pegboard.schemas.declarations`; they may stand mixed in one file. 
 docs/how-to/sources.md.
 """
 
-from pathlib import Path
 from typing import Any
 
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from pegboard.foreign.files import (
     check_names,
     flaw_of,
@@ -75,9 +74,4 @@ def _list_function(
     )
 
 
-def inputs(base: Path, options: FunctionsOptions) -> list[Path]:
-    """The files with the declarations."""
-    return matching_files(base, options.path)
-
-
-source = SourceKind(options=FunctionsOptions, read=read, inputs=inputs)
+source = SourceKind(options=FunctionsOptions, read=read, inputs=files_of_path)

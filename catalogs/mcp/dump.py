@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from catalogs.mcp.records import add_tool, agent_description, is_tool_list
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from catalogs.shared.validity import member_text
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, check_names, matching_files, read_json
 from pegboard.redaction import public_url
@@ -109,17 +110,17 @@ def _server_entries(document: Any) -> list[SavedServer]:
         if not _holds_servers(entry):
             entries.append(SavedServer("", where, entry))
             continue
-        title, category = _text(entry, "name"), _text(entry, "category")
+        title, category = member_text(entry, "name"), member_text(entry, "category")
         for key, answer in entry["tools"].items():
             name = title if title and len(entry["tools"]) == 1 else f"{title} {key}"
-            description, tags = _text(entry, "description"), (category,) if category else ()
+            description, tags = member_text(entry, "description"), (category,) if category else ()
             entries.append(
                 SavedServer(
                     name,
                     f"{where}.{key}.tools",
                     _tools(answer),
                     description,
-                    _text(entry, "web"),
+                    member_text(entry, "web"),
                     tags,
                 )
             )
@@ -175,14 +176,4 @@ def _holds_servers(entry: Any) -> bool:
     )
 
 
-def _text(entry: Mapping[str, Any], key: str) -> str:
-    value = entry.get(key)
-    return value if isinstance(value, str) else ""
-
-
-def inputs(base: Path, options: McpDumpOptions) -> list[Path]:
-    """The files with the answers."""
-    return matching_files(base, options.path)
-
-
-source = SourceKind(options=McpDumpOptions, read=read, inputs=inputs)
+source = SourceKind(options=McpDumpOptions, read=read, inputs=files_of_path)

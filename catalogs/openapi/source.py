@@ -8,7 +8,6 @@ listed."""
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -18,8 +17,8 @@ from catalogs.openapi import swagger2
 from catalogs.openapi.document import METHODS, InvalidPart, References, download, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.shared.validity import valid_text
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from catalogs.shared.validity import member_text, valid_text
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
@@ -67,7 +66,7 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     # Ids hold the name of the catalog: titles are long, and change with the version.
     agent = listing.agent(
         options.agent or listing.catalog,
-        description=_joined(_member_text(info, "title"), _text(info)),
+        description=_joined(member_text(info, "title"), _text(info)),
         kind="api",
         source=place,
     )
@@ -352,15 +351,10 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 def _text(part: Mapping[str, Any]) -> str:
     """Return the summary and the description, once if the one begins with the other."""
-    summary, description = _member_text(part, "summary"), _member_text(part, "description")
+    summary, description = member_text(part, "summary"), member_text(part, "description")
     if description.startswith(summary.rstrip(".")):
         return description
     return _joined(summary, description)
-
-
-def _member_text(part: Mapping[str, Any], key: str) -> str:
-    value = part.get(key)
-    return value.strip() if isinstance(value, str) else ""
 
 
 def _joined(*texts: str) -> str:
@@ -373,9 +367,5 @@ def _name(method: str, path: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
 
 
-def inputs(base: Path, options: OpenAPIOptions) -> list[Path] | None:
-    """Return the document, if it is a file; one that refers to others says so when it is read."""
-    return matching_files(base, options.path) if options.path else None
-
-
-source = SourceKind(options=OpenAPIOptions, read=read, inputs=inputs)
+source = SourceKind(options=OpenAPIOptions, read=read, inputs=files_of_path)
+"""A document that refers to other files says so when it is read."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from catalogs.openapi.operation import STYLE, Operation, Placed
+from catalogs.shared.validity import texts_in
 
 VERSION = "3.0.3"
 """As which the converted operations are validated."""
@@ -62,7 +63,7 @@ def base_urls(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
     Of several schemes https is the first.
     """
     schemes = spec.get("schemes", document.get("schemes"))
-    schemes = [scheme for scheme in _texts(schemes) if scheme in ("http", "https")]
+    schemes = [scheme for scheme in texts_in(schemes) if scheme in ("http", "https")]
     host, path = (
         value if isinstance(value := document.get(key), str) else "" for key in ("host", "basePath")
     )
@@ -129,8 +130,4 @@ def _response(part: Any, produces: list[str]) -> Any:
 
 
 def _media_types(document: Mapping[str, Any], spec: Mapping[str, Any], key: str) -> list[str]:
-    return _texts(spec.get(key, document.get(key)))
-
-
-def _texts(value: Any) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+    return texts_in(spec.get(key, document.get(key)))

@@ -16,8 +16,8 @@ from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict
 
-from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.shared.validity import is_text
+from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from catalogs.shared.validity import is_text, member_text
 from pegboard.errors import SourceError
 from pegboard.foreign.files import (
     RepeatedNames,
@@ -177,23 +177,18 @@ def _dependencies(
     for item in values:
         fields = {"name": item} if isinstance(item, str) else item
         tool, parameter, reason, text = (
-            _member_text(fields, key)
+            member_text(fields, key)
             for key in ("name", "parameter_name", "reason", "dependence_type")
         )
         name = (text or "tool-depends-on").lower().replace("_", "-").replace(" ", "-")
         kind = DEPENDENCY_TYPES.get(name) or DEPENDENCY_TYPES.get(
             name.replace("-depends-on", "-directly-depends-on")
         )
-        if tool is None or kind is None:
+        if not tool or kind is None:
             left_out.append(item)
         else:
-            dependencies.append(Dependency(tool, kind, parameter, reason or ""))
+            dependencies.append(Dependency(tool, kind, parameter or None, reason))
     return dependencies, left_out
-
-
-def _member_text(item: Any, key: str) -> str | None:
-    value = item.get(key) if isinstance(item, Mapping) else None
-    return value.strip() if isinstance(value, str) and value.strip() else None
 
 
 def _decoded(value: Any) -> Any:
@@ -374,9 +369,4 @@ def _without_nulls(value: Any) -> Any:
     return value
 
 
-def inputs(base: Path, options: RecordsOptions) -> list[Path]:
-    """The files with the records."""
-    return matching_files(base, options.path)
-
-
-source = SourceKind(options=RecordsOptions, read=read, inputs=inputs)
+source = SourceKind(options=RecordsOptions, read=read, inputs=files_of_path)

@@ -28,7 +28,7 @@ from catalogs.shared.validity import (
     valid_text,
 )
 from pegboard.errors import SourceError
-from pegboard.foreign.files import flaw_of
+from pegboard.foreign.files import flaw_of, matching_files
 from pegboard.foreign.limits import (
     MAX_BYTES,
     MAX_DESCRIPTION,
@@ -287,6 +287,11 @@ class ListingBuilder:
             unreadable=tuple(self._unreadable),
             repeatable=self.repeatable,
         )
+
+
+def files_of_path(base: Path, options: Any) -> list[Path] | None:
+    """Return the files that `path` of the options names; None if it is not given."""
+    return matching_files(base, options.path) if options.path else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,17 @@ def encoding_problems(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def member_text(record: Any, key: str) -> str:
+    """Return a text of a record without blanks around it; empty if there is none."""
+    value = record.get(key) if isinstance(record, Mapping) else None
+    return value.strip() if isinstance(value, str) else ""
+
+
+def texts_in(value: Any) -> list[str]:
+    """Return the texts in a list; none of another value."""
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
 def is_text(text: str) -> bool:
     """Whether a text can be written as UTF-8."""
     return text.isascii() or valid_text(text) == text

@@ -140,8 +140,9 @@ def test_a_server_that_cannot_be_reached_fails(servers):
         ("greet", ["good"], ""),
         ("prompts", [], ""),
         ("modern", ["good"], "Modern only."),
+        ("stderr", ["good"], ""),
     ],
-    ids=["pages", "a greeting on stdout", "no tools", "only the newest protocol"],
+    ids=["pages", "a greeting on stdout", "no tools", "only the newest protocol", "much on stderr"],
 )
 def test_a_server_with_a_habit_of_its_own_is_listed(servers, behaviour, tools, description):
     listing = servers({"raw": raw(behaviour)})
@@ -218,6 +219,7 @@ def wait_for_end(pid):
             r"ended before it answered initialize.*ImportError: no module.*; token \[MY_TOKEN\]",
         ),
         ("refuse", r"it answered tools/list with the error -32603: bad key \*\*\*"),
+        ("closed", r"it answered tools/list with the error -32000: no more today"),
         ("endless", r"it lists more than 20,000 tools; correct the server"),
     ],
 )
@@ -236,6 +238,27 @@ def test_a_failing_server_says_how_without_its_secrets_and_harms_no_other(
     assert "Processing request" not in failures["kit/b"]
 
 
+@pytest.fixture(scope="module")
+def hostile_port():
+    with http_server("hostile_http.py") as port:
+        yield port
+
+
+def test_an_event_without_end_fails_at_the_limit(servers, hostile_port):
+    entry = {"url": f"http://127.0.0.1:{hostile_port}/events"}
+
+    assert "SSE stream failed" in only_failure(servers({"raw": entry}, max_bytes=2_000_000))
+
+
+@pytest.mark.parametrize("path", ["headers", "silence"])
+def test_an_answer_that_trickles_does_not_outlast_the_timeout(servers, hostile_port, path):
+    entry = {"url": f"http://127.0.0.1:{hostile_port}/{path}"}
+
+    why, _ = failure_in_time(servers, entry, lambda why: "did not answer within" in why)
+
+    assert "raise timeout" in why
+
+
 def test_a_server_that_writes_without_end_or_no_json_fails_with_what_it_wrote(servers):
     end = "The end of its stderr: oops\noops\noops\noops\noops"
     endless = {"command": "sh", "args": ["-c", "yes oops >&2"]}
@@ -249,26 +272,16 @@ def test_a_server_that_writes_without_end_or_no_json_fails_with_what_it_wrote(se
     [
         ({"command": "no-such-command-here"}, "'no-such-command-here' was not found"),
         ({"command": sys.executable, "cwd": "no-such-folder"}, "cwd is not a folder"),
-        (
-            {"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}},
-            "variable NOT_SET_A is not set",
-        ),
-        (
-            {"command": "x", "args": ["${NOT_SET_A}"], "env": {"B": "${env:NOT_SET_B}"}},
-            "variable NOT_SET_B is not set",
-        ),
+        ({"command": "x", "args": ["${NOT_SET_A}"]}, "variable NOT_SET_A is not set"),
         (
             {"url": "https://x/mcp", "headers": {"X": "${input:api-key}"}},
             "${input:api-key} is known only to an editor",
         ),
         ({"command": "x", "args": "one two"}, "its args: Input should be a valid list"),
-        ({"command": "x", "env": ["A=1"]}, "its env: Input should be a valid dictionary"),
-        ({"command": ["x"]}, "its command: Input should be a valid string"),
         (
             {"type": "carrier-pigeon", "url": "https://x"},
             "its type: Input should be 'stdio'",
         ),
-        ({"type": "http", "command": "x"}, "not that of its type"),
         ({}, "neither a command nor a url"),
         ("uvx mcp-server-git", "is str, expected an object"),
         ({"command": "x", "envFile": ".env"}, "envFile is not read"),

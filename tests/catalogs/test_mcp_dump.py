@@ -169,12 +169,3 @@ def test_a_file_that_is_missing_or_not_json_says_so(listed, dump):
         listed("mcp-dump", path="maths.json")
     with pytest.raises(SourceError, match="is not JSON"):
         dump(b'{"tools": [')
-
-
-def test_an_invalid_address_of_a_server_does_not_cost_its_tools(dump):
-    entry = {"name": "maths", "web": "http://[", "tools": {"maths": {"tools": [{"name": "add"}]}}}
-
-    listing = dump(json.dumps([entry]).encode())
-
-    assert [agent.source for agent in listing.agents] == ["(an invalid URL)"]
-    assert [tool.name for tool in listing.tools] == ["add"]
