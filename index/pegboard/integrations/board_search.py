@@ -1,6 +1,5 @@
 """One search for an adapter: exact names first, within a token budget, why nothing was found."""
 
-import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -115,22 +114,19 @@ class BoardSearch:
         Args:
             among: ids of the tools that may be found; all that pass `where` by default.
         """
-        plan = self._plan(query, among)
-        if isinstance(plan, Findings):
-            return plan
-        text, filters, exact = plan
-        found = [self.board.find(text, self.k, where=each, **self._options) for each in filters]
-        return self._findings(found, exact)
-
-    async def find_async(self, query: str, among: Collection[str] | None = None) -> Findings:
-        """Return what `find` does; the event loop goes on meanwhile."""
-        plan = await asyncio.to_thread(self._plan, query, among)
-        if isinstance(plan, Findings):
-            return plan
-        text, filters, exact = plan
-        board = AsyncBoard(self.board)
-        found = [await board.find(text, self.k, where=each, **self._options) for each in filters]
-        return await asyncio.to_thread(self._findings, found, exact)
+        names = self.names()
+        query = query.encode("utf-8", "replace").decode()  # a model may write half a character
+        if not query.strip():
+            return Findings((), names, BLANK)
+        where = self._callable
+        where = where if among is None else narrowed(where, among)
+        if where is None:
+            return Findings((), names, NO_TOOL)
+        named = narrowed(where, names.named_in(query))
+        alone = named is not None and len(query.split()) == 1
+        filters = [each for each in (named, None if alone else where) if each is not None]
+        found = [self.board.find(query, self.k, where=each, **self._options) for each in filters]
+        return self._findings(found, int(named is not None))
 
     def names(self, release: str | None = None) -> CallNames:
         """Return the names of the tools of the current release, or of one that just answered."""
@@ -145,24 +141,8 @@ class BoardSearch:
             self._names = known, names
         return names
 
-    def _plan(
-        self, query: str, among: Collection[str] | None
-    ) -> tuple[str, list[dict[str, Any]], int] | Findings:
-        """The text, the filter of each search for it, and how many of them are for named tools."""
-        names = self.names()
-        query = query.encode("utf-8", "replace").decode()  # a model may write half a character
-        if not query.strip():
-            return Findings((), names, BLANK)
-        where = self._callable
-        where = where if among is None else narrowed(where, among)
-        if where is None:
-            return Findings((), names, NO_TOOL)
-        named = narrowed(where, names.named_in(query))
-        alone = named is not None and len(query.split()) == 1
-        filters = [each for each in (named, None if alone else where) if each is not None]
-        return query, filters, int(named is not None)
-
     def _findings(self, found: Sequence[FindResult], exact: int) -> Findings:
+        """What searches found together; the first `exact` of them are for named tools."""
         names = self.names(found[-1].release)
         best: dict[str, Hit] = {}
         for place, result in enumerate(found):

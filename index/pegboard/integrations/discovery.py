@@ -1,7 +1,8 @@
 """The tools that one conversation found: named once, in the order in which they were found."""
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
@@ -67,7 +68,7 @@ class Discovery:
 
     async def search_async(self, query: str) -> Discovered:
         """Return what `search` does; the event loop goes on meanwhile."""
-        return self._add(await self.options.find_async(query))
+        return await asyncio.to_thread(self.search, query)
 
     def called(self, name: str) -> Hit:
         """Return the tool that a model calls by a name.
@@ -161,25 +162,20 @@ class ProviderToolSearch(ABC):
         """
         return [
             answer
-            for item, query in self._searches(output)
-            for answer in self._answer(item, self.discovery.search(query))
+            for item in map(_fields, output)
+            if self._is_search(item)
+            for answer in self._answer(
+                item, self.discovery.search(query_of(item.get(self._arguments)))
+            )
         ]
 
     async def answers_async(self, output: Iterable[Any]) -> list[dict[str, Any]]:
         """Return what `answers` does; the event loop goes on meanwhile."""
-        answers: list[dict[str, Any]] = []
-        for item, query in self._searches(output):
-            answers += self._answer(item, await self.discovery.search_async(query))
-        return answers
+        return await asyncio.to_thread(self.answers, output)
 
     def called(self, item: Any) -> Hit:
         """Return the tool that an item of a reply calls. Raises as `Discovery.called` does."""
         return self.discovery.called(str(_fields(item).get("name", "")))
-
-    def _searches(self, output: Iterable[Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
-        for item in map(_fields, output):
-            if self._is_search(item):
-                yield item, query_of(item.get(self._arguments))
 
     @abstractmethod
     def _is_search(self, item: Mapping[str, Any]) -> bool: ...

@@ -14,7 +14,7 @@ from threading import Lock
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
-from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch, Findings
+from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch
 from pegboard.naming import CallNames, valid_name
 
 WORDS_ONLY = "hashing/16"
@@ -75,17 +75,8 @@ class OwnTools:
         Args:
             tools: the descriptions of the tools that may be found, by their names.
         """
-        match = self._match(tools)
-        return self._select(query, match, self.search.find(query, match.names))
-
-    async def find_async(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Return what `find` does; the event loop goes on meanwhile."""
-        match = await asyncio.to_thread(self._match, tools)
-        findings = await self.search.find_async(query, match.names)
-        return await asyncio.to_thread(self._select, query, match, findings)
-
-    def _select(self, query: str, match: _Match, findings: Findings) -> Selected:
-        k = self.search.k
+        match, k = self._matched(self.search.names(), tuple(tools.items())), self.search.k
+        findings = self.search.find(query, match.names)
         names = list(dict.fromkeys(match.names[hit.tool.id] for hit in findings.hits))
         if match.unknown is None or not query.strip():
             return Selected(tuple(names), findings.reason if not names else "")
@@ -97,8 +88,9 @@ class OwnTools:
         reason = findings.reason if findings.reason != NO_TOOL else NO_MATCH
         return Selected(tuple(names), "" if names else reason)
 
-    def _match(self, tools: Mapping[str, str]) -> _Match:
-        return self._matched(self.search.names(), tuple(tools.items()))
+    async def find_async(self, query: str, tools: Mapping[str, str]) -> Selected:
+        """Return what `find` does; the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.find, query, tools)
 
 
 class OwnDiscovery:
@@ -115,16 +107,14 @@ class OwnDiscovery:
 
     def search(self, query: str, tools: Mapping[str, str]) -> Selected:
         """Search the tools given, and add what is found."""
-        return self._add(self.tools.find(query, tools))
-
-    async def search_async(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Return what `search` does; the event loop goes on meanwhile."""
-        return self._add(await self.tools.find_async(query, tools))
-
-    def _add(self, selected: Selected) -> Selected:
+        selected = self.tools.find(query, tools)
         with self._lock:
             self.found.update(dict.fromkeys(selected.names))
         return selected
+
+    async def search_async(self, query: str, tools: Mapping[str, str]) -> Selected:
+        """Return what `search` does; the event loop goes on meanwhile."""
+        return await asyncio.to_thread(self.search, query, tools)
 
 
 Search = OwnTools | BoardSearch | Board | AsyncBoard

@@ -132,7 +132,7 @@ def test_a_board_that_fails_leaves_a_request_as_it_is(board, caplog, monkeypatch
     def fail(*_, **__):
         raise StoreError("the store is away")
 
-    monkeypatch.setattr(type(board), "_find_many_async", fail)
+    monkeypatch.setattr(type(board), "find", fail)
     data = {"messages": [user("weather forecast")], "tools": [*map(nested, KIT)]}
 
     assert asyncio.run(hook.async_pre_call_hook(None, None, data, "acompletion")) is None
