@@ -322,9 +322,6 @@ class Board:
     ) -> "AgentResult":
         """Return the `k` best agents, found by their descriptions and tools (Tool-to-Agent).
 
-        `entities` of the result has the best tools and agents in one ranking, to equip whichever
-        fits better.
-
         Args:
             mode, index, where: as in `search`.
             decompose: search the steps of the request beside it, which the board's LLM writes, or

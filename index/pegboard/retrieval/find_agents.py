@@ -20,7 +20,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from pegboard.hits import Hit
 from pegboard.retrieval.context import Context, Searches
 from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
@@ -81,9 +80,7 @@ def find_agents(
     index: str | None,
     where: Mapping[str, str | Sequence[str]] | None,
 ) -> AgentResult:
-    """Return the agents, best first, and the tools and agents that led to them; arguments and
-    errors as of `Board.search_agents`.
-    """
+    """Return the agents, best first; arguments and errors as of `Board.search_agents`."""
     check_mode(mode)
     check_arguments(k=k, index=index, texts=(request,))
     index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
@@ -94,14 +91,12 @@ def find_agents(
         texts = (request, *_decomposed(request, searches, trace, caller))
     texts = [text for text in dict.fromkeys(texts) if text.strip()]
     if not texts:
-        return AgentResult((), (), trace, release=release)
+        return AgentResult((), trace, release=release)
     n = max(ENTITIES, 10 * k)
-    found = _evidence(search_entities(loaded, index, texts, mode, n, allowed, vectors))
-    ranked = _ranked(found, k)
+    ranked = rank_agents(search_entities(loaded, index, texts, mode, n, allowed, vectors), k)
     hits = [_hit(loaded, own, texts) for own in ranked if own[0].agent in loaded.agents]
-    entities = _entities(loaded, found, k, texts)
     own = () if texts == [request] else tuple(texts)
-    return AgentResult(tuple(hits), tuple(entities), trace, own, release)
+    return AgentResult(tuple(hits), trace, own, release)
 
 
 def _decomposed(
@@ -120,29 +115,6 @@ def _decomposed(
     return steps
 
 
-def _entities(
-    loaded: LoadedRelease, found: Sequence[Sequence[Evidence]], k: int, steps: Sequence[str]
-) -> list[Hit | AgentHit]:
-    """The `k` best tools and agents: by their best rank in any step, then by score."""
-    best: dict[str, Evidence] = {}
-    for step in found:
-        for evidence in step[:k]:
-            earlier = best.setdefault(evidence.entity, evidence)
-            best[evidence.entity] = min(earlier, evidence, key=lambda own: (own.rank, -own.score))
-    order = sorted(best.values(), key=lambda own: (own.rank, -own.score, own.entity))[:k]
-    tools = loaded.tools([evidence.entity for evidence in order if evidence.tool])
-    entities: list[Hit | AgentHit] = []
-    for evidence in order:
-        if tool := tools.get(evidence.entity):
-            why = {"rank": evidence.rank, "score": evidence.score}
-            why |= {"query": steps[evidence.step - 1]} if evidence.step else {}
-            agent = loaded.agents[tool.agent]
-            entities.append(Hit(tool, agent, evidence.score, {"agents": why}, loaded.release.id))
-        elif evidence.entity in loaded.agents:
-            entities.append(_hit(loaded, [evidence], steps))
-    return entities
-
-
 def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
     """Return the evidence of the `k` best agents, best first; that of each agent best first, too.
 
@@ -159,14 +131,11 @@ def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
         >>> [own[0].agent for own in rank_agents([found], k=2)]
         ['a/git', 'a/ci']
     """
-    return _ranked(_evidence(rankings), k)
-
-
-def _ranked(found: Sequence[Sequence[Evidence]], k: int) -> list[list[Evidence]]:
     places: dict[str, int] = {}
     why: dict[str, list[Evidence]] = {}
-    for step in found:
-        for place, evidence in enumerate(_first_of_agents(step), start=1):
+    for step, ranking in enumerate(rankings, start=1 if len(rankings) > 1 else 0):
+        found = [Evidence(row.tool, step, rank, row.score) for rank, row in enumerate(ranking, 1)]
+        for place, evidence in enumerate(_first_of_agents(found), start=1):
             agent = evidence.agent
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
@@ -242,14 +211,3 @@ def _first_of_agents(found: Sequence[Evidence]) -> Iterator[Evidence]:
         if evidence.agent not in seen:
             seen.add(evidence.agent)
             yield evidence
-
-
-def _evidence(rankings: Sequence[Ranking]) -> list[list[Evidence]]:
-    """Each tool and agent that each step found, best first."""
-    return [
-        [
-            Evidence(row.tool, step if len(rankings) > 1 else 0, rank, row.score)
-            for rank, row in enumerate(ranking, start=1)
-        ]
-        for step, ranking in enumerate(rankings, start=1)
-    ]

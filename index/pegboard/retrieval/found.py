@@ -187,16 +187,12 @@ class AgentResult(_Hits["AgentHit"]):
 
     Attributes:
         hits: the agents.
-        entities: the best tools and agents in one ranking, as many as agents were asked for: a
-            `Hit` where a tool fits better than any agent (`hit.agent` owns it), an `AgentHit`
-            where a whole agent does.
         steps: what was searched for, if not the request alone.
         trace: the part that wrote the steps: what it cost, or why it did without an LLM.
         release: the id of the release that answered.
     """
 
     hits: tuple["AgentHit", ...]
-    entities: "tuple[Hit | AgentHit, ...]"
     trace: Trace
     steps: tuple[str, ...] = ()
     release: str = ""
@@ -211,10 +207,6 @@ class AgentResult(_Hits["AgentHit"]):
             "release": self.release,
             "steps": list(self.steps),
             "agents": [hit.to_dict() for hit in self.hits],
-            "entities": [
-                {"type": "tool" if isinstance(entity, Hit) else "agent", **entity.to_dict()}
-                for entity in self.entities
-            ],
             "trace": self.trace.to_dict(),
         }
 

@@ -23,7 +23,7 @@ PARTS: dict[str, dict[str, str]] = {
         "clauses": "rules.clauses:Clauses",
         "context-decompose": "llm.transforms:ContextDecompose",
         "decompose": "llm.transforms:Decompose",
-        "dummy-steps": "rules.dummy_steps:DummySteps",
+        "dummy-steps": "rules.clauses:DummySteps",
         "expand": "llm.transforms:Expand",
         "rewrite": "llm.transforms:Rewrite",
         "step-back-prompting": "llm.transforms:StepBackPrompting",

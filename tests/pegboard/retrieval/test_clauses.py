@@ -4,8 +4,7 @@ import sys
 import pytest
 
 from pegboard.retrieval.parts import Query
-from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, split_clauses
-from pegboard.retrieval.rules.dummy_steps import DummySteps
+from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, DummySteps, split_clauses
 from tests.pegboard.retrieval.stubs import context, transformed
 
 SEVERAL = {

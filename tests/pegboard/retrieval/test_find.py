@@ -319,16 +319,6 @@ def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
     assert not board.search_agents(" ")
 
 
-def test_tools_and_agents_are_ranked_together(board):
-    found = board.search_agents("a tool that opens an issue, or the git host", 4)
-
-    scores = [entity.score for entity in found.entities]
-    assert len(found.entities) == 4
-    assert scores == sorted(scores, reverse=True)
-    assert found.entities[0].agent == found[0].agent
-    assert {entity["type"] for entity in found.to_dict()["entities"]} == {"tool", "agent"}
-
-
 @pytest.mark.parametrize(
     ("reply", "steps", "fallback"),
     [

@@ -254,15 +254,10 @@ class LoopThread:
     """
 
     def __init__(self, last: Callable[[], Awaitable[None]] | None) -> None:
-        self._running: set[asyncio.Task[Any]] = set()
-        ready: Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = Future()
-        self._thread = threading.Thread(
-            target=lambda: asyncio.run(_serve(ready, self._running, last)),
-            name="pegboard-llm",
-            daemon=True,
-        )
+        self._last, self._tasks = last, weakref.WeakSet[asyncio.Task[Any]]()
+        self._loop, self._stop = asyncio.new_event_loop(), asyncio.Event()
+        self._thread = threading.Thread(target=self._serve, name="pegboard-llm", daemon=True)
         self._thread.start()
-        self._loop, self._stop = ready.result()
 
     @property
     def alive(self) -> bool:
@@ -271,7 +266,7 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
         """Start a coroutine; cancelling the future cancels it, and so does `stop`."""
-        return asyncio.run_coroutine_threadsafe(_noted(work, self._running), self._loop)
+        return asyncio.run_coroutine_threadsafe(self._noted(work), self._loop)
 
     def stop(self) -> None:
         """Cancel what runs, and end the thread."""
@@ -281,29 +276,22 @@ class LoopThread:
         if threading.current_thread() is not self._thread:
             self._thread.join(_JOIN_SECONDS)
 
+    def _serve(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._until_stopped())
 
-async def _serve(
-    ready: "Future[tuple[asyncio.AbstractEventLoop, asyncio.Event]]",
-    running: set[asyncio.Task[Any]],
-    last: Callable[[], Awaitable[None]] | None,
-) -> None:
-    stop = asyncio.Event()
-    ready.set_result((asyncio.get_running_loop(), stop))
-    await stop.wait()
-    # Only what was started here: the tasks of a library are needed by `last`, which ends them.
-    left = tuple(running)
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
-    if last is not None:
-        await last()
+    async def _until_stopped(self) -> None:
+        await self._stop.wait()
+        # Only what was started here: the tasks of a library are needed by `last`, which ends them.
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._last is not None:
+            await self._last()
 
-
-async def _noted(work: Coroutine[Any, Any, Result], running: set[asyncio.Task[Any]]) -> Result:
-    task = asyncio.current_task()
-    assert task is not None
-    running.add(task)
-    try:
+    async def _noted(self, work: Coroutine[Any, Any, Result]) -> Result:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
         return await work
-    finally:
-        running.discard(task)

@@ -82,26 +82,21 @@ class Dependencies:
         way that do not.
 
         A check may be a query to a store, so all tools that one traversal reaches are checked
-        together, and after a refusal the next one reaches twice as far.
+        together.
         """
-        checked, refused, reach = set(passing), set[str](), self.limit
+        checked, refused = set(passing), set[str]()
         dependencies = context.loaded.graph.dependencies
 
         def passes(target: str) -> bool:
             return target not in refused
 
         while True:
-            walks = {tool: dependencies(tool, reach, self.origins, passes) for tool in initial}
-            if checked.issuperset(
-                edge.target for walk in walks.values() for edge in walk[: self.limit]
-            ):
-                return {tool: walk[: self.limit] for tool, walk in walks.items()}, len(refused)
+            walks = {tool: dependencies(tool, self.limit, self.origins, passes) for tool in initial}
             unchecked = {edge.target for walk in walks.values() for edge in walk} - checked
-            passed = await context.passing(sorted(unchecked))
-            checked |= passed
-            if failed := unchecked - passed:
-                refused |= failed
-                reach *= 2
+            if not unchecked:
+                return walks, len(refused)
+            refused |= unchecked - await context.passing(sorted(unchecked))
+            checked |= unchecked
 
 
 def _placed(walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:

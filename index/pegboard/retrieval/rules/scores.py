@@ -1,6 +1,5 @@
 """A refinement by score: drop tools below a threshold."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -56,34 +55,25 @@ class AtLeast:
         ranking = candidates.ranking
         if not ranking:
             return []
-        if self.probability is None:
-            values, least = self._cosines(context), SIMILARITY if self.score is None else self.score
-        else:
-            values, least = self._probabilities(context), self._least(self.probability, context)
+        values = context.cosines if self.probability is None else context.probabilities
+        if values is None:
+            missing = (
+                "compares cosines, but vectors were not searched. Search in mode 'hybrid' or "
+                "'vector', or ask for a probability"
+                if self.probability is None
+                else "asks for a probability, which only a hybrid search gives. Search in both "
+                "modes, or give `score`, a least cosine"
+            )
+            raise QueryError(f"The part '{self.part}' {missing}.")
+        least = self._least(context)
         remaining = [row for row in ranking if row.tool in values and values[row.tool] >= least]
         context.trace.note = f"{len(remaining)} of {len(ranking)} tools reach {least:g}"
         return remaining
 
-    def _cosines(self, context: Context) -> Mapping[str, float]:
-        cosines = context.cosines
-        if cosines is None:
-            raise QueryError(
-                f"The part '{self.part}' compares cosines, but vectors were not searched. Search "
-                f"in mode 'hybrid' or 'vector', "
-                "or ask for a probability."
-            )
-        return cosines
-
-    def _probabilities(self, context: Context) -> Mapping[str, float]:
-        probabilities = context.probabilities
-        if probabilities is None:
-            raise QueryError(
-                f"The part '{self.part}' asks for a probability, which only a hybrid search gives. "
-                "Search in both modes, or give `score`, a least cosine."
-            )
-        return probabilities
-
-    def _least(self, threshold: float | str, context: Context) -> float:
+    def _least(self, context: Context) -> float:
+        threshold = self.probability
+        if threshold is None:
+            return SIMILARITY if self.score is None else self.score
         if not isinstance(threshold, str):
             return threshold
         thresholds = context.thresholds or {}
