@@ -266,7 +266,8 @@ def _example(board: "Searcher", encoder: Encoder, text: str, names: Sequence[str
     index = loaded.index(name)
     assert isinstance(index, MemoryIndex), "the catalogs are small"
     texts = [text, *split_clauses(text)]
-    vectors = np.asarray(encode_queries(encoder, texts), np.float32)
+    spelled_out = [loaded.spelled_out(each) for each in texts]
+    vectors = np.asarray(encode_queries(encoder, spelled_out), np.float32)
     units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
     words = [loaded.query_words(name, each) for each in texts]
     found = index.both_many(units, words, hybrid_depth(1))

@@ -153,9 +153,9 @@ def make_release_spec(
 ) -> ReleaseSpec:
     """Return the spec of the release with these records, edges and documents.
 
-    Its digest covers the rows, index configurations, encoders, ranker, strategy, prompts, golden
-    queries, contract, and the queries of its gate. The gate's rules are not part of it: a held
-    release is judged again when they change.
+    Its digest covers the rows, index configurations, encoders, ranker, glossary, strategy, prompts,
+    golden queries, contract, and the queries of its gate. The gate's rules are not part of it: a
+    held release is judged again when they change.
 
     Args:
         documents: of the tools and of the agents of every index.
@@ -177,7 +177,10 @@ def make_release_spec(
         for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
-    retrieval: list[Any] = [default_strategy(configuration.find.strategy)]
+    retrieval: list[Any] = [
+        default_strategy(configuration.find.strategy),
+        configuration.glossary_of_release,
+    ]
     gate = read_gate(configuration)
     if gate is not None and configuration.gate is not None:
         retrieval.append(gate.digest)
@@ -234,11 +237,13 @@ def staged_release(
     """
     strategy = default_strategy(configuration.find.strategy)
     prompts = published_prompts(configuration.base)
+    glossary = configuration.glossary_of_release
     manifest = {
         "pegboard": version("pegboard"),
         **({"strategy": strategy} if strategy else {}),
         **({"prompts": prompts} if prompts else {}),
         **({"sequences": spec.sequences} if spec.sequences else {}),
+        **({"glossary": glossary} if glossary else {}),
         "default_index": configuration.default,
         "indexes": {
             index.name: _index_entry(

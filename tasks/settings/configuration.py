@@ -16,6 +16,7 @@ from pegboard.encoders import DEFAULT_ENCODER, allow_hosted
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
+from pegboard.search.glossary import TERM, usual_short_forms
 from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.serve.settings import ServeSettings
 from pegboard.store.contract import embedding_table
@@ -185,12 +186,30 @@ class Configuration(Settings):
     overrides: dict[str, OverrideSettings] = Field(default_factory=dict[str, OverrideSettings])
     graph: GraphSettings = GraphSettings()
     find: FindSettings = FindSettings()
+    glossary: dict[str, str] = Field(default_factory=dict[str, str])
     examples: ExamplesSettings | None = None
     golden: GoldenSettings | None = None
     gate: GateSettings | None = None
     lock: LockSettings = LockSettings()
     run: RunSettings = RunSettings()
     serve: ServeSettings = ServeSettings()
+
+    @field_validator("glossary")
+    @classmethod
+    def _has_words(cls, glossary: dict[str, str]) -> dict[str, str]:
+        phrases = [term for term in glossary if not TERM.fullmatch(term)]
+        if phrases:
+            raise ValueError(f"{', '.join(phrases)}: expected a short form of one word, as PR")
+        return {term.casefold(): " ".join(text.split()) for term, text in glossary.items()}
+
+    @property
+    def glossary_of_release(self) -> dict[str, str]:
+        """What short forms stand for: those of `[glossary]` before the usual ones, if an index is
+        in English; an empty text removes one.
+        """
+        english = any(index.language == DEFAULT_LANGUAGE for index in self.indexes)
+        whole = {**(usual_short_forms() if english else {}), **self.glossary}
+        return {term: text for term, text in sorted(whole.items()) if text}
 
     @property
     def base(self) -> Path:

@@ -26,7 +26,7 @@ import polars as pl
 
 from pegboard.encoders import load_encoder
 from pegboard.ranker.actions import request_actions
-from pegboard.search.text import query_words
+from pegboard.search.text import identifier_words, query_words, tokenize
 from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
@@ -156,6 +156,7 @@ REQUESTS = (
     "invoice",
     "room",
     "getTides_v2",
+    "del a repo of the weather mirror",
     "is it not about me?",
     "zzz unknown",
 )
@@ -274,6 +275,14 @@ def expected(ranking: Ranking, k: int) -> list[dict[str, Any]]:
     return [{"id": identity, "score": score} for identity, score in ranking[:k]]
 
 
+def named_agents(rows: Sequence[Row], words: Sequence[str]) -> list[str]:
+    """Return the agents whose name has a word of a request."""
+    names = {row["agent"]: row["agent"].partition("/")[2] for row in rows}
+    return sorted(
+        agent for agent, name in names.items() if set(tokenize(identifier_words(name))) & set(words)
+    )
+
+
 def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
     """Return every request with every mode, index and filter that makes sense, and its hits."""
     requests: list[dict[str, Any]] = []
@@ -293,7 +302,10 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
                 "text": by_text(rows, words, where),
             }
             actions = sorted(request_actions(request))
-            given = {"request": request, "words": words, "actions": actions, "vector": vector}
+            given = {
+                **{"request": request, "words": words, "actions": actions, "vector": vector},
+                "named_agents": named_agents(rows, words),
+            }
             ranker = channels[channel].manifest["indexes"][index]["ranker"]
             depth = max(DEPTH, 4 * k)
             found = dict([*rankings["vector"][:depth], *rankings["text"][:depth]])

@@ -104,9 +104,16 @@ function bm25(row, words, idf, average) {
   }, 0);
 }
 
-// All that was found, by the weighted sum of nine features.
+function abbreviates(form, name) {
+  const consonants = /[aeiou]/.test(form.slice(1)) ? null : new RegExp(`^${[...form].join(".*")}`);
+  const longer = name.filter((word) => word[0] === form[0] && word.length >= form.length + 2);
+  const initials = name.map((word) => word[0]).join("");
+  return initials.includes(form) || longer.some((word) => word.startsWith(form) || consonants?.test(word));
+}
+
+// All that was found, by the weighted sum of eleven features.
 async function ranked(table, found, request, weights) {
-  const columns = ["tool", "tokens", "vector", "name_tokens", "actions", "summary_vector"];
+  const columns = ["tool", "agent", "tokens", "vector", "name_tokens", "actions", "summary_vector"];
   const rows = (await table.query().select(columns).toArray()).map((row) => ({
     ...row.toJSON(),
     vector: [...row.vector],
@@ -120,6 +127,8 @@ async function ranked(table, found, request, weights) {
   };
   const [words, wanted] = [new Set(request.words), new Set(request.actions)];
   const whole = sumOf(words, idf) || 1;
+  const unknown = [...words].filter((word) => !documents.some((document) => document.has(word)));
+  const short = unknown.filter((word) => /^[a-z]{2,6}$/.test(word));
   const scores = new Map();
   for (const id of found) {
     const own = rows.filter((row) => row.tool === id);
@@ -133,11 +142,13 @@ async function ranked(table, found, request, weights) {
       request_in_document: Math.max(...own.map((row) => sumOf(shared(words, wordsOf(row.tokens)), idf))) / whole,
       request_in_name: inName / whole,
       name_in_request: inName / (sumOf(name, idf) || 1),
+      abbreviation: short.filter((form) => abbreviates(form, own[0].name_tokens.split(" "))).length / (short.length || 1),
+      named_agent: Number(request.named_agents.includes(own[0].agent)),
       action: Number(agrees),
       other_action: Number(actions.size > 0 && wanted.size > 0 && !agrees),
       unasked_delete: Number(actions.size === 1 && actions.has("delete") && !wanted.has("delete")),
     };
-    const score = Object.entries(features).reduce((sum, [feature, value]) => sum + weights[feature] * value, 0);
+    const score = Object.entries(features).reduce((sum, [feature, value]) => sum + (weights[feature] ?? 0) * value, 0);
     scores.set(id, rounded(score, 5));
   }
   return ordered(scores);

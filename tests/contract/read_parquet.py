@@ -8,6 +8,7 @@ differs. Neither lancedb nor pegboard is imported.
 
 import json
 import math
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
@@ -85,17 +86,20 @@ def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
 def ranked(
     found: Sequence[str], rows: pl.DataFrame, request: Request, ranker: Mapping[str, Any]
 ) -> Ranking:
-    """Rank the tools that were found by the weighted sum of nine features."""
+    """Rank the tools that were found by the weighted sum of eleven features."""
     words, wanted = set(request["words"]), set(request["actions"])
     scored = _bm25(rows, request)
     documents = [set(words) for words in scored.get_column("words")]
     idf = partial(_idf, documents)
     whole = sum(map(idf, words)) or 1.0
+    unknown = words - set().union(*documents)
+    short = [word for word in unknown if re.fullmatch("[a-z]{2,6}", word)]
     scores: dict[str, float] = {}
     for tool in found:
         own = scored.filter(pl.col("tool") == tool)
         first = own.row(0, named=True)
-        name, actions = set(first["name_tokens"].split()), set(first["actions"].split())
+        in_order = first["name_tokens"].split()
+        name, actions = set(in_order), set(first["actions"].split())
         shared = sum(map(idf, words & name))
         features = {
             "document": max(_dot(each, request["vector"]) for each in own.get_column("vector")),
@@ -107,12 +111,23 @@ def ranked(
             / whole,
             "request_in_name": shared / whole,
             "name_in_request": shared / (sum(map(idf, name)) or 1.0),
+            "abbreviation": sum(_abbreviates(form, in_order) for form in short) / (len(short) or 1),
+            "named_agent": first["agent"] in request["named_agents"],
             "action": bool(actions & wanted),
             "other_action": bool(actions and wanted) and not actions & wanted,
             "unasked_delete": actions == {"delete"} and "delete" not in wanted,
         }
-        scores[tool] = round(sum(ranker["weights"][name] * features[name] for name in features), 5)
+        weights = ranker["weights"]
+        scores[tool] = round(sum(weights.get(name, 0) * features[name] for name in features), 5)
     return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
+
+
+def _abbreviates(form: str, name: Sequence[str]) -> bool:
+    consonants = "" if re.search("[aeiou]", form[1:]) else ".*".join(form)
+    longer = [word for word in name if word[0] == form[0] and len(word) >= len(form) + 2]
+    return form in "".join(word[0] for word in name) or any(
+        word.startswith(form) or (consonants and re.match(consonants, word)) for word in longer
+    )
 
 
 def _dot(first: Sequence[float], second: Sequence[float]) -> float:

@@ -39,6 +39,8 @@ class Measures:
         in_document: the sum of idf over those of them that the document has.
         in_name: the sum of idf over those of them that the name has.
         name_idf: the sum of idf over the name's different words.
+        abbreviated: the share of the request's short forms that abbreviate the name.
+        named_agent: 1 where the request has a word of the name of the tool's agent.
         actions: of each tool.
     """
 
@@ -52,6 +54,8 @@ class Measures:
     in_document: "Floats"
     in_name: "Floats"
     name_idf: "Floats"
+    abbreviated: "Floats"
+    named_agent: "Floats"
     actions: Sequence[frozenset[str]]
 
 
@@ -63,6 +67,8 @@ FEATURES: dict[str, "Callable[[Measures, Collection[str]], Floats]"] = {
     "request_in_name": lambda found, _: found.in_name / (found.request_idf or 1.0),
     # A name without words has the share 0 of 0 words.
     "name_in_request": lambda found, _: found.in_name / (found.name_idf + (found.name_idf <= 0)),
+    "abbreviation": lambda found, _: found.abbreviated,
+    "named_agent": lambda found, _: found.named_agent,
     # The request may want an action of the tool; both are known and have none in common; the tool
     # only deletes, and the request does not ask for that.
     "action": lambda found, wanted: _where(found, lambda own: not own.isdisjoint(wanted)),

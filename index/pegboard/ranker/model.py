@@ -82,16 +82,16 @@ class Ranker:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Ranker":
-        """Return the ranker of such JSON values. Raises ContractMismatch for other features than
-        this version's.
+        """Return the ranker of such JSON values; features that came after it weigh nothing. Raises
+        ContractMismatch for features that this version does not know.
         """
-        if values.get("version") != RANKER_VERSION or set(values["weights"]) != set(FEATURES):
+        if values.get("version") != RANKER_VERSION or not set(values["weights"]) <= set(FEATURES):
             raise ContractMismatch(
                 f"The index's ranker is of version {values.get('version')}; this library reads "
                 f"{RANKER_VERSION}. Use the pegboard version that the release was made with, or "
                 "build the release again."
             )
-        weights = tuple(float(values["weights"][name]) for name in FEATURES)
+        weights = tuple(float(values["weights"].get(name, 0.0)) for name in FEATURES)
         curve = float(values["slope"]), float(values["bias"])
         return cls(weights, *curve, dict(values["thresholds"]))
 

@@ -30,7 +30,10 @@ rows and 316 partitions.
 MARGIN = 16
 """Extra rows fetched, so that ties at the end are ordered by id as in memory."""
 COLUMNS = ("tool", "part")
-MEASURED = ("key", "tool", "tokens", "vector", "name_tokens", "actions", "summary_vector")
+MEASURED = (
+    *("key", "tool", "agent", "actions", "tokens", "vector", "name_tokens"),
+    "summary_vector",
+)
 """The columns that the ranker's features need."""
 SAMPLE = 50_000
 """Sample size for word frequencies."""

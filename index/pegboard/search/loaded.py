@@ -9,6 +9,7 @@ from pegboard.errors import BoardNotFound, StoreError
 from pegboard.ranker.model import Ranker
 from pegboard.records import Agent, Edge, Enrichment, Tool
 from pegboard.search.filters import Filter
+from pegboard.search.glossary import spelled_out
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.ranking import Mode, ScoredTool
@@ -85,9 +86,13 @@ class LoadedRelease:
         """The language of an index's words."""
         return str(self.index_manifest(index).get("language") or DEFAULT_LANGUAGE)
 
+    def spelled_out(self, request: str) -> str:
+        """A request with the meaning of its short forms; see `glossary.spelled_out`."""
+        return spelled_out(request, self.release.manifest.get("glossary") or {})
+
     def query_words(self, index: str, request: str) -> list[str]:
         """The words by which a request is searched in an index; see `text.query_words`."""
-        return query_words(request, self.language(index))
+        return query_words(self.spelled_out(request), self.language(index))
 
     def index(self, name: str) -> MemoryIndex | LanceIndex:
         """The searchable index of that name: in memory if it is small enough, else through

@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pegboard.ranker.abbreviations import abbreviated, short_forms
 from pegboard.ranker.features import Measures
 from pegboard.search.filters import Filter
 from pegboard.search.postings import Postings, WordStatistics, one_piece
 from pegboard.search.ranking import ScoredTool, best_per_tool
+from pegboard.search.text import identifier_words, tokenize
 
 if TYPE_CHECKING:
     import numpy as np
@@ -88,6 +90,9 @@ class MemoryIndex:
         first = rows[starts] if tools else rows
         in_name, _ = self._name_postings.shared(tokens, self.statistics, rows)
         in_document, bm25 = self._postings.shared(tokens, self.statistics, rows)
+        short = short_forms(tokens, self.statistics.counts)
+        names = self.rows.column("name_tokens").take(first).to_pylist() if short else ()
+        named = [not self._agent_words[place].isdisjoint(tokens) for place in first.tolist()]
 
         def best(values: "NDArray[np.floating]") -> "NDArray[np.float64]":
             whole = values.astype(np.float64)
@@ -104,6 +109,10 @@ class MemoryIndex:
             in_document=best(in_document),
             in_name=best(in_name),
             name_idf=self._name_idf[first],
+            abbreviated=np.array([abbreviated(short, name.split()) for name in names])
+            if short
+            else np.zeros(len(tools)),
+            named_agent=np.array(named, np.float64),
             actions=[self._actions[place] for place in first.tolist()],
         )
 
@@ -133,7 +142,7 @@ class MemoryIndex:
         a swap.
         """
         prepared = ("_vectors", "_postings", "_tools", "_parts", "_places")
-        for name in (*prepared, "_summaries", "_name_idf", "_actions"):
+        for name in (*prepared, "_summaries", "_name_idf", "_actions", "_agent_words"):
             if name in before.__dict__:
                 getattr(self, name)
 
@@ -207,6 +216,16 @@ class MemoryIndex:
         actions: dict[str, frozenset[str]] = {}
         column: list[str] = self.rows.column("actions").to_pylist()
         return [actions.setdefault(text, frozenset(text.split())) for text in column]
+
+    @cached_property
+    def _agent_words(self) -> list[frozenset[str]]:
+        """The words of the name of each row's agent, as English."""
+        words: dict[str, frozenset[str]] = {}
+        agents: list[str] = self.rows.column("agent").to_pylist()
+        for agent in dict.fromkeys(agents):
+            name = agent.partition("/")[2]
+            words[agent] = frozenset(tokenize(identifier_words(name)))
+        return [words[agent] for agent in agents]
 
     @cached_property
     def statistics(self) -> "WordStatistics":

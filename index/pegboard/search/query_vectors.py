@@ -98,6 +98,7 @@ class QueryVectors:
         """
         import numpy as np
 
+        texts = [loaded.spelled_out(text) for text in texts]
         encoder = self._encoder(loaded, index)
         with self._lock:
             vectors = {

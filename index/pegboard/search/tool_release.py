@@ -17,6 +17,7 @@ from pegboard.ranker.model import default_ranker
 from pegboard.records import Agent, Tool, agent_id, tool_id
 from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
 from pegboard.schemas.signature import NoSchema, described
+from pegboard.search.glossary import usual_short_forms
 from pegboard.search.loaded import SEARCHED, LoadedRelease
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import DEFAULT_LANGUAGE, tokenize
@@ -160,6 +161,7 @@ class ToolRelease(LoadedRelease):
         manifest: dict[str, Any] = {
             "indexes": {INDEX: index},
             "default_index": INDEX,
+            "glossary": usual_short_forms(),
             "counts": {"tools": len(self._by_id), "agents": 1},
         }
         return Release(content[:12], content, CONTRACT, datetime.now(UTC), {}, manifest)

@@ -77,6 +77,7 @@ MANIFEST = {
     },
     "strategy?": {"name?": TEXT},
     "prompts?": {"*": TEXT},
+    "glossary?": {"*": TEXT},
     "gate?": {
         **{"passed": FLAG, "at": TEXT, "queries": COUNT, "live?": TEXT},
         "rules": [{"rule": TEXT, "passed": (lambda value: value in (True, False, None), "a flag")}],

@@ -22,6 +22,7 @@ def found(**changes):
         "tools": ["b", "a"],
         **dict.fromkeys(("document", "summary"), np.array([0.5, 0.5])),
         **dict.fromkeys(("bm25", "in_document", "in_name", "name_idf"), np.array([2.0, 2.0])),
+        **dict.fromkeys(("abbreviated", "named_agent"), np.array([0.0, 0.0])),
         "request_idf": 4.0,
         "actions": [frozenset(), frozenset()],
     }
@@ -31,6 +32,7 @@ def found(**changes):
 def test_equal_candidates_are_ordered_by_id_and_nothing_found_is_nothing():
     nothing = np.array([])
     measures = ("document", "summary", "bm25", "in_document", "in_name", "name_idf")
+    measures += ("abbreviated", "named_agent")
     empty = found(vector=[], tools=[], actions=[], **dict.fromkeys(measures, nothing))
 
     assert [row.tool for row in default_ranker().rank("x", found())] == ["a", "b"]
@@ -44,6 +46,8 @@ def test_equal_candidates_are_ordered_by_id_and_nothing_found_is_nothing():
         {"summary": np.array([0.6, 0.5])},
         {"bm25": np.array([3.0, 2.0])},
         {"in_document": np.array([3.0, 2.0])},
+        {"abbreviated": np.array([1.0, 0.0])},
+        {"named_agent": np.array([1.0, 0.0])},
         {"actions": [frozenset({"create"}), frozenset({"get"})]},
         {"actions": [frozenset({"update"}), frozenset({"delete"})]},
     ],

@@ -14,6 +14,7 @@ rows, dimensions = 20_000, 384
 vectors = np.random.default_rng(0).normal(size=(rows, dimensions)).astype(np.float32)
 index = MemoryIndex(pa.table({
     "tool": [f"t{number}" for number in range(rows)],
+    "agent": ["kit/tools"] * rows,
     "part": ["document"] * rows,
     "tokens": ["word"] * rows,
     "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions),
