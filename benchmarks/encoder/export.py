@@ -29,10 +29,12 @@ def main() -> None:
     """Write the file, and print its sha256."""
     parser = argparse.ArgumentParser(description=__doc__)
     add = parser.add_argument
-    add("--weights", type=Path, required=True, help="the trained weights, safetensors")
+    add("--weights", type=Path, nargs="+", required=True, help="safetensors; their mean is taken")
     add("--out", type=Path, required=True)
     options = parser.parse_args()
-    onnx.save(Graph(load_file(options.weights)).model(), options.out)
+    trained = [load_file(path) for path in options.weights]
+    mean = {name: sum(own[name] for own in trained) / len(trained) for name in trained[0]}
+    onnx.save(Graph(mean).model(), options.out)
     print(hashlib.sha256(options.out.read_bytes()).hexdigest(), options.out)
 
 

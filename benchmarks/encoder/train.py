@@ -3,8 +3,8 @@
 A batch holds whole groups of tools that lie near each other, each tool with a few of its requests,
 so a request is told apart from the tools that it is most easily confused with; and a tool's longer
 text is encoded once for several requests. The loss is InfoNCE in both directions; tools with the
-same text are no negatives of each other's requests. Word embeddings stay as they are; the weights
-that are saved are a running average of the last steps.
+same text are no negatives of each other's requests. Word embeddings stay as they are, unless it is
+asked for otherwise; the weights that are saved are a running average of the last steps.
 """
 
 import argparse
@@ -25,8 +25,8 @@ from benchmarks.encoder.examples import Example, training_groups
 DOCUMENT_TOKENS, REQUEST_TOKENS = 80, 40
 SCALE = 20.0
 AVERAGE = 0.998
-PASSES, SIZE, EACH, RATE = 6, 48, 3, 5e-5
-"""Of the data, tools of a batch, most requests of a tool, and AdamW's highest learning rate."""
+SIZE, EACH, RATE = 48, 3, 5e-5
+"""Tools of a batch, most requests of a tool, and AdamW's highest learning rate."""
 SAMPLED = 4
 
 
@@ -35,7 +35,7 @@ class Encoder(torch.nn.Module):
     1.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, words: bool) -> None:
         super().__init__()
         self.model = BertModel.from_pretrained(
             folder,
@@ -43,7 +43,7 @@ class Encoder(torch.nn.Module):
             hidden_dropout_prob=0.0,
             attention_probs_dropout_prob=0.0,
         )
-        self.model.embeddings.word_embeddings.weight.requires_grad = False
+        self.model.embeddings.word_embeddings.weight.requires_grad = words
         self.tokenizer = AutoTokenizer.from_pretrained(folder)
 
     def forward(self, texts: Sequence[str], tokens: int) -> torch.Tensor:
@@ -115,11 +115,14 @@ def main() -> None:
     add("--collections", type=Path, required=True, help="see train.sh")
     add("--out", type=Path, required=True)
     add("--seed", type=int, default=0)
+    add("--passes", type=int, default=6, help="over the data")
+    add("--words", action="store_true", help="train the word embeddings, too")
     options = parser.parse_args()
     torch.manual_seed(options.seed)
     draw = random.Random(options.seed)  # noqa: S311  a sample
-    encoder = Encoder(options.base)
-    passes = [training_groups(options.collections, options.seed + n) for n in range(PASSES)]
+    encoder = Encoder(options.base, words=options.words)
+    seeds = range(options.seed, options.seed + options.passes)
+    passes = [training_groups(options.collections, seed) for seed in seeds]
     near = nearest(encoder, passes[0])
     steps = [batch for groups in passes for batch in batches(groups, near, SIZE, EACH, draw)]
     print(len(steps), "steps", flush=True)

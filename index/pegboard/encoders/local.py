@@ -81,7 +81,7 @@ MODELS = {
         weights=PinnedFile(
             "pegboard",
             "encoders/minilm-tools-v1/model.onnx",
-            "cc1208f0a69095a37907b9bf97fda5f5b2a4f8a0ec56e6bf319757525c25acae",
+            "9897ad18c93d1b43b29a47bdb87e2e3fb6558d5e6d9b23d090d8680ba4d62f63",
             "pegboard",
         ),
         tokenizer=PinnedFile(
