@@ -26,6 +26,7 @@ import polars as pl
 
 from pegboard.encoders import load_encoder
 from pegboard.ranker.actions import request_actions
+from pegboard.search.glossary import spelled_out
 from pegboard.search.text import identifier_words, query_words, tokenize
 from pegboard.store.contract import CONTRACT
 from pegboard.store.database import open_table
@@ -287,7 +288,8 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
     """Return every request with every mode, index and filter that makes sense, and its hits."""
     requests: list[dict[str, Any]] = []
     for number, request in enumerate(REQUESTS):
-        vector = ENCODER.encode([request])[0].tolist()
+        meant = spelled_out(request, channels["live"].manifest["glossary"])
+        vector = ENCODER.encode([meant])[0].tolist()
         for channel, index, where, k in (
             ("live", "full", FILTERS[number % len(FILTERS)], 5),
             ("live", "fine", None, 3 + number % 3),
@@ -296,7 +298,7 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
         ):
             rows = rows_of(workshop, channels[channel], f"emb_{index}")
             language = channels[channel].manifest["indexes"][index]["language"]
-            words = query_words(request, language)
+            words = query_words(meant, language)
             rankings = {
                 "vector": by_vector(rows, vector, where),
                 "text": by_text(rows, words, where),
@@ -322,7 +324,8 @@ def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[
     for number, request in enumerate(REQUESTS):
         channel, index = ("live", "canary")[number % 2], ("full", "fine")[number % 3 == 0]
         where, k = FILTERS[number % len(FILTERS)], 1 + number % 5
-        vector = ENCODER.encode([request])[0].tolist()
+        meant = spelled_out(request, channels["live"].manifest["glossary"])
+        vector = ENCODER.encode([meant])[0].tolist()
         tools, agents = (
             rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents")
         )

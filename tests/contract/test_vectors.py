@@ -16,6 +16,7 @@ import pytest
 import pegboard
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
+from pegboard.search.glossary import spelled_out
 from pegboard.search.text import query_words
 from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
@@ -76,7 +77,8 @@ def test_the_words_of_the_requests_are_those_of_the_vectors(board_path):
     for request in VECTORS["requests"]:
         manifest = store.get(store.channel(request["channel"]).release).manifest
         language = manifest["indexes"][request["index"]]["language"]
-        assert query_words(request["request"], language) == request["words"]
+        meant = spelled_out(request["request"], manifest["glossary"])
+        assert query_words(meant, language) == request["words"]
         assert sorted(request_actions(request["request"])) == request["actions"]
 
 
