@@ -145,7 +145,7 @@ def _summary(
 ) -> str:
     counts = Counter(row["change"] for row in waiting.values())
     words = {"new": "new", "changed": "changed", "text": "with other texts or results"}
-    parts = [f"{counts[change]} {word}" for change, word in words.items() if counts[change]]
-    parts += [f"{len(removed)} removed"] if removed else []
+    parts = [f"{counts[change]:,} {word}" for change, word in words.items() if counts[change]]
+    parts += [f"{len(removed):,} removed"] if removed else []
     what = f"{count_text(count, 'definition')}{'' if check else ' written'}"
     return f"{file}: {what}; {', '.join(parts) or 'none changed'}"

@@ -68,14 +68,20 @@ def _unapproved_lines(
 
 
 def definition_lines(tools: Mapping[str, Details]) -> list[str]:
-    """Return the old and the new text of the changed fields of tools, by the ids of these."""
+    """Return the old and the new text of the changed fields of tools, by the ids of these; new
+    tools come last, with their descriptions.
+    """
     lines: list[str] = []
-    for tool, fields in list(tools.items())[:MAX_DESCRIBED]:
-        lines.append(f"  {tool}")
+    ids = sorted(tools, key=lambda tool: "name" in tools[tool])
+    for tool in ids[:MAX_DESCRIBED]:
+        fields = tools[tool]
+        is_new = "name" in fields
+        lines.append(f"  {tool}{' is new' if is_new else ''}")
         for name, change in fields.items():
-            texts = FieldChange(change["before"], change["after"])
-            lines += [f"    {line}" for line in field_lines(name, texts)]
-    if rest := list(tools)[MAX_DESCRIBED:]:
+            if not is_new or name == "description":
+                texts = FieldChange(change["before"], change["after"])
+                lines += [f"    {line}" for line in field_lines(name, texts)]
+    if rest := ids[MAX_DESCRIBED:]:
         lines.append(f"  also: {list_text(rest, MAX_DESCRIBED)}")
     return lines
 

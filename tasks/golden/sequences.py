@@ -1,15 +1,25 @@
 """Which tools follow which, learned from use (`[examples] sequences`), as a release records it."""
 
-import json
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
+from dataclasses import dataclass
 
-from pegboard.errors import ConfigurationError
+from pydantic import PositiveInt
+
+from tasks.json_lines import read_lines
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import tool_of
 from tasks.settings.configuration import Configuration
+
+NEXT_STEP = "`pegboard examples LOG --sequences FILE` writes the file of [examples] sequences."
+
+
+@dataclass(frozen=True, slots=True)
+class Following:
+    """A line of the file: how many clients called the tool `next` after another."""
+
+    after: str
+    next: str
+    clients: PositiveInt
 
 
 def learned_sequences(configuration: Configuration, tools: str) -> dict[str, dict[str, float]]:
@@ -25,7 +35,9 @@ def learned_sequences(configuration: Configuration, tools: str) -> dict[str, dic
     settings = configuration.examples
     if settings is None or settings.sequences is None:
         return {}
-    counts = _read(configuration.base / settings.sequences)
+    counts: dict[str, dict[str, int]] = {}
+    for row in read_lines(configuration.base / settings.sequences, Following, NEXT_STEP):
+        counts.setdefault(row.after, {})[row.next] = row.clients
     ids = sorted({tool for own in counts.values() for tool in own})
     rows = read_rows(Lake(configuration.uri), tools, keys=ids).iter_rows(named=True)
     harmless = {tool.id for tool in map(tool_of, rows) if not tool.is_destructive}
@@ -38,31 +50,3 @@ def learned_sequences(configuration: Configuration, tools: str) -> dict[str, dic
         for tool, own in counts.items()
     }
     return {tool: own for tool, own in shares.items() if own}
-
-
-def _read(file: Path) -> Mapping[str, Mapping[str, int]]:
-    """Return the number of clients by the tool before and the tool after."""
-    counts: dict[str, dict[str, int]] = {}
-    problems: list[str] = []
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigurationError(
-            f"[examples] sequences: {file} cannot be read: {why}. `pegboard examples LOG "
-            f"--sequences FILE` writes it."
-        ) from error
-    for number, line in enumerate(lines, start=1):
-        try:
-            row: Any = json.loads(line)
-            after, following, clients = row["after"], row["next"], row["clients"]
-            valid = isinstance(after, str) and isinstance(following, str)
-            if not valid or not isinstance(clients, int) or clients < 1:
-                raise TypeError
-        except (ValueError, TypeError, KeyError):
-            problems.append(f"line {number}: expected after, next and clients, got {line!r:.80}")
-            continue
-        counts.setdefault(after, {})[following] = clients
-    if problems:
-        raise ConfigurationError.from_problems(str(file), problems)
-    return counts

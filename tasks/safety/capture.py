@@ -128,9 +128,8 @@ def find_suspicious(
     shingles = stored_shingles(lake, snapshots)
     for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
         found[tool].append(evidence)
-    for tool, evidence in changed_definitions(configuration, plan, snapshots):
-        if not (locked and evidence["flag"] == UNAPPROVED):
-            found[tool].append(evidence)
+    for tool, evidence in changed_definitions(configuration, plan, snapshots, locked=locked):
+        found[tool].append(evidence)
     if locked:
         lock = read_lock(lock_file(configuration))
         for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, lock):

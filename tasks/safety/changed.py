@@ -9,7 +9,7 @@ Old text is compared with new, so what did not change raises neither."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import Any
@@ -55,7 +55,7 @@ _INSTRUCTION = re.compile(
 
 
 def changed_definitions(
-    configuration: Configuration, plan: Plan, snapshots: Mapping[str, str]
+    configuration: Configuration, plan: Plan, snapshots: Mapping[str, str], *, locked: bool = False
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the tools whose definition waits for approval or says something new, with what shows
     it; none without a live release.
@@ -64,23 +64,19 @@ def changed_definitions(
 
     Args:
         snapshots: catalog -> digest, revised.
+        locked: a lock file approves definitions, so that none waits for its limited trust.
     """
     if plan.live is None:
         return
-    live = ReleaseStore(configuration.uri).get(plan.live)
-    listed = live.manifest.get("catalogs", ())
+    listed = ReleaseStore(configuration.uri).get(plan.live).manifest.get("catalogs", ())
     limited = {
         name
         for name in configuration.catalogs
-        if configuration.options(name).trust == "limited" and name in listed
+        if configuration.options(name).trust == "limited" and name in listed and not locked
     }
     new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
-    ids = sorted((*plan.changed, *new))
-    agents = agents_since(configuration.uri, live, snapshots)
-    listed_before = ((before, agent) for before, agent in agents if before is not None)
-    tools = tools_since(configuration.uri, live, snapshots, ids)
-    for before, tool in chain(listed_before, tools):
-        fields = changed_fields(before, tool, definition_fields(configuration, tool.id))
+    ids = (*plan.changed, *new)
+    for before, tool, fields in definitions_since(configuration, plan.live, snapshots, ids):
         if fields and tool.catalog in limited:
             yield tool.id, {"flag": UNAPPROVED, "fields": fields}
         if before and fields and (texts := new_texts(before, tool)):
@@ -134,10 +130,23 @@ def definition_fields(configuration: Configuration, tool: str) -> Sequence[str]:
     return DEFINITION[1:] if described else DEFINITION
 
 
-def tools_since(
+def definitions_since(
+    configuration: Configuration, live: str | None, snapshots: Mapping[str, str], ids: Iterable[str]
+) -> Iterator[tuple[Tool | None, Tool, dict[str, Any]]]:
+    """Yield all agents, as tools without arguments, and the tools of these ids: in the live
+    release, None for a new one, and now; and the fields of their definition that differ.
+    """
+    uri = configuration.uri
+    release = ReleaseStore(uri).get(live) if live else None
+    for before, tool in chain(
+        _agents_since(uri, release, snapshots), _tools_since(uri, release, snapshots, sorted(ids))
+    ):
+        yield before, tool, _changed_fields(before, tool, definition_fields(configuration, tool.id))
+
+
+def _tools_since(
     uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
-    """Yield the tools of these ids: in the live release, None for a new one, and now."""
     for start in range(0, len(ids), IDS_AT_ONCE):
         part = ids[start : start + IDS_AT_ONCE]
         before = tools_with_kinds(ReleaseStore(uri), live, part) if live else {}
@@ -147,12 +156,9 @@ def tools_since(
             yield before[tool.id][0] if tool.id in before else None, tool
 
 
-def agents_since(
+def _agents_since(
     uri: str, live: Release | None, snapshots: Mapping[str, str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
-    """Yield the agents, as tools without arguments: in the live release, None for a new one, and
-    now.
-    """
     before: dict[str, str] = {}
     if live is not None:
         rows = ReleaseStore(uri).read_rows(live.tables["agents"], ["id", "description"])
@@ -168,7 +174,7 @@ def agent_as_tool(agent: Agent) -> Tool:
     return Tool(agent.id, agent.catalog, agent.id, agent.name, agent.description)
 
 
-def changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
+def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
     """Return what differs in these fields of a tool, as texts; of a new one its name, too."""
     fields: dict[str, Any] = {}
     for name in names if before else ("name", *names):

@@ -10,7 +10,7 @@ without texts and results. Where it is equal, the tool is called as before.
 that also holds changed tools of limited trust (`changed.py`). The old text of what changed is that
 of the live release."""
 
-import json
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from itertools import chain
@@ -19,18 +19,17 @@ from typing import Any, Literal, cast
 
 from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import write_lines
 from pegboard.records import Tool
-from pegboard.store.releases import ReleaseStore
+from tasks.json_lines import read_lines
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tool_of
 from tasks.safety.changed import (
     UNAPPROVED,
     agent_as_tool,
-    agents_since,
-    changed_fields,
     definition_fields,
+    definitions_since,
     new_texts,
-    tools_since,
 )
 from tasks.settings.configuration import Configuration
 
@@ -45,12 +44,14 @@ NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "d
 """Keywords whose value has schemas by names."""
 DATA = frozenset({"const", "default", "enum", "required"})
 """Keywords whose value is no schema."""
+NEXT_STEP = "Resolve conflicts of versions in it, or write it anew with `pegboard lock`."
 
 
 @dataclass(frozen=True, slots=True)
 class Approved:
-    """The digests of an approved definition: of the whole, and of how the tool is called."""
+    """A line of the file: the digests of a definition, and of how the tool is called."""
 
+    id: str
     definition: str
     call: str
 
@@ -66,41 +67,16 @@ def read_lock(file: Path) -> dict[str, Approved]:
     Raises:
         ConfigurationError: the file cannot be read, or a line is invalid; lists all such lines.
     """
-    try:
-        lines = file.read_text("utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise ConfigurationError(
-            f"The lock file {file} cannot be read: {why}. `pegboard lock` writes it."
-        ) from error
-    lock: dict[str, Approved] = {}
-    problems: list[str] = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            row = json.loads(line)
-            entry = Approved(row["definition"], row["call"])
-            if not all(isinstance(text, str) for text in (row["id"], *asdict(entry).values())):
-                raise TypeError
-        except (ValueError, TypeError, KeyError):
-            problems.append(f"line {number}: expected id, definition and call, got {line!r:.80}")
-            continue
-        if row["id"] in lock:
-            problems.append(f"line {number}: {row['id']} is there twice")
-        lock[row["id"]] = entry
-    if problems:
-        raise ConfigurationError.from_problems(
-            str(file), problems, "Resolve conflicts, or write it anew with `pegboard lock`."
-        )
-    return lock
+    rows = read_lines(file, Approved, NEXT_STEP)
+    counts = Counter(row.id for row in rows)
+    if repeated := [f"{tool} is there twice" for tool, count in counts.items() if count > 1]:
+        raise ConfigurationError.from_problems(str(file), repeated, NEXT_STEP)
+    return {row.id: row for row in rows}
 
 
 def write_lock(file: Path, lock: Mapping[str, Approved]) -> None:
     """Write the approved definitions. Raises ConfigurationError if the file cannot be written."""
-    rows = [{"id": key, **asdict(entry)} for key, entry in sorted(lock.items())]
-    try:
-        file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), "utf-8")
-    except OSError as error:
-        raise ConfigurationError(f"{file} cannot be written: {error.strerror}.") from error
+    write_lines(file, (asdict(lock[tool]) for tool in sorted(lock)))
 
 
 def definitions(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Approved]:
@@ -142,23 +118,18 @@ def compare_with_lock(
         for tool, definition in sorted(current.items())
         if (change := change_of(lock.get(tool), definition)) is not None
     }
-    release = ReleaseStore(configuration.uri).get(live) if live else None
-    agents = agents_since(configuration.uri, release, snapshots)
-    tools = tools_since(configuration.uri, release, snapshots, list(changes))
-    for before, tool in chain((pair for pair in agents if pair[1].id in changes), tools):
-        change = changes[tool.id]
+    for before, tool, fields in definitions_since(configuration, live, snapshots, changes):
+        change = changes.get(tool.id)
         passes = change == "text" and configuration.lock.text_changes == "pass"
-        if passes and before is not None and not new_texts(before, tool):
-            continue
-        fields = changed_fields(before, tool, definition_fields(configuration, tool.id))
-        yield tool.id, {"flag": UNAPPROVED, "change": change, "fields": fields}
+        if change and not (passes and before is not None and not new_texts(before, tool)):
+            yield tool.id, {"flag": UNAPPROVED, "change": change, "fields": fields}
 
 
 def _definition(configuration: Configuration, tool: Tool) -> Approved:
     fields = {name: getattr(tool, name) for name in definition_fields(configuration, tool.id)}
     schemas = [_without_texts(fields[name]) for name in ("input_schema", "annotations")]
     whole, call = digest(tool.name, fields), digest(tool.name, schemas)
-    return Approved(whole[:DIGITS], call[:DIGITS])
+    return Approved(tool.id, whole[:DIGITS], call[:DIGITS])
 
 
 def _without_texts(value: Any, *, named: bool = False) -> Any:

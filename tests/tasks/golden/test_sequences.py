@@ -76,5 +76,5 @@ def test_a_release_has_what_was_learned_but_nothing_that_destroys(workshop):
     workshop.write("s.jsonl", "")
     assert reindex(configuration)["release"] != first["release"]
     workshop.write("s.jsonl", '{"after": "kit/git/diff"}\n')
-    with pytest.raises(ConfigurationError, match="line 1: expected after, next and clients"):
+    with pytest.raises(ConfigurationError, match="line 1: expected after, next, clients"):
         reindex(configuration)

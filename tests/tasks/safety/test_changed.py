@@ -21,11 +21,11 @@ class Post:
     def __init__(self, workshop, trust):
         self.workshop, self.trust = workshop, trust
 
-    def build(self, text, *, overrides="", more=(), agent="post"):
+    def build(self, text, *, overrides="", more=(), agent="post", servers=None):
         tools = [self.workshop.tool("send", text), *more]
         tools = [self.workshop.tool("list_friends", "Lists."), *tools]
         server = {"serverInfo": {"name": "post"}, "instructions": agent, "tools": tools}
-        self.workshop.write("servers.json", server)
+        self.workshop.write("servers.json", {"post": server, **(servers or {})})
         catalog = (
             f'[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\ntrust = "{self.trust}"\n'
         )
@@ -107,6 +107,17 @@ def test_a_changed_description_of_an_agent_waits_too(limited):
 
     assert held["outcome"] == "held"
     assert flags(held) == {"kit/post": [UNAPPROVED, NEW_TEXT]}
+
+
+def test_a_new_agent_of_limited_trust_waits_and_changes_are_shown_before_what_is_new(limited):
+    more = {"serverInfo": {"name": "fax"}, "instructions": "Faxes letters.", "tools": []}
+
+    held = limited.build(LEAK, servers={"fax": more})
+
+    assert flags(held) == {"kit/fax": [UNAPPROVED], "kit/post/send": [UNAPPROVED, NEW_TEXT]}
+    lines = [line.strip() for line in run_lines(held)]
+    assert lines.index("kit/post/send") < lines.index("kit/fax is new")
+    assert "+ Faxes letters." in lines
 
 
 def test_with_full_trust_a_change_goes_live_and_what_is_new_in_it_is_named(workshop, capsys):

@@ -185,11 +185,18 @@ def test_a_source_that_fails_removes_nothing_from_the_file(locked, capsys):
 
 def test_a_lock_file_that_cannot_be_used_ends_a_locked_build_at_its_start(locked):
     [first, *rest] = locked.file.read_text("utf-8").splitlines()
-    locked.file.write_text("\n".join([first, "<<<<<<< HEAD", first, *rest]), "utf-8")
     (locked.workshop.folder / "servers.json").unlink()
 
-    with pytest.raises(ConfigurationError, match=r"line 2: expected id.*\n.*line 3: .*there twice"):
-        locked.build()
+    for lines, problem in (
+        (
+            [first, "<<<<<<< HEAD", *rest],
+            "line 2: expected id, definition, call, got .<<<<<<< HEAD",
+        ),
+        ([first, first, *rest], "kit/post is there twice"),
+    ):
+        locked.file.write_text("\n".join(lines), "utf-8")
+        with pytest.raises(ConfigurationError, match=problem):
+            locked.build()
 
     locked.file.unlink()
     with pytest.raises(ConfigurationError, match=r"cannot be read: No such file.*`pegboard lock`"):
