@@ -34,6 +34,7 @@ def print_replay(
     from pegboard.evaluation.usage import read_usage
 
     other = {"words": options.request, "--explain": options.explain, "--llm": options.llm}
+    other |= {"--called": options.called}
     if given := [name for name, value in other.items() if value]:
         raise QueryError(f"--replay searches the requests of a log, without {', '.join(given)}.")
     usage = read_usage(Path(options.replay))
@@ -57,30 +58,22 @@ def print_replay(
 def _lines(result: "Replay") -> list[str]:
     values = result.to_dict()
     calls, empty, never = values["called"], values["without_result"], values["never_found"]
-    note = "; --json has all"
     lines = [
         f"{count_text(values['requests'], 'request')}, {values['different']} different, in release "
         f"{values['release']}: {values['same_first']} find the same first tool, "
         f"{values['same_tools']} the same tools",
     ]
-    if calls["before"]:
-        lines.append(
-            f"{calls['lost']} of {count_text(calls['before'], 'tool')} that were called after "
-            f"a request are not found any more"
-        )
-        lost = [f'  "{_short(request.query)}": {tool}' for request, tool in result.calls_lost]
-        lines += limited_lines(lost, LISTED, "  ", note)
-    if empty:
-        lines.append(f"{count_text(len(empty), 'request')} without a result that fits")
-        texts = [f'  "{_short(row["query"])}" ({row["count"]})' for row in empty]
-        lines += limited_lines(texts, LISTED, "  ", note)
-    if values["replaced"]:
-        lines.append(f"{count_text(len(values['replaced']), 'tool')} lost requests to others")
-        lines += limited_lines(list(map(_replaced, values["replaced"])), LISTED, "  ", note)
-    lines.append(f"{len(never)} of {count_text(values['tools'], 'tool')} are never found")
-    if never:
-        lines.append(f"  {list_text(never, LISTED)}")
-    return lines
+    lost = [f'  "{_short(request.query)}": {tool}' for request, tool in result.calls_lost]
+    texts = [f'  "{_short(row["query"])}" ({row["count"]})' for row in empty]
+    replaced = list(map(_replaced, values["replaced"]))
+    for title, rows in (
+        (f"Called tools that are not found any more: {len(lost)} of {calls['before']}", lost),
+        (f"Requests without a result that fits: {len(empty)}", texts),
+        (f"Tools that lost requests: {len(replaced)}", replaced),
+    ):
+        lines += [title, *limited_lines(rows, LISTED, "  ", "; --json has all")]
+    lines.append(f"Tools that are never found: {len(never)} of {values['tools']}")
+    return [*lines, f"  {list_text(never, LISTED)}"] if never else lines
 
 
 def _replaced(row: Mapping[str, Any]) -> str:

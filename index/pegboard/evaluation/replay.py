@@ -49,6 +49,11 @@ class ReplayedRequest:
         """Whether it finds nothing that fits."""
         return self.nothing_fits or not self.after
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the request as JSON values."""
+        lists = {"lost": self.lost, "won": self.won, "called": sorted(self.called)}
+        return {"query": self.query, "count": self.count, "after": list(self.after), **lists}
+
 
 @dataclass(frozen=True, slots=True)
 class Replay:
@@ -119,23 +124,13 @@ class Replay:
             ),
             "called": {"before": len(calls), "lost": len(self.calls_lost)},
             "without_result": [
-                {"query": request.query, "count": request.count, "before": list(request.before)}
-                for request in self.requests
-                if request.without_result
+                request.to_dict() for request in self.requests if request.without_result
             ],
             "replaced": self.replaced(),
             "never_found": self.never_found,
             "tools": len(self.tools),
             "changed": [
-                {
-                    "query": request.query,
-                    "count": request.count,
-                    "lost": request.lost,
-                    "won": request.won,
-                    "called": sorted(request.called),
-                }
-                for request in self.requests
-                if request.lost or request.won
+                request.to_dict() for request in self.requests if request.lost or request.won
             ],
         }
 

@@ -63,17 +63,18 @@ def test_the_command_prints_a_summary_or_everything(log, board_uri, capsys):
     assert main(["find", "--replay", str(log), *options]) == 0
     printed = capsys.readouterr().out
     assert printed.startswith(f"4 requests, 3 different, in release {release}: 1 find the same")
-    assert '1 of 1 tool that were called after a request are not found any more\n  "High' in printed
+    assert 'Called tools that are not found any more: 1 of 1\n  "High tide, please": old' in printed
     assert "  old/sea/tides (not in this release): 2; now " in printed
-    assert '1 request without a result that fits\n  "qwxz" (1)' in printed
+    assert 'Requests without a result that fits: 1\n  "qwxz" (1)' in printed
 
     assert main(["find", "--replay", str(log), "--json", *options]) == 0
     assert json.loads(capsys.readouterr().out)["release"] == release
 
 
 def test_a_replay_takes_no_request_and_needs_a_log(log, board_uri, tmp_path, capsys):
-    assert main(["find", "tides", "--replay", str(log), "--board", board_uri]) == 2
-    assert "without words" in capsys.readouterr().err
+    words = ["find", "tides", "--called", "a/b/c", "--replay", str(log), "--board", board_uri]
+    assert main(words) == 2
+    assert "without words, --called" in capsys.readouterr().err
 
     (tmp_path / "empty.jsonl").write_text("nonsense\n", "utf-8")
     assert main(["find", "--replay", str(tmp_path / "empty.jsonl"), "--board", board_uri]) == 2
