@@ -26,6 +26,7 @@ PROGRAMS: dict[str, str] = {
     "peers": "other libraries beside Pegboard",
     "fetch": "the real catalogs, into a folder",
     "flaws": "what the flaws that `pegboard lint` finds cost, on the real catalogs",
+    "called": "what the tools called so far add to a request",
     "train_ranker": "fit the ranker that ships with the library",
     "train_hostile": "fit the recogniser of hostile texts",
     "abstention": "whether a probability tells requests that nothing answers",
@@ -38,6 +39,7 @@ MODULES = {
     "peers": "benchmarks.peers.__main__",
     "fetch": "benchmarks.real.fetch",
     "flaws": "benchmarks.real.flaws",
+    "called": "benchmarks.papers.called",
     "train_ranker": "benchmarks.train_ranker",
     "train_hostile": "benchmarks.train_hostile",
 }

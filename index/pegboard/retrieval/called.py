@@ -8,18 +8,8 @@ score in units of the distance between the first and the `SPREAD`th tool, which 
 A tool that no search found starts with the score of the last that one found. Probabilities stay
 those of the request.
 
-Measured on the next tool of a sequence, without the tools already called; sequences learned from
-the other four fifths of the requests, where two of these or more have them. Recall at 1 / 5 of the
-request alone, with edges, and with both; and how far recall at 5 with both is above that of the
-request, with 95 % confidence by a bootstrap over the requests:
-
-    UltraTool, 224 places, inferred edges          .513/.732   .518/.737   .549/.772    +.00 to +.08
-    ToolLinkOS, 766 places, inferred edges         .178/.227   .187/.427   .443/.634    +.38 to +.44
-    ToolLinkOS, 766 places, declared edges         .178/.227   .197/.480   .462/.631    +.37 to +.43
-    LiveMCPBench, 44 places, inferred edges        .136/.295   .114/.364   .114/.432    +.03 to +.24
-
-`WEIGHT` is the best of .5, 1 and 1.5 on UltraTool. ToolLinkOS is in the order of its declared
-dependencies."""
+`WEIGHT` is the best of .5, 1 and 1.5 on UltraTool; `python -m benchmarks called` measures what it
+brings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -60,14 +50,23 @@ async def lifted(ranking: Ranking, context: Context) -> list[ScoredTool]:
     sequences = context.loaded.release.manifest.get("sequences", {})
     evidence = evidence_of(context.called, context.loaded.graph, sequences)
     found = {row.tool for row in ranking}
-    more = sorted(await context.passing(sorted(evidence.keys() - found)))
-    rows = [*ranking, *(ScoredTool(tool, ranking[-1].score) for tool in more)]
-    context.evidence.update((row.tool, evidence[row.tool]) for row in rows if row.tool in evidence)
+    more = await context.passing(sorted(evidence.keys() - found))
+    evidence = {tool: value for tool, value in evidence.items() if tool in found or tool in more}
+    context.evidence.update(evidence)
+    context.trace.note = f"{len(evidence)} tools raised, {len(more)} of them added"
+    return raised(ranking, evidence)
+
+
+def raised(ranking: Ranking, evidence: Mapping[str, float]) -> list[ScoredTool]:
+    """Return a ranking, which is not empty, in which the tools with evidence are raised, and added
+    if it lacks them.
+    """
     unit = ranking[0].score - ranking[:SPREAD][-1].score
+    more = sorted(evidence.keys() - {row.tool for row in ranking})
+    rows = [*ranking, *(ScoredTool(tool, ranking[-1].score) for tool in more)]
     lifts = {tool: WEIGHT * unit * value for tool, value in evidence.items()}
-    context.trace.note = f"{len(context.evidence)} tools raised, {len(more)} of them added"
-    raised = [replace(row, score=row.score + lifts.get(row.tool, 0.0)) for row in rows]
-    return sorted(raised, key=lambda row: -row.score)
+    lifted_rows = [replace(row, score=row.score + lifts.get(row.tool, 0.0)) for row in rows]
+    return sorted(lifted_rows, key=lambda row: -row.score)
 
 
 def evidence_of(
