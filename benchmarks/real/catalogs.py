@@ -82,15 +82,9 @@ def load(path: Path) -> Benchmark:
     unlabelled: list[str] = []
     count = 0
     for catalog in fetched:
-        queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
-        tables = catalog.tables(folder)
-        tools = [
-            (tool.id, tool.name, agent)
-            for name, table in tables.items()
-            for tool, agent in listed_tools(name, table)
-        ]
-        unlabelled += _unlabelled(catalog.name, queries, ToolNames(tools))
-        boards.append(BenchmarkBoard(catalog.name, _toml(tables)))
+        tools, names, queries = listed(catalog, folder)
+        unlabelled += _unlabelled(catalog.name, queries, names)
+        boards.append(BenchmarkBoard(catalog.name, _toml(catalog.tables(folder))))
         tasks = _tasks(catalog.name, queries)
         query_sets.append(QuerySet(catalog.name, tuple(queries), tasks, (DEFAULT,)))
         count += len(tools)
@@ -112,12 +106,17 @@ def unanswerable(name: str) -> list[str]:
     return [query.query for query in queries]
 
 
-def listed_tools(name: str, table: dict[str, Any]) -> list[tuple[Tool, str]]:
-    """The tools of a source, each with its agent's name."""
-    kind = source_kind(table["type"])
-    listing = list_isolated(name, Path.cwd(), kind.options.model_validate(table))
-    agents = {agent.id: agent.name for agent in listing.agents}
-    return [(tool, agents[tool.agent]) for tool in listing.tools]
+def listed(catalog: RealCatalog, folder: Path) -> tuple[list[Tool], ToolNames, list[GoldenQuery]]:
+    """The tools of a catalog, their names, and its requests."""
+    tools: list[Tool] = []
+    agents: dict[str, str] = {}
+    for name, table in catalog.tables(folder).items():
+        kind = source_kind(table["type"])
+        listing = list_isolated(name, Path.cwd(), kind.options.model_validate(table))
+        tools += listing.tools
+        agents |= {agent.id: agent.name for agent in listing.agents}
+    names = ToolNames((tool.id, tool.name, agents[tool.agent]) for tool in tools)
+    return tools, names, read_queries(REQUESTS / f"{catalog.name}.jsonl")
 
 
 def _unlabelled(name: str, queries: Sequence[GoldenQuery], tools: ToolNames) -> list[str]:

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.real.catalogs import CATALOGS, REQUESTS, listed_tools
+from benchmarks.real.catalogs import CATALOGS, listed
 from pegboard.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from pegboard.evaluation.golden import ToolNames, read_queries
 from pegboard.plain_text import sentences
 from pegboard.records import Tool
 from tasks.lint import findings
@@ -33,12 +32,13 @@ Flaw = Callable[[Tool, Tool], Tool]
 """A tool with a flaw, made from the tool and the one that is nearest to it."""
 
 
-def _arguments(tool: Tool, *, numbered: bool) -> Tool:
-    """A tool without arguments, or with numbered ones that are not described."""
+def _numbered(tool: Tool) -> Tool:
+    """A tool with numbered arguments that are not described."""
+    schemas = tool.input_schema.get("properties", {}).values()
     properties = {
         f"arg{number}": {key: value for key, value in schema.items() if key != "description"}
-        for number, schema in enumerate(tool.input_schema.get("properties", {}).values(), 1)
-        if numbered and isinstance(schema, Mapping)
+        for number, schema in enumerate(schemas, 1)
+        if isinstance(schema, Mapping)
     }
     return replace(tool, input_schema={**tool.input_schema, "properties": properties})
 
@@ -50,10 +50,9 @@ def _first(tool: Tool) -> str:
 FLAWS: Mapping[str, Flaw] = {
     "no-purpose": lambda tool, _: replace(tool, description=""),
     "twins": lambda tool, near: replace(tool, description=near.description),
-    "unexplained-argument": lambda tool, _: _arguments(tool, numbered=True),
-    "unread arguments": lambda tool, _: _arguments(tool, numbered=False),
+    "unexplained-argument": lambda tool, _: _numbered(tool),
 }
-"""By the rule that finds the flaw; the last has too little effect for a rule."""
+"""By the rule that finds the flaw."""
 
 
 def measured(
@@ -105,12 +104,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for catalog in CATALOGS:
         if catalog.name not in (options.names or [one.name for one in CATALOGS]):
             continue
-        tables = catalog.tables(options.folder)
-        listed = [row for name, table in tables.items() for row in listed_tools(name, table)]
-        names = ToolNames((tool.id, tool.name, agent) for tool, agent in listed)
-        queries = read_queries(REQUESTS / f"{catalog.name}.jsonl")
+        tools, names, queries = listed(catalog, options.folder)
         requests = [(one.query, list(names.resolve(one.tools).tools.values())) for one in queries]
-        for rule, values in measured([tool for tool, _ in listed], requests, encoder).items():
+        for rule, values in measured(tools, requests, encoder).items():
             pooled.setdefault(rule, []).extend(values)
             print(f"{catalog.name} {rule or 'as they are'}: {_means(values)}", flush=True)
     if options.write:

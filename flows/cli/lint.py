@@ -62,7 +62,9 @@ def _lint(options: argparse.Namespace) -> int:
     from tasks.lint.findings import rules
 
     if options.rules:
-        return _list_rules(as_json=options.json)
+        for rule in rules().values():
+            print(f"{rule.id} ({rule.severity}): {rule.summary}\n    {rule.effect}")
+        return 0
     if not options.files:
         raise ConfigurationError("No file is given. Expected such as `pegboard lint openapi.yaml`.")
     if options.write_baseline and not options.baseline:
@@ -98,16 +100,3 @@ def _lint(options: argparse.Namespace) -> int:
         for line in text_lines(findings, len(every) - len(findings), tools):
             print(line)
     return 1 if failing else 0
-
-
-def _list_rules(*, as_json: bool) -> int:
-    from dataclasses import asdict
-
-    from tasks.lint.findings import rules
-
-    if as_json:
-        print_json({"rules": [asdict(rule) for rule in rules().values()]})
-        return 0
-    for rule in rules().values():
-        print(f"{rule.id} ({rule.severity}): {rule.summary}\n    {rule.effect}")
-    return 0

@@ -1,13 +1,10 @@
 """Catalog files of any kind, and where in them each tool stands."""
 
-import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
@@ -48,60 +45,33 @@ class Catalog:
         if not self.file:
             return finding
         tool = self._by_id.get(finding.tool)
-        pointer, line = self._place(tool) if tool else ("", 0)
-        return replace(finding, file=self.file, pointer=pointer, line=line)
+        return replace(finding, file=self.file, line=self._line(tool) if tool else 0)
 
-    def _place(self, tool: Tool) -> tuple[str, int]:
-        """The pointer and the line of a tool. Servers may have tools of one name."""
-        lines = self._lines.get(tool.name, [])
-        if path := tool.annotations.get("path"):
-            pointer = f"/paths/{_escaped(str(path))}/{str(tool.annotations['method']).lower()}"
-            return pointer, next(iter(lines or self._lines.get(str(path), [])), 0)
-        pointers = self._pointers.get(tool.name, [])
-        of_agent = f"/{_escaped(self.agents[tool.agent])}/"
-        at = next((at for at, pointer in enumerate(pointers) if of_agent in pointer), 0)
-        return next(iter(pointers[at:]), ""), next(iter(lines[at:]), 0)
+    def _line(self, tool: Tool) -> int:
+        """The line that has a tool's name, or its path, behind that of its server."""
+        lines = self._lines.get(tool.name) or self._lines.get(tool.annotations.get("path", ""), [0])
+        server = self._text.find(f'"{self.agents[tool.agent]}"')
+        first = self._text.count("\n", 0, max(server, 0)) + 1
+        return next((line for line in lines if line > first), lines[0])
 
     @cached_property
     def _by_id(self) -> dict[str, Tool]:
         return {tool.id: tool for tool in self.tools}
 
     @cached_property
-    def _lines(self) -> dict[str, list[int]]:
-        """The lines that have a name, or a path."""
-        text = read_text(Path(self.file))
-        lines: dict[str, list[int]] = {}
-        line, end = 1, 0
-        for match in _NAME_OR_PATH.finditer(text):
-            start = match.start(match.lastindex or 0)
-            line, end = line + text.count("\n", end, start), start
-            lines.setdefault(match[1] or match[2], []).append(line)
-        return lines
+    def _text(self) -> str:
+        return read_text(Path(self.file))
 
     @cached_property
-    def _pointers(self) -> dict[str, list[str]]:
-        pointers: dict[str, list[str]] = {}
-        with suppress(ValueError):
-            for name, pointer in _named(json.loads(read_text(Path(self.file))), ""):
-                pointers.setdefault(name, []).append(pointer)
-        return pointers
-
-
-def _named(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
-    """The records of tools within a JSON value: their names and pointers."""
-    if isinstance(value, dict):
-        if isinstance(value.get("name"), str) and value.keys() & {"description", "inputSchema"}:
-            yield value["name"], pointer
-            return
-        for key, part in value.items():
-            yield from _named(part, f"{pointer}/{_escaped(key)}")
-    elif isinstance(value, list):
-        for number, part in enumerate(value):
-            yield from _named(part, f"{pointer}/{number}")
-
-
-def _escaped(key: str) -> str:
-    return key.replace("~", "~0").replace("/", "~1")
+    def _lines(self) -> dict[str, list[int]]:
+        """The lines that have a name, or a path."""
+        lines: dict[str, list[int]] = {}
+        line, end = 1, 0
+        for match in _NAME_OR_PATH.finditer(self._text):
+            start = match.start(match.lastindex or 0)
+            line, end = line + self._text.count("\n", end, start), start
+            lines.setdefault(match[1] or match[2], []).append(line)
+        return lines
 
 
 def read_catalogs(given: str) -> list[Catalog]:

@@ -43,8 +43,7 @@ class Finding:
         reason: what was measured, with its numbers.
         suggestion: what to write instead; empty if the rule cannot know.
         parameter: the parameter that it is about, if any.
-        file, pointer, line: where the tool stands, with a JSON pointer and a line counted from 1;
-            empty and 0 where unknown.
+        file, line: where the tool stands, counted from 1; empty and 0 where unknown.
     """
 
     rule: str
@@ -53,7 +52,6 @@ class Finding:
     suggestion: str = ""
     parameter: str = ""
     file: str = ""
-    pointer: str = ""
     line: int = 0
 
     @property

@@ -8,12 +8,13 @@ from dataclasses import replace
 
 from pegboard.board import Board
 from pegboard.boilerplate import argument_descriptions, boilerplate, sentence_key
+from pegboard.cli.tables import count_text
 from pegboard.encoders import Encoder
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
 from pegboard.plain_text import sentences, shortened
 from pegboard.records import Tool
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.text import identifier_words, stop_words, tokenize
+from pegboard.search.text import identifier_words, query_words, stop_words, tokenize
 from pegboard.search.tool_release import AGENT, ToolRelease
 from tasks.lint.findings import Finding
 
@@ -37,78 +38,78 @@ def board_of(tools: Sequence[Tool], encoder: Encoder) -> Board:
 def request_findings(
     board: Board, names: ToolNames, queries: Sequence[GoldenQuery]
 ) -> Iterator[Finding]:
-    """Yield the tools of a board that their golden queries do not find.
+    """Yield the tools of a board that their golden queries do not find. A query that needs several
+    tools is left out: what it lacks is not one description's.
 
     Args:
         names: the tools by what the queries call them.
     """
-    asked: dict[str, int] = {}
-    requests: list[tuple[str, frozenset[str]]] = []
+    requests: dict[str, list[tuple[str, frozenset[str]]]] = {}
     for query in queries:
-        for ids in names.resolve(query.tools).tools.values():
-            asked[min(ids)] = asked.get(min(ids), 0) + 1
-            requests.append((query.query, ids))
+        needed = list(names.resolve(query.tools).tools.values())
+        if len(needed) == 1:
+            requests.setdefault(min(needed[0]), []).append((query.query, needed[0]))
     by_id = {tool.id: tool for tool in board.list_tools()}
-    for tool, own in _misses(board, requests).items():
-        quoted = [f'"{request}" ({instead})' for request, instead in own.items()]
-        yield Finding(
-            "not-found",
-            tool,
-            f"{len(own)} of its {asked[tool]} requests do not find it among the first {K}: "
-            f"{', '.join(quoted[:SHOWN])}",
-            _missing_words(by_id[tool], list(own)),
-        )
+    for tool, own in requests.items():
+        misses = _misses(board, own)
+        if misses:
+            quoted = [f'"{request}" ({instead})' for request, instead in misses.items()]
+            yield Finding(
+                "not-found",
+                tool,
+                f"{len(misses)} of {count_text(len(own), 'request')} for it: not among the first "
+                f"{K}: {', '.join(quoted[:SHOWN])}",
+                _missing_words(by_id[tool], list(misses)),
+            )
 
 
-def _misses(
-    board: Board, requests: Sequence[tuple[str, frozenset[str]]]
-) -> dict[str, dict[str, str]]:
-    """The requests that find none of their tools among the first `K`, by the first of these, with
-    what they find instead.
-    """
-    misses: dict[str, dict[str, str]] = {}
-    results = board.find_many([request for request, _ in requests], DEPTH) if requests else []
+def _misses(board: Board, requests: Sequence[tuple[str, frozenset[str]]]) -> dict[str, str]:
+    """The requests that find none of their tools among the first `K`, with what they find."""
+    misses: dict[str, str] = {}
+    results = board.find_many([request for request, _ in requests], DEPTH)
     for (request, ids), result in zip(requests, results, strict=True):
         found = [hit.tool.id for hit in result]
         rank = next((at for at, tool in enumerate(found, start=1) if tool in ids), 0)
         if not 0 < rank <= K:
             place = f"rank {rank}" if rank else f"not in the first {DEPTH}"
-            instead = f"{place}; first: {found[0] if found else 'nothing'}"
-            misses.setdefault(min(ids), {})[request] = instead
+            misses[request] = f"{place}; first: {found[0] if found else 'nothing'}"
     return misses
 
 
 def _missing_words(tool: Tool, requests: Sequence[str]) -> str:
     """A suggestion: the words of requests that the tool does not have."""
-    own = set(tokenize(_whole(tool)))
-    missing: dict[str, None] = {}
-    for request in requests:
-        missing |= dict.fromkeys(_words_without(request, own))
+    own = _stems(tool)
+    missing = dict.fromkeys(word for one in requests for word in _words_without(one, own))
     if not missing:
         return "Say in the first sentence what tells it from the tools that are found first."
     return f"Say in the description, in words that people use: {', '.join(list(missing)[:WORDS])}."
 
 
 def twin_findings(board: Board) -> Iterator[Finding]:
-    """Yield the tools of a board whose own first sentence finds another tool before them."""
+    """Yield the tools of a board whose own first sentence finds another tool before them, which has
+    all its words.
+    """
     by_id = {tool.id: tool for tool in board.list_tools()}
     shared = boilerplate(by_id.values())
     own = {
         tool.id: sentence for tool in by_id.values() if (sentence := _first_sentence(tool, shared))
     }
     for identity, sentence in own.items():
-        hits = board.search(sentence, DEPTH)
-        found = [hit.tool.id for hit in hits]
-        if found[0] == identity or identity not in found:
+        found = [hit.tool.id for hit in board.search(sentence, DEPTH)]
+        tool, other = by_id[identity], by_id[found[0]]
+        if (
+            other is tool
+            or identity not in found
+            or not set(query_words(sentence)) <= _stems(other)
+        ):
             continue
-        rank, other = found.index(identity) + 1, by_id[found[0]]
         same = " word for word" if own.get(other.id) == sentence else ""
         yield Finding(
             "twins",
             identity,
             f'its first sentence, "{sentence}", finds {other.id} first{same}, and itself at rank '
-            f"{rank}",
-            _parting_words(by_id[identity], other, sentence),
+            f"{found.index(identity) + 1}",
+            _parting_words(tool, other, sentence),
         )
 
 
@@ -119,23 +120,34 @@ def _first_sentence(tool: Tool, shared: Collection[str]) -> str:
 
 
 def _parting_words(tool: Tool, other: Tool, sentence: str) -> str:
-    """A suggestion: words of the one tool that neither the other nor its first sentence has."""
-    known = {*tokenize(_whole(other)), *tokenize(sentence)}
-    parting = list(dict.fromkeys(_words_without(_whole(tool), known)))
+    """A suggestion: words of the one tool's name or path, or else of its texts, that neither the
+    other tool nor its own first sentence has.
+    """
+    known = {*_stems(other), *tokenize(sentence)}
+    parting = [*_words_without(_name(tool), known)] or [*_words_without(_texts(tool), known)]
     if not parting:
         return f"Say when to use it and when {other.name}, or make one tool of them."
-    return f"Say in the first sentence what only it has: {', '.join(parting[:WORDS])}."
+    words = list(dict.fromkeys(parting))[:WORDS]
+    return f"Say in the first sentence what only it has: {', '.join(words)}."
 
 
 def _words_without(text: str, known: Collection[str]) -> Iterator[str]:
     """The words of a text, in lower case, whose stems are not known and that say something."""
-    for word in re.findall(r"[^\W\d_]{3,}", identifier_words(text).lower()):
+    for word in re.findall(r"[^\W\d_]{3,}", text.lower()):
         if word not in stop_words(LANGUAGE) and not set(tokenize(word)) & set(known):
             yield word
 
 
-def _whole(tool: Tool) -> str:
-    """The texts of a tool: name, path, description and parameters."""
+def _stems(tool: Tool) -> set[str]:
+    return {*tokenize(_name(tool)), *tokenize(_texts(tool))}
+
+
+def _name(tool: Tool) -> str:
+    """The words of a tool's name and path."""
+    return identifier_words(f"{tool.name} {tool.annotations.get('path', '')}")
+
+
+def _texts(tool: Tool) -> str:
+    """The description of a tool, and its parameters."""
     parameters = argument_descriptions(tool.input_schema)
-    path = str(tool.annotations.get("path", ""))
-    return "\n".join((tool.name, path, tool.description, *parameters, *parameters.values()))
+    return "\n".join((tool.description, *map(identifier_words, parameters), *parameters.values()))

@@ -15,7 +15,7 @@ from pegboard.hits import Hit
 from pegboard.naming import MAX_CALL_NAME, valid_name
 from pegboard.plain_text import sentences
 from pegboard.records import Agent, Tool
-from pegboard.schemas.for_models import MAX_DESCRIPTION, refused_keywords
+from pegboard.schemas.for_models import refused_keywords
 from pegboard.search.text import identifier_words, singular_words
 from pegboard.tokens import definition_tokens, estimate_tokens
 from tasks.lint.findings import Finding, vague_names
@@ -33,9 +33,6 @@ _PARAMETER = re.compile(
 )
 _DEFAULT = re.compile(
     r"""\bdefaults?(?:\s+value)?(?:\s+is|\s+to|\s*:|\s*=)\s*([`"']?)([\w.+-]*\w)\1""", re.IGNORECASE
-)
-_ONE_OF = re.compile(
-    r"\bone of:?\s*((?:[`\"'][^`\"']{1,60}[`\"'][\s,]*(?:or |and )?)+)", re.IGNORECASE
 )
 _ELSEWHERE = re.compile(
     r"\b(?:not|no longer|renamed|removed|deprecated|instead of|without|endpoint)\b"
@@ -132,7 +129,7 @@ def _contradictions(tool: Tool) -> Iterator[Finding]:
     for path, schema in parts:
         text = schema.get("description")
         text = text if isinstance(text, str) else ""
-        for reason in (*_default_problems(text, schema), *_enum_problems(text, schema)):
+        for reason in _default_problems(text, schema):
             suggestion = "Correct the description or the schema."
             yield Finding("contradiction", tool.id, reason, suggestion, path)
 
@@ -164,14 +161,6 @@ def _is_value(said: str, quote: str, schema: Mapping[str, Any], default: Any) ->
         return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?", said)) and float(said) != float(default)
     values = [str(value).lower() for value in schema.get("enum") or ()]
     return isinstance(default, str) and (said in values if values else bool(quote))
-
-
-def _enum_problems(text: str, schema: Mapping[str, Any]) -> Iterator[str]:
-    values = [str(value).lower() for value in schema.get("enum") or ()]
-    for match in _ONE_OF.finditer(text) if values else ():
-        listed = re.findall(r"[`\"']([^`\"']+)[`\"']", match[1])
-        if others := [value for value in listed if value.lower() not in values]:
-            yield f"its description allows {', '.join(others)}; the schema refuses that"
 
 
 def _properties(schema: Any, above: str, depth: int = 6) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -206,16 +195,6 @@ def _refused(tool: Tool) -> Iterator[Finding]:
         yield Finding("schema-alternatives", tool.id, reason, suggestion)
     if reason := find_invalid_x_mcp_header(tool.input_schema):
         yield Finding("mcp-header", tool.id, reason, "Correct it: clients drop such a tool.")
-    if len(tool.description) > MAX_DESCRIPTION:
-        cut = tool.description[:MAX_DESCRIPTION]
-        kept = " ".join(cut[: max(map(cut.rfind, (". ", ".\n"))) + 1].split()) or cut
-        yield Finding(
-            "long-description",
-            tool.id,
-            f"its description has {len(tool.description):,} characters; OpenAI takes "
-            f"{MAX_DESCRIPTION:,}",
-            f'Keep what tells when to use it, and stop behind: "... {kept[-80:]}"',
-        )
 
 
 def _name_characters(tools: Sequence[Tool]) -> Iterator[Finding]:

@@ -60,11 +60,6 @@ FLAWS = {
     ),
     "name-length": ({"name": "forecast_" + "of_days_" * 16}, "137 characters", "forecast_of_days"),
     "name-characters": ({"name": "weather/forecast"}, "1 of 2 names have '/'", "weather_forecast"),
-    "long-description": (
-        {"description": "Returns the weather. " + "It comes from a station. " * 50},
-        "1,271 characters; OpenAI takes 1,024",
-        "from a station",
-    ),
     "schema-alternatives": (
         {"input_schema": {"type": "object", "oneOf": [{"required": ["city"]}]}},
         "refuse oneOf",
@@ -97,7 +92,6 @@ def test_a_flaw_is_found_with_its_reason_and_a_suggestion(encoder, rule, flaw):
 CONTRADICTIONS = [
     ({"type": "integer", "default": 20, "description": "Days. Default: 10."}, "10, the schema 20"),
     ({"type": "boolean", "default": True, "description": "Defaults to `false`."}, "false, the sch"),
-    ({"enum": ["a", "b"], "description": "One of: `a`, `c`."}, "allows c"),
     ({"enum": ["a", "b"], "default": "c"}, '"c" is none of its values'),
 ]
 
@@ -138,11 +132,12 @@ def test_a_request_that_does_not_find_its_tool_suggests_its_words(encoder):
         for name in ("umbrella", "raincoat", "boots", "street", "garden", "roof")
     ]
     query = GoldenQuery("is it wet, do I need an umbrella?", ("forecast",))
+    two = GoldenQuery("is it wet, and open a ticket", ("forecast", "create_ticket"))
 
-    [finding] = found(encoder, FORECAST, *others, queries=[query], ignored=["twins"])
+    [finding] = found(encoder, FORECAST, *others, queries=[query, two], ignored=["twins"])
 
     assert (finding.rule, finding.severity) == ("not-found", "error")
-    assert "1 of its 1 requests" in finding.reason
+    assert "1 of 1 request for it" in finding.reason
     assert "first: w/w/umbrella" in finding.reason
     assert "umbrella" in finding.suggestion
 
@@ -161,6 +156,14 @@ def test_the_first_sentence_of_a_tool_that_finds_its_twin_names_the_words_that_p
     assert findings[0].tool == FORECAST.id
     assert f"finds {twin.id} first word for word, and itself at rank 2" in findings[0].reason
     assert findings[0].suggestion == "Say in the first sentence what only it has: forecast."
+
+
+def test_a_first_sentence_with_a_word_that_the_other_tool_lacks_has_no_twin(encoder):
+    words = "Returns the weather of the coming days in a city"
+    near = replace(FORECAST, id="w/w/weather", name="weather_city_days", description=f"{words}.")
+    tool = replace(FORECAST, description=f"{words}, for sailors.")
+
+    assert found(encoder, tool, near) == []
 
 
 def test_sentences_that_many_tools_share_are_one_finding_and_no_purpose(encoder):
