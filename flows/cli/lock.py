@@ -131,7 +131,8 @@ def _print_changes(waiting: Mapping[str, Mapping[str, Any]], removed: list[str])
 
     for line in definition_lines({tool: row["fields"] for tool, row in waiting.items()}):
         print(plain(line))
-    for line in limited_lines([f"- {tool}" for tool in removed], REMOVED, "  ", "; see --json"):
+    lines = [f"  {tool} is removed" for tool in removed]
+    for line in limited_lines(lines, REMOVED, "  ", "; see --json"):
         print(plain(line))
 
 
