@@ -80,7 +80,6 @@ format: setup
 
 # Time and memory; what else is measured: python -m benchmarks --help.
 bench: setup
-	$(BIN)/python -m benchmarks threads
 	$(BIN)/python -m benchmarks scale --tools 20000
 	$(BIN)/python -m benchmarks gateway
 

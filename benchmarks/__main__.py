@@ -30,7 +30,6 @@ PROGRAMS: dict[str, str] = {
     "train_ranker": "fit the ranker that ships with the library",
     "train_hostile": "fit the recogniser of hostile texts",
     "abstention": "whether a probability tells requests that nothing answers",
-    "threads": "requests by many at once, beside plain lancedb",
     "scale": "builds of a large catalog by step, and how its board is read",
     "gateway": "many agents at once at `pegboard serve`",
 }

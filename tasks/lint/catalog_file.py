@@ -88,7 +88,7 @@ def read_catalogs(given: str) -> list[Catalog]:
             name: (configuration.base, options) for name, options in configuration.catalogs.items()
         }
     else:
-        kind = _kind(read_text(path))
+        kind = _kind(given, read_text(path))
         options = source_kind(kind).options.model_validate({"type": kind, "path": path.name})
         named = {path.stem: (path.resolve().parent, options)}
     return [
@@ -97,9 +97,14 @@ def read_catalogs(given: str) -> list[Catalog]:
     ]
 
 
-def _kind(text: str) -> str:
+def _kind(given: str, text: str) -> str:
     if _OPENAPI.search(text):
         return "openapi"
+    if not text.lstrip().startswith(("{", "[")):
+        raise SourceError(
+            f"{given} is no catalog. Expected an OpenAPI document, the tools/list answer of an MCP "
+            "server, or function schemas."
+        )
     return "mcp-dump" if '"inputSchema"' in text else "functions"
 
 

@@ -1,6 +1,7 @@
 """All rules on the catalogs of some files."""
 
 from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
 
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
@@ -49,9 +50,8 @@ def lint(
 
 def _text_findings(catalog: Catalog) -> Iterator[Finding]:
     for rejected in catalog.rejected:
-        yield Finding(
-            "rejected", catalog.name, f"{rejected.where}: {rejected.why}", "", rejected.where
-        )
+        where = rejected.where.removeprefix(Path(catalog.file).name).strip()
+        yield Finding("rejected", catalog.name, rejected.why, "", where)
     yield from text_findings(catalog.name, catalog.tools)
 
 

@@ -17,7 +17,6 @@ TINY = {
     "abstention": "--limit 40 --data {data} --board {data}/kept",
     "gateway": "--sessions 2 --rounds 1 --requests 4 --encoder hashing/64",
     "scale": "--tools 60",
-    "threads": "--rows 300 --seconds 0.1 --rounds 1 --threads 1 2",
 }
 SLOW = ("abstention", "gateway", "scale")
 """Those that build boards or start processes take seconds each."""

@@ -44,6 +44,7 @@ def lint(command, tmp_path, monkeypatch):
     """Call `pegboard lint` on a server's saved answer, `mcp.json`, or other files."""
     monkeypatch.setattr(encoders, "DEFAULT_ENCODER", "hashing/64")
     (tmp_path / "mcp.json").write_text(json.dumps(SERVER, indent=1), "utf-8")
+    (tmp_path / "notes.txt").write_text("Tools: none", "utf-8")
 
     def run(*arguments):
         return command("lint", *(arguments or ["mcp.json"]))
@@ -121,7 +122,7 @@ def test_an_openapi_document_has_lines_and_what_is_rejected(lint, tmp_path):
 
     rejected, purpose = json.loads(out)["findings"]
     assert (code, rejected["rule"], purpose["rule"]) == (1, "rejected", "no-purpose")
-    assert "PUT /pets" in rejected["reason"]
+    assert rejected["parameter"] == "PUT /pets/{petId}"
     assert purpose["line"] == 4
     assert "Delete pets" in purpose["suggestion"]
 
@@ -159,6 +160,7 @@ def test_golden_queries_and_a_configuration_are_read(lint, tmp_path):
     ("arguments", "code", "problem"),
     [
         (["none.json"], 3, "none.json"),
+        (["notes.txt"], 3, "notes.txt is no catalog. Expected an OpenAPI document"),
         (["mcp.json", "--ignore", "twin"], 2, "There is no rule twin. The rules: rejected, "),
         (["mcp.json", "--write-baseline"], 2, "--write-baseline needs --baseline FILE"),
         (["mcp.json", "--baseline", "mcp.json"], 2, "mcp.json is no baseline of findings"),
