@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 # Asks the kernel for SIGKILL at the end of the parent (1 is PR_SET_PDEATHSIG, Linux only) and
@@ -43,6 +44,18 @@ def follow_parent(parent: int) -> None:
         prctl(1, signal.SIGKILL)
         if os.getppid() != parent:
             os._exit(1)
+
+
+def clean_environment(home: Path) -> dict[str, str]:
+    """Return the environment for a child, with a home of its own and without the Prefect and
+    Pegboard settings of whoever runs the tests.
+    """
+    others = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PREFECT_", "PEGBOARD_"))
+    }
+    return {**others, "HOME": str(home)}
 
 
 def end_child(child: subprocess.Popen[Any], grace: float = 20) -> None:

@@ -39,7 +39,7 @@ from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration, load_configuration
 from tasks.snapshot import Snapshot
 from tests.browser import chromium as chromium
-from tests.children import end_child, start_child
+from tests.children import clean_environment, end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm
 
 # LiteLLM reads its prices from its package, not from the web.
@@ -448,13 +448,7 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[Prefec
 def _prefect_environment(folder: Path, port: str) -> dict[str, str]:
     home = folder / "user"
     home.mkdir()
-    others = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PREFECT_", "PEGBOARD_"))
-    }
-    return others | {
-        "HOME": str(home),
+    return clean_environment(home) | {
         "PREFECT_HOME": str(folder / "home"),
         "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
         "PREFECT_SERVER_ANALYTICS_ENABLED": "false",

@@ -150,13 +150,13 @@ def test_the_examples_of_a_docstring_run(module, own_board_uri, monkeypatch):
     names = {"pegboard": pegboard, "board": pegboard.open("./board"), **functions}
     tests = doctest.DocTestFinder().find(importlib.import_module(module), extraglobs=names)
     runner = doctest.DocTestRunner(AnyOutput(), verbose=False, optionflags=doctest.ELLIPSIS)
-    said = []
+    failures = []
 
     for test in tests:
-        runner.run(test, out=said.append)
+        runner.run(test, out=failures.append)
 
     assert runner.summarize(verbose=False).attempted > 0
-    assert "".join(said) == ""
+    assert "".join(failures) == ""
 
 
 def test_the_architecture_names_files_that_exist():

@@ -41,20 +41,12 @@ def service(tmp_path_factory):
     """A virtual environment with the reader only, and the path of its Python."""
     folder = tmp_path_factory.mktemp("service") / "venv"
     python = folder / "bin" / "python"
-    for arguments in (
-        ["venv", "--quiet", "--python", sys.executable, str(folder)],
-        [
-            "pip",
-            "install",
-            "--quiet",
-            "--python",
-            str(python),
-            "--constraint",
-            str(ROOT / "constraints.txt"),
-            str(ROOT / "index"),
-        ],
+    pins = ["--constraint", ROOT / "constraints.txt"]
+    for command in (
+        ["venv", "--python", sys.executable, folder],
+        ["pip", "install", "--python", python, *pins, ROOT / "index"],
     ):
-        done = subprocess.run([UV, *arguments], capture_output=True, text=True, timeout=280)
+        done = subprocess.run([UV, "--quiet", *command], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
     return python
 
@@ -92,11 +84,11 @@ def test_a_service_with_the_reader_alone_opens_and_searches_a_board(
     )
 
     assert (done.returncode, done.stderr) == (0, "")
-    told = json.loads(done.stdout)
-    assert Path(told["file"]).is_relative_to(service.parents[1])
-    assert told["there"] == []
-    assert told["text"][0] == told["vector"][0] == told["both"][0] == "getTides_v2"
-    kind, message = told["hybrid"]
+    answers = json.loads(done.stdout)
+    assert Path(answers["file"]).is_relative_to(service.parents[1])
+    assert answers["there"] == []
+    assert answers["text"][0] == answers["vector"][0] == answers["both"][0] == "getTides_v2"
+    kind, message = answers["hybrid"]
     assert kind == "EncoderError"
     assert "pip install './index[local]'" in message
 
@@ -116,12 +108,8 @@ def test_a_service_has_the_command_of_the_reader_but_not_of_the_pipeline(
     service, board_uri, local_board_uri, tmp_path
 ):
     def command(*arguments):
-        return subprocess.run(
-            [service.with_name("pegboard"), *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-        )
+        words = [service.with_name("pegboard"), *arguments]
+        return subprocess.run(words, cwd=tmp_path, capture_output=True, text=True)
 
     found = command("find", "high tide", "-k", "1", "--json", "--board", board_uri)
     refused = command("find", "high tide", "--board", local_board_uri)

@@ -225,37 +225,18 @@ def test_addresses_and_arguments_also_lose_uuids_and_random_words():
     assert redact_opaque("run 9fceb02d0ae598e95dc970b7 --port 80") == "run *** --port 80"
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "api_key",
-        "token",
-        "client_secret",
-        "AZURE_STORAGE_SAS_TOKEN",
-        "X-Api-Key",
-        "connection_string",
-        "dbPassword",
-        "Authorization",
-        "--api-key",
-    ],
-)
-def test_names_of_secrets(name):
-    assert is_secret_name(name)
+SECRET_NAMES = ["api_key", "token", "client_secret", "AZURE_STORAGE_SAS_TOKEN", "X-Api-Key"]
+SECRET_NAMES += ["connection_string", "dbPassword", "Authorization", "--api-key"]
+OTHER_NAMES = ["max_tokens", "api_key_env", "aws_sse_kms_key_id", "author", "monkey"]
+OTHER_NAMES += ["SSH_AUTH_SOCK"]
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "max_tokens",
-        "api_key_env",
-        "aws_sse_kms_key_id",
-        "author",
-        "monkey",
-        "SSH_AUTH_SOCK",
-    ],
+    ("name", "secret"),
+    [*((name, True) for name in SECRET_NAMES), *((name, False) for name in OTHER_NAMES)],
 )
-def test_names_of_no_secrets(name):
-    assert not is_secret_name(name)
+def test_names_of_secrets_are_told_from_others(name, secret):
+    assert is_secret_name(name) is secret
 
 
 def test_an_argument_named_key_takes_a_record_and_one_named_api_key_a_credential():

@@ -15,7 +15,7 @@ ANIMALS = ["hen", "cow", "goat", "pig", "duck", "mule", "ram", "owl", "cat", "do
 
 def test_a_board_is_asked_by_score_and_by_probability(tmp_path):
     rows = "".join(
-        f'{{"name": "feed_{one}", "description": "Feeds the {one}."}}\n' for one in ANIMALS
+        f'{{"name": "feed_{animal}", "description": "Feeds the {animal}."}}\n' for animal in ANIMALS
     )
     board = BenchmarkBoard(
         "farm",
@@ -24,8 +24,8 @@ def test_a_board_is_asked_by_score_and_by_probability(tmp_path):
         {"tools.jsonl": rows},
     )
     queries = tuple(
-        GoldenQuery(f"{ask} the {one}", (f"feed_{one}",))
-        for one in ANIMALS
+        GoldenQuery(f"{ask} the {animal}", (f"feed_{animal}",))
+        for animal in ANIMALS
         for ask in ("please feed", "time to feed")
     )
     others = tuple(f"what is the square root of {number}?" for number in range(20))
@@ -33,7 +33,7 @@ def test_a_board_is_asked_by_score_and_by_probability(tmp_path):
 
     made = decisions(case, tmp_path, load_encoder("hashing/64"))
 
-    by_name = {one.decides: one for one in made}
+    by_name = {decision.decides: decision for decision in made}
     assert by_name.keys() == {"score", "probability"}
     likely = by_name["probability"]
     assert (likely.board, len(likely.right), len(likely.wrong)) == ("farm", 24, 20)

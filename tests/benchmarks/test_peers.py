@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from benchmarks.papers.loading import load_benchmark
-from benchmarks.peers import __main__ as command
 from benchmarks.peers import measuring, process
 from benchmarks.peers.process import PeerFailed, Peers, ask
 from benchmarks.peers.sets import needed_part, request_sets
@@ -58,11 +57,10 @@ def adapters(tmp_path, monkeypatch):
         (worker / f"{name}.py").write_text(text, "utf-8")
     monkeypatch.setattr(process, "WORKER", worker)
     named = {name: f"the peer {name}" for name in ADAPTERS}
-    for module in (measuring, command):
-        monkeypatch.setattr(module, "PEERS", named)
+    monkeypatch.setattr(measuring, "PEERS", named)
 
 
-def asked(adapter, encode=None, timeout=300.0, queries=("feed", "sheep")):
+def ask_peer(adapter, encode=None, timeout=300.0, queries=("feed", "sheep")):
     return ask([sys.executable, str(process.WORKER), adapter], TOOLS, queries, 1, encode, timeout)
 
 
@@ -78,7 +76,7 @@ def test_a_peer_composes_texts_and_asks_for_their_vectors(adapters):
         texts.extend(batch)
         return bag_of_words(batch)
 
-    answer = asked("by_vector", encode)
+    answer = ask_peer("by_vector", encode)
 
     assert answer.rankings == [["feed"], ["count"]]
     assert answer.version == np.__version__
@@ -96,10 +94,10 @@ def test_a_peer_composes_texts_and_asks_for_their_vectors(adapters):
 )
 def test_a_peer_that_fails_says_why(adapters, adapter, reason):
     with pytest.raises(PeerFailed, match=reason):
-        asked(adapter, bag_of_words)
+        ask_peer(adapter, bag_of_words)
 
 
-def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
+def test_results_compare_pegboard_with_each_peer_and_say_which_failed(
     adapters, specimen, boards_of, hashing, tmp_path
 ):
     benchmark = load_benchmark("metatool", specimen("metatool"))
@@ -122,9 +120,3 @@ def test_the_table_has_pegboard_first_peers_beside_it_and_failures_as_rows(
     assert {row["problem"] for row in rows if row["system"] == "the peer broken"} == {
         "RuntimeError: no such index"
     }
-    (title, header, lines), *_, (last, _, ahead) = command._tables(rows)
-    assert (title, header[0]) == ("Recall@5", "system")
-    assert lines[0][0].startswith("Pegboard, default ")
-    assert lines[2] == ("the peer broken", *["- (RuntimeError: no such index)"] * 2)
-    assert last == "Recall@5: Pegboard above each, p"
-    assert ahead[0][1].endswith("1.000")

@@ -28,11 +28,8 @@ REQUESTS = {
 def real(tmp_path, monkeypatch):
     """Two catalogs of MCP servers with their requests; returns the folder of the catalogs."""
     monkeypatch.setattr(catalogs, "REQUESTS", tmp_path / "requests")
-    monkeypatch.setattr(
-        catalogs,
-        "CATALOGS",
-        [catalogs.RealCatalog(name, file="tools.mcp.json") for name in TOOLS],
-    )
+    known = [catalogs.RealCatalog(name, file="tools.mcp.json") for name in TOOLS]
+    monkeypatch.setattr(catalogs, "CATALOGS", known)
     monkeypatch.setattr(
         catalogs.RealCatalog,
         "tables",
@@ -46,14 +43,10 @@ def real(tmp_path, monkeypatch):
             for server, tools in servers.items()
         }
         (tmp_path / "real" / f"{name}.json").write_text(json.dumps(listed), "utf-8")
-        rows = [
-            {"query": query, "tools": tools, "kind": kind} for query, tools, kind in REQUESTS[name]
-        ]
-        lines = "".join(json.dumps(row) + "\n" for row in rows)
-        (tmp_path / "requests" / f"{name}.jsonl").write_text(lines, "utf-8")
-        (tmp_path / "requests" / f"{name}.none.jsonl").write_text(
-            '{"query": "what is pi?"}\n', "utf-8"
-        )
+        rows = [dict(zip(("query", "tools", "kind"), row, strict=True)) for row in REQUESTS[name]]
+        requests = tmp_path / "requests"
+        (requests / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)), "utf-8")
+        (requests / f"{name}.none.jsonl").write_text('{"query": "what is pi?"}\n', "utf-8")
     return tmp_path
 
 
@@ -106,20 +99,12 @@ def test_means_weigh_catalogs_alike_and_tables_show_kinds_and_catalogs(real, boa
         (value["farm", "default"] + value["sea", "default"]) / 2
     )
     assert value["mean-question", "default"] == value["farm-question", "default"]
-    assert {row["strategy"] for row in result["differences"] if row["task"] == "mean"} == {
-        "default",
-        "vector",
-    }
+    compared = {row["strategy"] for row in result["differences"] if row["task"] == "mean"}
+    assert compared == {"default", "vector"}
     overall, parts = tables_of(result)
     assert overall.title == "real, mean: 4 queries, 4 tools"
-    assert [line[:2] for line in parts.lines] == [
-        ("mean", "4"),
-        ("mean-imperative", "2"),
-        ("mean-question", "1"),
-        ("mean-two", "1"),
-        ("farm", "3"),
-        ("sea", "1"),
-    ]
+    counts = {"mean": "4", "mean-imperative": "2", "mean-question": "1", "mean-two": "1"}
+    assert dict(line[:2] for line in parts.lines) == {**counts, "farm": "3", "sea": "1"}
     assert "by kind of request and by catalog: default" in printed(result)
 
 

@@ -5,58 +5,36 @@ tests.contract.make_vectors`.
     vectors.json   channels and the versions they lead to; requests with the expected tools and
                    agents; what tools depend on
 
-The expected hits are computed in plain Python from the formulas of
-docs/reference/table-contract.md, not by `pegboard`; that of the hybrid search is in `read_parquet`.
-The vectors are of the hashing encoder with 16 dimensions, so that there are many ties; requests are
-given as vectors and words, so that no reader needs it. The files are in the repository; make them
-again when the contract has a new version.
+The expected hits are computed by `read_parquet`, from the formulas of
+docs/reference/table-contract.md alone, not by `pegboard`. The vectors are of the hashing encoder
+with 16 dimensions, so that there are many ties; requests are given as vectors and words, so that no
+reader needs it. The files are in the repository; make them again when the contract has a new
+version.
 """
 
 import json
-import math
 import shutil
 import tempfile
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import polars as pl
+import pyarrow.parquet as pq
 
 from pegboard.encoders import load_encoder
 from pegboard.ranker.actions import request_actions
 from pegboard.search.glossary import spelled_out
 from pegboard.search.text import identifier_words, query_words, tokenize
 from pegboard.store.contract import CONTRACT
-from pegboard.store.database import open_table
-from pegboard.store.releases import Channel, Release
+from pegboard.store.releases import Channel, Release, ReleaseStore
+from tests import conftest
 from tests.conftest import Workshop, tool
-from tests.contract.read_parquet import ranked
+from tests.contract import read_parquet
 
 HERE = Path(__file__).parent
 ENCODER = load_encoder("hashing/16")
-CATALOGS = """
-[catalogs.kit]
-type = "mcp-dump"
-path = "servers.json"
-
-[catalogs.finance]
-type = "functions"
-path = "functions.json"
-tags = ["money", "office"]
-
-[catalogs.desk]
-type = "records"
-path = "requests.json"
-agent = "desk"
-agent_kind = "agent"
-tags = ["office"]
-
-[catalogs.desk.columns]
-examples = "examples"
-dependencies = "needs"
-"""
+CATALOGS = f'{conftest.CATALOGS}dependencies = "needs"\n'
 INDEXES = """
 [[indexes]]
 name = "full"
@@ -170,12 +148,7 @@ FILTERS: tuple[dict[str, list[str]] | None, ...] = (
     {"tags": ["money", "x' OR 1=1 --"]},
     {"kind": []},
 )
-DEPTH = 100
-DIGITS = {"vector": 5, "text": 4, "hybrid": 5}
 TOLERANCE = {"vector": 2e-5, "text": 2e-4, "hybrid": 1e-4}
-
-Row = Mapping[str, Any]
-Ranking = list[tuple[str, float]]
 
 
 def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
@@ -205,86 +178,32 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
     return workshop, {**releases, "future": store.get(future[:12])}
 
 
-def rows_of(workshop: Workshop, release: Release, table: str) -> list[Row]:
-    """Return the rows of a table of a release."""
-    pin = release.tables[table]
-    opened = open_table(workshop.store.database, pin.table, workshop.uri, pin.version)
-    return opened.to_arrow().to_pylist()
+def write_parquet(store: ReleaseStore, release: Release, folder: Path) -> Path:
+    """Write a release as docs/how-to/read-a-board.md does; returns its folder."""
+    (out := folder / release.id).mkdir(exist_ok=True)
+    (out / "release.json").write_text(json.dumps(release.to_dict()), "utf-8")
+    for name, pin in release.tables.items():
+        pq.write_table(store.read_rows(pin), out / f"{name}.parquet")
+    return out
 
 
-def passes(row: Row, where: Mapping[str, Sequence[str]] | None) -> bool:
-    """Return whether a row has one of the values of every field."""
-    return all(
-        set(values) & set(row["tags"]) if name == "tags" else row[name] in values
-        for name, values in (where or {}).items()
-    )
+def expected(ranking: read_parquet.Ranking) -> list[dict[str, Any]]:
+    """Return a ranking as it stands in the vectors."""
+    return [{"id": identity, "score": score} for identity, score in ranking]
 
 
-def best(scored: Sequence[tuple[Row, float]], digits: int) -> Ranking:
-    """Rank tools by their best row, equal scores by id."""
-    scores: dict[str, float] = {}
-    for row, score in scored:
-        scores[row["tool"]] = max(round(score, digits), scores.get(row["tool"], -math.inf))
-    return ordered(scores)
-
-
-def ordered(scores: Mapping[str, float]) -> Ranking:
-    """Return the ranking of these scores: equal ones by id."""
-    return sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-
-
-def by_vector(
-    rows: Sequence[Row], vector: Sequence[float], where: Mapping[str, Sequence[str]] | None
-) -> Ranking:
-    """Rank by cosine."""
-    scored = [(row, dot(row["vector"], vector)) for row in rows if passes(row, where)]
-    return best(scored, DIGITS["vector"])
-
-
-def by_text(
-    rows: Sequence[Row], words: Sequence[str], where: Mapping[str, Sequence[str]] | None
-) -> Ranking:
-    """Rank by BM25 over all rows of the table, those that the filter leaves out included."""
-    scored = bm25_of(rows, words)
-    passing = [(row, score) for row, score in scored if score > 0 and passes(row, where)]
-    return best(passing, DIGITS["text"])
-
-
-def bm25_of(rows: Sequence[Row], words: Sequence[str]) -> list[tuple[Row, float]]:
-    """Return BM25 of every row."""
-    counts = [Counter(row["tokens"].split()) for row in rows]
-    average = sum(count.total() for count in counts) / len(rows)
-    scored: list[tuple[Row, float]] = []
-    for row, count in zip(rows, counts, strict=True):
-        score = 0.0
-        for word in dict.fromkeys(words):
-            having = sum(word in other for other in counts)
-            idf = math.log(1 + (len(rows) - having + 0.5) / (having + 0.5))
-            length = 1.2 * (1 - 0.75 + 0.75 * count.total() / average)
-            score += idf * count[word] * 2.2 / (count[word] + length)
-        scored.append((row, score))
-    return scored
-
-
-def dot(first: Sequence[float], second: Sequence[float]) -> float:
-    """Return the cosine of two vectors of length 1."""
-    return math.fsum(a * b for a, b in zip(first, second, strict=True))
-
-
-def expected(ranking: Ranking, k: int) -> list[dict[str, Any]]:
-    """Return the first k of a ranking, as they stand in the vectors."""
-    return [{"id": identity, "score": score} for identity, score in ranking[:k]]
-
-
-def named_agents(rows: Sequence[Row], words: Sequence[str]) -> list[str]:
+def named_agents(export: Path, index: str, words: Sequence[str]) -> list[str]:
     """Return the agents whose name has a word of a request."""
-    names = {row["agent"]: row["agent"].partition("/")[2] for row in rows}
+    agents = read_parquet.rows_of(export, f"emb_{index}").get_column("agent").unique()
+    names = {agent: agent.partition("/")[2] for agent in agents}
     return sorted(
         agent for agent, name in names.items() if set(tokenize(identifier_words(name))) & set(words)
     )
 
 
-def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
+def requests_of(
+    exports: Mapping[str, Path], channels: Mapping[str, Release]
+) -> list[dict[str, Any]]:
     """Return every request with every mode, index and filter that makes sense, and its hits."""
     requests: list[dict[str, Any]] = []
     for number, request in enumerate(REQUESTS):
@@ -296,29 +215,21 @@ def requests_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dic
             ("live", "full", None, 100),
             ("canary" if number % 2 else "old", "full", None, 4),
         ):
-            rows = rows_of(workshop, channels[channel], f"emb_{index}")
-            language = channels[channel].manifest["indexes"][index]["language"]
-            words = query_words(meant, language)
-            rankings = {
-                "vector": by_vector(rows, vector, where),
-                "text": by_text(rows, words, where),
-            }
+            export = exports[channel]
+            words = query_words(meant, channels[channel].manifest["indexes"][index]["language"])
             actions = sorted(request_actions(request))
             given = {
                 **{"request": request, "words": words, "actions": actions, "vector": vector},
-                "named_agents": named_agents(rows, words),
+                "named_agents": named_agents(export, index, words),
             }
-            ranker = channels[channel].manifest["indexes"][index]["ranker"]
-            depth = max(DEPTH, 4 * k)
-            found = dict([*rankings["vector"][:depth], *rankings["text"][:depth]])
-            rankings["hybrid"] = ranked(list(found), pl.DataFrame(rows), given, ranker)
-            for mode, ranking in rankings.items():
+            for mode in TOLERANCE:
                 target = {"channel": channel, "index": index, "mode": mode, "k": k, "where": where}
-                requests.append({**target, **given, "expected": expected(ranking, k)})
+                ranking = read_parquet.tools(export, {**target, **given})
+                requests.append({**target, **given, "expected": expected(ranking)})
     return requests
 
 
-def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
+def agents_of(exports: Mapping[str, Path], channels: Mapping[str, Release]) -> list[dict[str, Any]]:
     """Return requests, and the agents to retrieve by their tools and their own descriptions."""
     requests: list[dict[str, Any]] = []
     for number, request in enumerate(REQUESTS):
@@ -326,32 +237,23 @@ def agents_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[
         where, k = FILTERS[number % len(FILTERS)], 1 + number % 5
         meant = spelled_out(request, channels["live"].manifest["glossary"])
         vector = ENCODER.encode([meant])[0].tolist()
-        tools, agents = (
-            rows_of(workshop, channels[channel], f"{table}_{index}") for table in ("emb", "agents")
-        )
-        owners = {row["tool"]: row["agent"] for row in tools}
-        own = [{**row, "tool": row["agent"]} for row in agents if "tags" not in (where or {})]
-        scores: dict[str, float] = {}
-        for entity, score in ordered(dict(by_vector([*tools, *own], vector, where))):
-            scores.setdefault(owners.get(entity, entity), score)
         target = {"channel": channel, "index": index, "k": k, "where": where}
-        ranking = expected(list(scores.items()), k)
-        requests.append({**target, "request": request, "vector": vector, "expected": ranking})
+        case = {**target, "request": request, "vector": vector}
+        requests.append({**case, "expected": expected(read_parquet.agents(exports[channel], case))})
     return requests
 
 
-def dependencies_of(workshop: Workshop, channels: Mapping[str, Release]) -> list[dict[str, Any]]:
+def dependencies_of(exports: Mapping[str, Path]) -> list[dict[str, Any]]:
     """Return tools, and the tools that they depend on directly."""
-    names = ("target", "type", "parameter", "origin", "confidence")
-    dependencies: list[dict[str, Any]] = []
-    for channel in ("live", "old"):
-        rows = rows_of(workshop, channels[channel], "edges")
-        for source in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue"):
-            edges = [row for row in rows if row["source"] == source]
-            edges.sort(key=lambda row: row["place"])
-            targets = [{name: edge[name] for name in names} for edge in edges]
-            dependencies.append({"channel": channel, "tool": source, "expected": targets})
-    return dependencies
+    cases = [
+        {"channel": channel, "tool": source}
+        for channel in ("live", "old")
+        for source in ("desk/desk/book_room", "desk/desk/call_taxi", "kit/git/create_issue")
+    ]
+    return [
+        {**case, "expected": read_parquet.dependencies(exports[case["channel"]], case)}
+        for case in cases
+    ]
 
 
 def remove_unpinned(tables: Path, releases: Sequence[Release]) -> None:
@@ -378,21 +280,28 @@ def describe(channel: Channel, release: Release) -> dict[str, Any]:
 
 def main() -> None:
     """Write both, anew."""
-    with tempfile.TemporaryDirectory() as name:
-        workshop, releases = publish(Path(name))
+    with tempfile.TemporaryDirectory() as folder:
+        workshop, releases = publish(Path(folder))
         channels = sorted(workshop.store.channels(), key=lambda channel: channel.name)
-        by_channel = {one.name: workshop.store.get(one.release) for one in channels}
+        by_channel = {channel.name: workshop.store.get(channel.release) for channel in channels}
         newest = workshop.store.database.open_table("tools").version
         assert newest > by_channel["live"].tables["tools"].version, "live has to be older"
         vectors = {
             "contract": CONTRACT,
             "tolerance": TOLERANCE,
-            "channels": {one.name: describe(one, by_channel[one.name]) for one in channels},
+            "channels": {
+                channel.name: describe(channel, by_channel[channel.name]) for channel in channels
+            },
+        }
+        exports = {
+            name: write_parquet(workshop.store, release, Path(folder))
+            for name, release in by_channel.items()
+            if release.contract <= CONTRACT
         }
         cases = {
-            "agents": agents_of(workshop, by_channel),
-            "dependencies": dependencies_of(workshop, by_channel),
-            "requests": requests_of(workshop, by_channel),
+            "agents": agents_of(exports, by_channel),
+            "dependencies": dependencies_of(exports),
+            "requests": requests_of(exports, by_channel),
         }
         shutil.rmtree(HERE / "board", ignore_errors=True)
         ignored = shutil.ignore_patterns("_transactions", "_refs")

@@ -6,7 +6,6 @@ from pathlib import Path
 import lancedb
 import pytest
 
-from pegboard.errors import ConfigurationError
 from tasks.prune import prune_board
 from tasks.settings.configuration import KeepSettings
 
@@ -59,20 +58,6 @@ def test_a_table_names_its_contract_index_encoder_and_metric(workshop):
         assert metadata(name) == {"pegboard.contract": "2", "pegboard.table": name}
 
 
-def test_metadata_follows_the_encoder_of_an_index(workshop):
-    workshop.servers(workshop.named("one"))
-    first = workshop.run(workshop.configure('[[indexes]]\nencoder = "hashing/64"\n')).release
-    second = workshop.run(workshop.configure('[[indexes]]\nencoder = "hashing/65"\n')).release
-
-    encoders = []
-    for release in (first, second):
-        pin = release.tables["emb_full"]
-        table = lancedb.connect(f"{workshop.uri}/tables").open_table(pin.table)
-        table.checkout(pin.version)
-        encoders.append(table.schema.metadata[b"pegboard.encoder"])
-    assert encoders == [b"hashing/64", b"hashing/65"]
-
-
 def test_a_tag_of_the_channels_name_follows_publishing_promotion_and_rollback(workshop):
     first = workshop.publish(workshop.named("one")).release
     assert tagged(workshop, "live") == pinned(first)
@@ -102,11 +87,3 @@ def test_tags_that_a_full_disk_left_empty_are_set_again(workshop):
     for release in (first, second):
         version = release.tables["tools"].version
         assert tagged(workshop, f"{release.id}-v{version}")["tools"] == version
-
-
-@pytest.mark.parametrize("name", ["a..b", "a.", "a.lock", "0123456789ab-v3", "-a", ""])
-def test_a_channel_has_a_name_that_can_be_a_tag(workshop, name):
-    release = workshop.publish(workshop.named("one")).release
-
-    with pytest.raises(ConfigurationError, match="cannot be named"):
-        workshop.store.promote(release.id, name)

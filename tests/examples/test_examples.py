@@ -3,7 +3,6 @@ the folder.
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.children import end_child, start_child
+from tests.children import clean_environment, end_child, start_child
 
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
@@ -26,19 +25,9 @@ def folder(tmp_path_factory):
         ROOT / "examples", folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("board")
     )
     plugins = [str(folder / "own_source"), str(folder / "own_encoder")]
-    options = [
-        "--quiet",
-        "--offline",
-        "--no-deps",
-        "--no-build-isolation",
-        "--python",
-        sys.executable,
-    ]
-    done = subprocess.run(
-        [UV, "pip", "install", *options, "--target", str(folder / "site"), *plugins],
-        capture_output=True,
-        text=True,
-    )
+    options = ["--quiet", "--offline", "--no-deps", "--no-build-isolation", "--python"]
+    command = [UV, "pip", "install", *options, sys.executable, "--target", folder / "site"]
+    done = subprocess.run([*command, *plugins], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -48,12 +37,7 @@ def environment(folder):
     """The environment with the plug-ins, without a Prefect server or the home of whoever runs the
     tests.
     """
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PREFECT_", "PEGBOARD_"))
-    }
-    return {**kept, "HOME": str(folder / "home"), "PYTHONPATH": str(folder / "site")}
+    return {**clean_environment(folder / "home"), "PYTHONPATH": str(folder / "site")}
 
 
 @pytest.fixture(scope="module")
@@ -61,17 +45,10 @@ def pegboard(folder, environment):
     """Run a command in the copy; returns its standard output."""
 
     def run(*arguments):
-        command = start_child(
-            [sys.executable, "-m", "pegboard", *arguments],
-            cwd=folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        output, errors = command.communicate()
-        assert command.returncode == 0, errors
-        return output
+        command = [sys.executable, "-m", "pegboard", *arguments]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     return run
 
@@ -140,9 +117,5 @@ def test_the_service_answers_with_tools_for_an_api_call(service):
 def test_the_readme_runs_what_these_tests_run():
     text = (ROOT / "examples" / "README.md").read_text("utf-8")
 
-    for words in (
-        "restore the database",
-        "reserv a tabel in a restaurnt",
-        "request=restore+the+database&k=1",
-    ):
-        assert words in text
+    requests = ("restore the database", "a tabel in a restaurnt", "restore+the+database&k=1")
+    assert [request for request in requests if request not in text] == []

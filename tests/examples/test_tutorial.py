@@ -1,12 +1,13 @@
 """docs/tutorial.md, run block by block in one folder."""
 
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.children import clean_environment
 
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
@@ -15,18 +16,8 @@ FIGURE = re.compile(r"\d\.\d{3}\b")
 
 
 def run(command, folder):
-    environment = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PREFECT_", "PEGBOARD_"))
-    }
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={**environment, "HOME": str(folder)},
-        capture_output=True,
-        text=True,
-    )
+    environment = clean_environment(folder)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
 
 
 def run_line(line, folder):

@@ -13,13 +13,11 @@ certain. Moments are those of the monotonic clock, which all processes of a mach
 
 import asyncio
 import json
-import os
 import random
 import sys
-import threading
 import time
-import traceback
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -58,46 +56,23 @@ class Search:
         }
 
 
-class Notes:
-    """The file of the answers; a line is there as soon as it is noted."""
-
-    def __init__(self, path: Path) -> None:
-        self._file, self._lock = path.open("a", encoding="utf-8"), threading.Lock()
-
-    def write(self, answer: dict[str, Any]) -> None:
-        with self._lock:
-            self._file.write(json.dumps(answer) + "\n")
-            self._file.flush()
-
-
-def search_in_threads(board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]) -> None:
-    def search(seed: int) -> None:
-        dice = random.Random(seed)
-        while not stop.exists():
-            request = Search(board, dice)
-            notes.write(request.answer(board.search(request.query, **request.options)))
-            time.sleep(PAUSE)
-
-    with ThreadPoolExecutor(len(seeds)) as threads:
-        for ended in as_completed([threads.submit(search, seed) for seed in seeds]):
-            if ended.exception():
-                traceback.print_exception(ended.exception())
-                os._exit(1)
-
-
-async def search_in_coroutines(
-    board: pegboard.Board, notes: Notes, stop: Path, seeds: list[int]
+async def search_until(
+    stop: Path, board: pegboard.Board, find: Callable[..., Any], answers: Path, seeds: list[int]
 ) -> None:
-    beside = pegboard.AsyncBoard(board)
+    """Search by as many workers as there are seeds, and append every answer as soon as it is there,
+    until a file appears.
+    """
+    with answers.open("a", encoding="utf-8", buffering=1) as lines:
 
-    async def search(seed: int) -> None:
-        dice = random.Random(seed)
-        while not stop.exists():
-            request = Search(board, dice)
-            notes.write(request.answer(await beside.search(request.query, **request.options)))
-            await asyncio.sleep(PAUSE)
+        async def search(seed: int) -> None:
+            dice = random.Random(seed)
+            while not stop.exists():
+                request = Search(board, dice)
+                answer = request.answer(await find(request.query, **request.options))
+                lines.write(json.dumps(answer) + "\n")
+                await asyncio.sleep(PAUSE)
 
-    await asyncio.gather(*map(search, seeds))
+        await asyncio.gather(*map(search, seeds))
 
 
 def main() -> None:
@@ -107,10 +82,9 @@ def main() -> None:
     with pegboard.open(
         uri, refresh=options["refresh"], in_memory_rows=options["in_memory_rows"]
     ) as board:
-        if options["coroutines"]:
-            asyncio.run(search_in_coroutines(board, Notes(Path(answers)), Path(stop), seeds))
-        else:
-            search_in_threads(board, Notes(Path(answers)), Path(stop), seeds)
+        in_threads = partial(asyncio.to_thread, board.search)
+        find = pegboard.AsyncBoard(board).search if options["coroutines"] else in_threads
+        asyncio.run(search_until(Path(stop), board, find, Path(answers), seeds))
 
 
 if __name__ == "__main__":

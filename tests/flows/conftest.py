@@ -16,17 +16,13 @@ import pytest
 
 from benchmarks.__main__ import main as benchmarks
 from pegboard.cli.main import main
+from tests.children import clean_environment
 
 
 @pytest.fixture
 def alone(tmp_path: Path) -> dict[str, str]:
     """An environment for processes that names no Prefect server, profile or board."""
-    others = {
-        name: value
-        for name, value in os.environ.items()
-        if not name.startswith(("PREFECT_", "PEGBOARD_"))
-    }
-    return others | {"HOME": str(tmp_path / "home")}
+    return clean_environment(tmp_path / "home")
 
 
 @pytest.fixture

@@ -250,52 +250,6 @@ def openapi_yaml(rng: Random, folder: Path, count: int) -> Hostile:
     return Hostile({"type": "openapi", "path": "api.yaml"}, unreadable=True)
 
 
-ANNOTATIONS = (
-    "int",
-    "str | None",
-    "list[dict[str, int]]",
-    "'Missing'",
-    "(lambda: 3)",
-    "type('T', (), {})",
-    "5",
-    "[int, str]",
-    "dict[tuple[int, int], 'Missing']",
-    "__import__('typing').Annotated[int, 'x' * 100000]",
-    "__import__('typing').Literal['\\ud800']",
-    "__import__('typing').Callable[[int], str]",
-)
-DEFAULTS = ("None", "1", "object()", "'\\ud800'", "float('nan')", "[1] * 10000", "b'\\xff'")
-MODULES = (
-    "",
-    "__all__ = 5\n",
-    "__all__ = ['missing', 7, None, 'f0']\n",
-    "print('{' * 1000)\n",
-    "import sys; sys.stderr.write('x' * 1000000)\n",
-    "def __getattr__(name): raise RuntimeError(name)\n__all__ = ['gone', 'f0']\n",
-    "raise SystemExit(3)\n",
-    "raise BaseException('no')\n",
-    "import os; os._exit(7)\n",
-    "import os; os.close(1)\n",
-    "class Odd:\n    def __getattr__(self, name): raise BaseException(name)\nodd = Odd()\n",
-    "f99 = property(lambda self: 1 / 0)\n",
-    "syntax error here\n",
-    "import ctypes; ctypes.string_at(0)\n",
-)
-
-
-def python_module(rng: Random, folder: Path, count: int) -> Hostile:
-    """A module of functions with hostile hints, defaults and docstrings."""
-    name = f"hostile_{rng.getrandbits(64):x}"
-    lines = [rng.choice(MODULES)]
-    for number in range(min(count, 10)):
-        hint, default = rng.choice(ANNOTATIONS), rng.choice(DEFAULTS)
-        doc = repr(str(plain(hostile(rng)))[:5_000].encode("utf-8", "replace").decode())
-        lines.append(f"def f{number}(a: {hint}, b: {hint} = {default}, *c, **d):\n    {doc}\n")
-    (folder / f"{name}.py").write_text("\n".join(lines), encoding="utf-8")
-    options = {"type": "python", "target": [name], "search_path": ["."]}
-    return Hostile(options, unreadable=True)
-
-
 def damaged_file(rng: Random, folder: Path, count: int) -> Hostile:
     """A damaged file beside a good one: the good one's tools are listed, the damage reported."""
     kind, suffix, good = rng.choice(
@@ -353,5 +307,5 @@ RECORDS: tuple[Generator, ...] = (
     mcp_live,
 )
 """Sources of many hostile records."""
-DOCUMENTS: tuple[Generator, ...] = (openapi_document, openapi_yaml, python_module, damaged_file)
+DOCUMENTS: tuple[Generator, ...] = (openapi_document, openapi_yaml, damaged_file)
 """Sources that are hostile as a whole; one counts as one record."""

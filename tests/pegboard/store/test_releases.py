@@ -157,7 +157,11 @@ def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, 
 
 
 @pytest.mark.parametrize(
-    "name", ["", "a b", "live' OR 1=1", "-x", "x" * 65, "天気", "a/b", "live\n"]
+    "name",
+    [
+        *("", "a b", "live' OR 1=1", "-x", "x" * 65, "天気", "a/b", "live\n"),
+        *("a..b", "a.", "a.lock", "0123456789ab-v3"),  # no tags of Lance, or those of a release
+    ],
 )
 def test_a_channel_with_an_impossible_name_is_refused(store, name):
     with pytest.raises(ConfigurationError, match="A channel cannot be named"):
