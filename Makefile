@@ -36,7 +36,7 @@ $(INTEGRATIONS_READY): $(READY) pyproject.toml index/pyproject.toml constraints-
 
 demo: setup
 	$(BIN)/pegboard build -c demo/pegboard.toml
-	@for question in "What time is it in Tokyo right now?" "Which files did I change since the last commit?" "I want a birthday cake on Saturday" "Who won the world cup in 1998?"; do \
+	@for question in "What time is it in Tokyo right now?" "Which files did I change since the last commit?" "Get me a chocolate cake for the party" "Who won the world cup in 1998?"; do \
 		printf '\n%s\n' "$$question"; \
 		$(BIN)/pegboard find "$$question" --board demo/board -k 3 || exit 1; \
 	done
