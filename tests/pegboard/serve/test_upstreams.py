@@ -2,7 +2,12 @@
 
 import asyncio
 import json
+import re
+import subprocess
+import sys
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from mcp_types import ElicitResult
@@ -168,3 +173,40 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
     assert (state, callable_) == ("up", "")
     assert gone is None
     assert "has nothing that runs it" in why
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("era", ["legacy"])
+def test_the_gateway_stops_while_servers_of_a_session_that_is_over_take_their_time(
+    desk_uri, desk, over_http, tmp_path
+):
+    server = desk["kit"]["servers"]["desk"]
+    ended = tmp_path / "ended"
+    script = f"trap '' TERM; {sys.executable} {server['args'][0]}; touch {ended}; sleep 3600"
+    server |= {"command": "bash", "args": ["-c", script]}
+    (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": desk["kit"]["servers"]}))
+    file = tmp_path / "pegboard.toml"
+    file.write_text(
+        f'[board]\nuri = "{desk_uri}"\n[catalogs.kit]\ntype = "mcp"\npath = "mcp.json"\n'
+    )
+    command = [sys.executable, "-m", "pegboard", "serve", "-c", str(file), "--port", "0"]
+
+    async def run(url):
+        async with over_http(url) as client:
+            assert text_of(await client.call_tool("echo", {"text": "x"})) == "x"
+        while not ended.exists():
+            await asyncio.sleep(0.01)
+
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as gateway:
+        asyncio.run(run(re.search(r"http://\S+/mcp", gateway.stderr.readline())[0]))
+        gateway.terminate()
+        gateway.wait()
+
+    left = [path for path in Path("/proc").glob("[0-9]*/cmdline") if str(ended) in _text(path)]
+    assert not left
+
+
+def _text(path):
+    with suppress(OSError):
+        return path.read_text(errors="replace")
+    return ""

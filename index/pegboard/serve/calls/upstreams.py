@@ -86,6 +86,7 @@ class Upstreams:
         self._settings = settings
         self._upstreams = _upstreams_of(settings)
         self._sweeper: asyncio.Task[None] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
 
     def agents(self) -> list[str]:
         """Return the ids of the agents whose tools a server of the configuration has."""
@@ -175,7 +176,15 @@ class Upstreams:
         """End all sessions."""
         if self._sweeper is not None:
             self._sweeper.cancel()
-        await _end(self._upstreams.values())
+        await asyncio.gather(_end(self._upstreams.values()), *self._ending)
+
+    def _end_soon(self, connection: Connection) -> None:
+        """Begin to end a session: servers take their time, and the client's own end is cancelled
+        when the gateway stops.
+        """
+        ending = asyncio.create_task(connection.close())
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
     @asynccontextmanager
     async def _connection(
@@ -227,7 +236,7 @@ class Upstreams:
         peer = getattr(front.session, "_connection", None) if front else None
         if key[1] and not modern and peer is not None:
             # It ends with the client's session, which a modern request has none of.
-            peer.exit_stack.push_async_callback(connection.close)
+            peer.exit_stack.callback(self._end_soon, connection)
         if self._sweeper is None:
             self._sweeper = asyncio.create_task(self._end_idle())
         return connection
