@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.papers import NAMES
-from flows.cli.options import add_prefect_option
-from flows.prefect.server import use_prefect
 from pegboard.cli.eval import fallbacks_exit_code
 from pegboard.cli.main import run_command
 from pegboard.cli.output import add_options, print_json
@@ -170,7 +168,6 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="put the tables into a document, between its marks <!-- bench NAME -->",
     )
-    add_prefect_option(parser)
     add("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_bench)
     return parser
@@ -225,7 +222,6 @@ def _bench(options: argparse.Namespace) -> int:
         options.llm,
         {name: value for name, value in llm_options.items() if value is not None},
         indexes=indexes,
-        prefect=use_prefect(options.prefect),
     )
     with working_folder(options.board) as folder, progress.showing(not options.quiet):
         try:

@@ -39,7 +39,6 @@ class BenchSettings:
         measures: the benchmark's own if empty.
         llm: a LiteLLM model for strategies that ask one.
         indexes: instead of the benchmark's own, each on boards of its own.
-        prefect: build the boards as Prefect flows.
     """
 
     chosen: Chosen | None = None
@@ -47,7 +46,6 @@ class BenchSettings:
     llm: str | None = None
     llm_options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     indexes: Sequence[IndexFile] = ()
-    prefect: bool = False
 
 
 @contextmanager
@@ -146,7 +144,7 @@ def _with_needed_boards(benchmark: Benchmark, chosen: Chosen | None) -> Benchmar
 def _built(benchmark: Benchmark, folder: Path, settings: BenchSettings) -> Iterator[Built]:
     """The boards with the benchmark's own indexes, or for each file of indexes."""
     if not settings.indexes:
-        outcomes = _build(benchmark, folder / benchmark.name, prefect=settings.prefect)
+        outcomes = _build(benchmark, folder / benchmark.name)
         yield Built(benchmark, outcomes, {None: _open(outcomes, settings)})
     for file in settings.indexes:
         yield _built_with(file, benchmark, folder, settings)
@@ -157,7 +155,7 @@ def _built_with(
 ) -> Built:
     composed = file.applied_to(benchmark)
     own = folder / f"{benchmark.name}@{file.name}"
-    outcomes = _build(composed, own, prefect=settings.prefect)
+    outcomes = _build(composed, own)
     boards = _open(outcomes, settings)
     configuration = load_configuration(own / benchmark.boards[0].name / "pegboard.toml")
     searchers: dict[str | None, Mapping[str, Searcher]] = {}
@@ -175,14 +173,14 @@ def _built_with(
 
 def open_boards(benchmark: Benchmark, folder: Path, encoder: Encoder) -> dict[str, Searcher]:
     """Build the boards in a folder and open them; their queries are encoded by `encoder`."""
-    outcomes = _build(benchmark, folder, prefect=False)
+    outcomes = _build(benchmark, folder)
     return {
         name: Searcher.open(outcome["board"], release=outcome["release"], encoder=encoder)
         for name, outcome in outcomes.items()
     }
 
 
-def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, dict[str, Any]]:
+def _build(benchmark: Benchmark, folder: Path) -> dict[str, dict[str, Any]]:
     """Build each board; returns what the pipeline reports of it."""
     configurations: dict[str, Path] = {}
     for board in benchmark.boards:
@@ -194,7 +192,7 @@ def _build(benchmark: Benchmark, folder: Path, *, prefect: bool) -> dict[str, di
         configurations[board.name] = own / "pegboard.toml"
     with quiet_encoders():
         return {
-            name: build(file, BuildOptions(allow_removal=True), prefect=prefect)
+            name: build(file, BuildOptions(allow_removal=True))
             for name, file in configurations.items()
         }
 

@@ -8,7 +8,6 @@ from typing import Any
 
 from flows.options import source_problems
 from flows.reindex import reindex
-from flows.runner import DirectRunner, Runner
 from pegboard.store.storage import remember_options
 from tasks import progress
 from tasks.settings.configuration import BoardSettings, Configuration
@@ -21,7 +20,7 @@ CHANNEL = "sweep"
 """The channel of a sweep's releases; no other channel moves."""
 
 
-def sweep(settings: Sweep, *, runner: Runner | None = None) -> dict[str, Any]:
+def sweep(settings: Sweep) -> dict[str, Any]:
     """Measure every index of a configuration with every strategy, and name the best.
 
     Args:
@@ -30,29 +29,27 @@ def sweep(settings: Sweep, *, runner: Runner | None = None) -> dict[str, Any]:
     Returns:
         The summary of `report_sweep`, with its seconds.
     """
-    runner = runner or DirectRunner()
     start, problems = time.monotonic(), list[str]()
     if settings.settings.release is None:
-        settings, problems = _build(settings, runner)
-    plan = runner.call(design, settings)
+        settings, problems = _build(settings)
+    plan = design(settings)
     progress.start("queries", len(plan.systems) * len(settings.queries))
     results = [
-        runner.call(measure_system, plan, index, strategy, tools)
-        for index, strategy, tools in plan.systems
+        measure_system(plan, index, strategy, tools) for index, strategy, tools in plan.systems
     ]
-    summary = runner.call(report_sweep, plan, results)
+    summary = report_sweep(plan, results)
     summary["warnings"] += problems
     summary["seconds"] = round(time.monotonic() - start, 1)
     return summary
 
 
-def _build(settings: Sweep, runner: Runner) -> tuple[Sweep, list[str]]:
+def _build(settings: Sweep) -> tuple[Sweep, list[str]]:
     """Build a release with every index; returns its sweep, and the problems of its sources."""
     assert settings.configuration is not None
     configuration = sweep_configuration(
         settings.configuration, settings.uri, settings.settings.indexes
     )
-    outcome = reindex(configuration, runner=runner)
+    outcome = reindex(configuration)
     return settings.of(outcome["release"]), [*source_problems(outcome), *outcome["problems"]]
 
 

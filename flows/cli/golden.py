@@ -126,6 +126,12 @@ def _add_board_options(parser: argparse.ArgumentParser) -> None:
     add_options(parser, "--channel", "--release")
 
 
+def _add_out_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
+    add("--add", action="store_true", help="keep the queries of the file, and add to them")
+
+
 def _register_hold_out(commands: Subparsers) -> None:
     hold_out = add_command(
         commands,
@@ -137,12 +143,7 @@ def _register_hold_out(commands: Subparsers) -> None:
         "them out of the index from then on.",
     )
     add_config_option(hold_out, "pegboard.toml")
-    hold_out.add_argument(
-        "--out", required=True, metavar="FILE", help="the file of golden queries to write"
-    )
-    hold_out.add_argument(
-        "--add", action="store_true", help="keep the queries of the file, and add to them"
-    )
+    _add_out_options(hold_out)
     hold_out.add_argument(
         "--share", type=float, default=0.2, help="share of each tool's examples (default: 0.2)"
     )
@@ -161,8 +162,7 @@ def _register_suggest(commands: Subparsers) -> None:
     )
     add = parser.add_argument
     add("log", metavar="LOG", help="the request log of `pegboard serve`")
-    add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
-    add("--add", action="store_true", help="keep the queries of the file, and add to them")
+    _add_out_options(parser)
     add("--share", type=float, default=0.5, help="share of the requests (default: 0.5)")
     add_json_option(parser, "the figures")
 
@@ -184,8 +184,7 @@ def _register_generate(commands: Subparsers) -> None:
     )
     add("--api-base", metavar="URL", help="address of its server, if not the provider's own")
     add("--budget-usd", type=float, metavar="USD", help="the most that may be spent")
-    add("--out", required=True, metavar="FILE", help="the file of golden queries to write")
-    add("--add", action="store_true", help="keep the queries of the file, and add to them")
+    _add_out_options(parser)
     add("-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)")
     add_options(parser, "--quiet")
     add_json_option(parser, "file, queries, rejected requests, cost")
@@ -308,16 +307,9 @@ def _suggest(options: argparse.Namespace) -> int:
     queries = suggest_queries(learned.examples, options.share, existing=existing)
     write_queries(out, [*existing, *queries])
     missing = max(0, MIN_QUERIES - len(existing) - len(queries))
+    figures = {"written": str(out), "queries": len(queries), "existing": len(existing)}
     if options.json:
-        print_json(
-            {
-                "written": str(out),
-                "queries": len(queries),
-                "existing": len(existing),
-                "requests": len(learned.examples),
-                "missing": missing,
-            }
-        )
+        print_json({**figures, "requests": len(learned.examples), "missing": missing})
         return 0
     print(
         f"{out}: {len(queries)} of {count_text(len(learned.examples), 'request')} that enough "

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pegboard.cli.output import add_options
 from pegboard.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -38,24 +37,6 @@ def named_board(options: argparse.Namespace) -> "tuple[str, BoardSettings]":
         return uri, BoardSettings(uri=uri)
     configuration = load_configuration(options.config or "pegboard.toml")
     return uri or configuration.uri, configuration.board
-
-
-def add_run_options(parser: argparse.ArgumentParser) -> None:
-    """Add --quiet, --prefect and --no-prefect."""
-    add_options(parser, "--quiet")
-    add_prefect_option(parser)
-
-
-def add_prefect_option(parser: argparse.ArgumentParser) -> None:
-    """Add --prefect and --no-prefect; the value is None where neither is given."""
-    parser.add_argument(
-        "--prefect",
-        action=argparse.BooleanOptionalAction,
-        default=None,
-        help="run as a Prefect flow, or directly (default: as a flow if PREFECT_API_URL or the "
-        "Prefect profile names a server; with --prefect and no server, Prefect starts one for the "
-        "run)",
-    )
 
 
 def collect_garbage_rarely() -> None:

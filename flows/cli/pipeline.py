@@ -12,12 +12,10 @@ from flows.cli.lint import register_lint
 from flows.cli.lock import register_lock
 from flows.cli.options import (
     add_config_option,
-    add_run_options,
     collect_garbage_rarely,
     quiet_encoders,
     write_file,
 )
-from flows.cli.prompts import register_prompts
 from flows.options import BuildOptions, failure_of, source_problems
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
@@ -26,6 +24,7 @@ from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
+    add_options,
     print_error,
     print_json,
 )
@@ -73,7 +72,6 @@ def register(subparsers: Subparsers) -> None:
     )
     _add_build_options(build_parser, dry_run=False)
     register_lock(subparsers)
-    register_prompts(subparsers)
     register_lint(subparsers)
 
 
@@ -121,7 +119,15 @@ def _add_build_options(parser: argparse.ArgumentParser, *, dry_run: bool) -> Non
     parser.add_argument(
         "--texts", action="store_true", help="print the old and new text of changed tools"
     )
-    add_run_options(parser)
+    add_options(parser, "--quiet")
+    parser.add_argument(
+        "--prefect",
+        action=argparse.BooleanOptionalAction,
+        default=None,
+        help="run as a Prefect flow, or directly (default: as a flow if PREFECT_API_URL names a "
+        "server; with --prefect, on the server of Prefect's profile, or one that is started for "
+        "the run)",
+    )
     add_json_option(parser, "the run")
 
 

@@ -1,19 +1,14 @@
 """`pegboard sweep`. Found under the entry-point group `pegboard.commands`."""
 
 import argparse
-from typing import Any, cast
+from typing import Any
 
-from flows.cli.options import (
-    add_config_option,
-    add_run_options,
-    collect_garbage_rarely,
-    quiet_encoders,
-)
-from flows.prefect.server import use_prefect
+from flows.cli.options import add_config_option, collect_garbage_rarely, quiet_encoders
 from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
+    add_options,
     plain,
     print_error,
     print_json,
@@ -89,25 +84,18 @@ def register(subparsers: Subparsers) -> None:
     add_config_option(parser, "pegboard.toml")
     for name, settings in OPTIONS.items():
         parser.add_argument(name, **settings)
-    add_run_options(parser)
+    add_options(parser, "--quiet")
     add_json_option(parser, "the summary")
 
 
 def _sweep(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
+    from flows.sweep import sweep
     from tasks import progress
+    from tasks.settings.sweep import read_sweep
 
-    parameters, prefect = _parameters(options), use_prefect(options.prefect)
     with quiet_encoders(), progress.showing(not options.quiet):
-        if prefect:
-            from flows.prefect.flows import sweep as sweep_flow
-
-            summary = cast("Any", sweep_flow)(options.config, parameters)
-        else:
-            from flows.sweep import sweep
-            from tasks.settings.sweep import read_sweep
-
-            summary = sweep(read_sweep(options.config, parameters))
+        summary = sweep(read_sweep(options.config, _parameters(options)))
     if options.json:
         print_json(summary)
     else:
@@ -118,7 +106,7 @@ def _sweep(options: argparse.Namespace) -> int:
 
 
 def _parameters(options: argparse.Namespace) -> dict[str, Any]:
-    """The flow's parameters; None for options that are not given."""
+    """The settings of the sweep; None for options that are not given."""
     plural = {"strategy": "strategies", "index": "indexes"}
     names = [option.lstrip("-").replace("-", "_") for option in OPTIONS]
     return {plural.get(name, name): getattr(options, name) for name in names}

@@ -1,1 +1,1 @@
-"""Prefect as an adapter: the same runs as flows, their steps as tasks; nothing imports it."""
+"""Prefect as an adapter: the same run as a flow, its steps as tasks; nothing imports it."""

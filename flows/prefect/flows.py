@@ -1,4 +1,4 @@
-"""The Prefect flows, which prefect.yaml deploys: the runs of `flows/`, their steps as tasks."""
+"""The Prefect flow, which prefect.yaml deploys: the run of `flows/reindex`, its steps as tasks."""
 
 import inspect
 import logging
@@ -21,12 +21,10 @@ from flows.cli.printing import outcome_line, run_lines
 from flows.options import BuildOptions, failure_of
 from flows.prefect.runner import PrefectRunner, board_slug
 from flows.reindex import reindex as run_reindex
-from flows.sweep import sweep as run_sweep
 from pegboard.cli.output import plain
 from pegboard.errors import GateFailed, PegboardError
 from tasks import progress
 from tasks.settings.configuration import load_configuration
-from tasks.settings.sweep import read_sweep
 
 # Its threads call the steps, or wait for the workers that do; the run limits how many of a kind run
 # at once.
@@ -95,22 +93,6 @@ def reindex(
             outcome = run_reindex(configuration, build_options, PrefectRunner())
         _show(run_lines(outcome), f"build-{board_slug(configuration.uri)}", outcome_line(outcome))
     return _state(outcome, failure_of(outcome, strict=build_options.strict))
-
-
-@flow(name="sweep", flow_run_name="sweep of {config}", task_runner=THREADS)
-def sweep(config: str = "pegboard.toml", settings: dict[str, Any] | None = None) -> dict[str, Any]:
-    """Measure every index of a configuration with every strategy, and name the best.
-
-    Args:
-        config: the configuration's path.
-        settings: in place of those in its `[sweep]` table: see `SweepSettings`.
-    """
-    with _logged():
-        design = read_sweep(config, settings or {})
-        summary = run_sweep(design, runner=PrefectRunner())
-        title = f"Sweep of release {summary['release']}"
-        _show(summary["says"], f"sweep-{board_slug(design.uri)}", title)
-        return summary
 
 
 def _show(lines: list[str], key: str, title: str) -> None:

@@ -2,9 +2,6 @@
 
 Prefect neither caches nor retries a task: every step finds in the lake what an earlier run
 finished, and sources, stores and LLMs are retried where they are called, with their own limits.
-
-Each step follows the one before; steps that are submitted together follow that one, and are joined
-by the next. These edges order the graph of a run.
 """
 
 import logging
@@ -12,13 +9,12 @@ import re
 from collections.abc import Callable, Sequence
 from functools import cache, partial, wraps
 from typing import Any, ParamSpec, TypeVar, cast
-from uuid import UUID
 
 from prefect import Task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State, StateDetails
+from prefect.client.schemas.objects import State
 from prefect.futures import PrefectFuture
-from prefect.states import Completed, Failed
+from prefect.states import Failed
 from prefect.utilities.annotations import quote
 
 from pegboard.canonical import digest
@@ -28,7 +24,6 @@ from pegboard.store.database import public_uri
 from tasks.compose import compose_agents, compose_index
 from tasks.embed import embed_shard
 from tasks.snapshot import take_snapshot
-from tasks.sweep.measuring import measure_system
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -40,7 +35,6 @@ RUN_NAMES: dict[Callable[..., Any], str] = {
     compose_index: "compose {settings.name}",
     compose_agents: "compose agents of {settings.name}",
     embed_shard: "embed {shard.table} {shard.number}",
-    measure_system: "measure {strategy.name} in {index}, {tools} tools",
 }
 """Names of the task runs of steps that a run calls several times, filled in from their arguments;
 the others are named after their function.
@@ -93,19 +87,8 @@ def board_slug(uri: str) -> str:
 class PrefectRunner:
     """Submits steps to the task runner of the flow run."""
 
-    def __init__(self) -> None:
-        self._before: list[State[Any]] = []
-        self._submitted: list[State[Any]] = []
-
     def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        state = task_of(step)(
-            *_quoted(args),
-            **_quoted_named(kwargs),
-            wait_for=self._submitted or self._before,
-            return_state=True,
-        )
-        self._before, self._submitted = [_edge(state.state_details.task_run_id)], []
-        return _result(state)
+        return _result(task_of(step)(*_quoted(args), **_quoted_named(kwargs), return_state=True))
 
     def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
         results: list[T] = []
@@ -113,19 +96,9 @@ class PrefectRunner:
         for call in calls:
             if len(waiting) == at_once:
                 results.append(_result(waiting.pop(0)))
-            future = task_of(call.func).submit(
-                *_quoted(call.args), **_quoted_named(call.keywords), wait_for=self._before
-            )
-            waiting.append(future)
-            self._submitted.append(_edge(future.task_run_id))
+            task = task_of(call.func)
+            waiting.append(task.submit(*_quoted(call.args), **_quoted_named(call.keywords)))
         return results + [_result(future) for future in waiting]
-
-
-def _edge(task_run: UUID | None) -> State[Any]:
-    """What the next step waits for: an ended task run without its result, since Prefect would
-    search that for other results.
-    """
-    return Completed(data=True, state_details=StateDetails(task_run_id=task_run))
 
 
 def _result(run: "PrefectFuture[T] | State[T]") -> T:

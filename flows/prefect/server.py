@@ -1,15 +1,13 @@
-"""Which Prefect server a command uses: that of the environment or the user's profile, or none.
+"""Which Prefect server a command uses: that of PREFECT_API_URL; with --prefect, any of Prefect's.
 
 Importing this module does not import Prefect, so that a direct run never does.
 """
 
 import os
 import sys
-import tomllib
 import urllib.error
 import urllib.request
 from http.client import HTTPException
-from pathlib import Path
 
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
@@ -18,18 +16,8 @@ ANSWER_SECONDS = 30
 
 
 def server_url() -> str | None:
-    """Return the URL in PREFECT_API_URL, else that of the active Prefect profile, else None."""
-    if url := os.environ.get("PREFECT_API_URL"):
-        return url
-    home = Path(os.environ.get("PREFECT_HOME") or Path.home() / ".prefect")
-    file = Path(os.environ.get("PREFECT_PROFILES_PATH") or home / "profiles.toml")
-    try:
-        profiles = tomllib.loads(file.read_text("utf-8"))
-        active = os.environ.get("PREFECT_PROFILE") or profiles["active"]
-        url = profiles["profiles"][active]["PREFECT_API_URL"]
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, TypeError):
-        return None
-    return url if isinstance(url, str) and url else None
+    """Return the URL in PREFECT_API_URL, else None."""
+    return os.environ.get("PREFECT_API_URL") or None
 
 
 def use_prefect(option: bool | None) -> bool:
@@ -52,7 +40,11 @@ def use_prefect(option: bool | None) -> bool:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
         # A new database takes longer than the default of 20 seconds on a small machine.
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-    if url is not None:
+    if url is None:  # that of the active profile, which Prefect itself reads
+        from prefect.settings import PREFECT_API_URL
+
+        url = PREFECT_API_URL.value()
+    if url:
         check_server(url)
     return True
 
@@ -71,6 +63,6 @@ def check_server(url: str) -> None:
         reason = getattr(error, "reason", error)
         raise PegboardError(
             f"The Prefect server at {place} does not answer: {reason}. Start it (`prefect server "
-            "start`), correct PREFECT_API_URL or the Prefect profile that names it, or run without "
+            "start`), correct PREFECT_API_URL or Prefect's profile, or run without "
             "Prefect: --no-prefect."
         ) from error

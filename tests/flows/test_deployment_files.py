@@ -43,7 +43,7 @@ def test_a_deployment_starts_a_flow_that_exists_with_parameters_that_it_has(depl
     module, _, name = deployment["entrypoint"].rpartition(".")
     flow = getattr(import_module(module), name)
 
-    assert flow.name in ("reindex", "sweep")
+    assert flow.name == "reindex"
     assert deployment["parameters"].keys() <= inspect.signature(flow.fn).parameters.keys()
 
 

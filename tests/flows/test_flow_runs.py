@@ -17,13 +17,6 @@ CATALOGS = "".join(
     f'[catalogs.{name}]\ntype = "mcp-dump"\npath = "{name}.json"\n' for name in ("kit", "extra")
 )
 GATE = '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@1 >= 0.99"]\n'
-SWEEP = """
-[sweep]
-golden = "golden.jsonl"
-strategies = ["search"]
-tools = ["all"]
-k = "1"
-"""
 INDEXES = '[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
 TOOLS = {
     "open_door": "Opens the door of a customer.",
@@ -81,7 +74,7 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     command, as_flow, workshop, folders, api
 ):
     workshop.write("golden.jsonl", GOLDEN)
-    config = workshop.configure(INDEXES + GATE + SWEEP, CATALOGS, board="report = true").file
+    config = workshop.configure(INDEXES + GATE, CATALOGS, board="report = true").file
     for file in (workshop.folder / "golden.jsonl", config):
         shutil.copy(file, folders[1])
 
@@ -124,38 +117,6 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
         steps += [f"embed emb_{index} 1", f"embed agents_{index} 1"]
     recorded = eventually(lambda: api.task_names(build), lambda names: len(names) >= len(steps))
     assert recorded == sorted(steps)
-
-
-def test_a_sweep_as_a_flow_names_the_choice_of_a_direct_one_and_shows_it(
-    command, as_flow, workshop, folders, api
-):
-    workshop.write("golden.jsonl", GOLDEN)
-    workshop.configure(INDEXES + SWEEP)
-    workshop.servers({"shop": [workshop.tool(name, text) for name, text in TOOLS.items()]})
-    for name in ("golden.jsonl", "pegboard.toml", "servers.json"):
-        shutil.copy(workshop.folder / name, folders[1])
-
-    direct = json.loads(command("sweep", "--json", "-k", "1", "--index", "full")[1])
-    done = as_flow("sweep", "--json", "-k", "1", "--index", "full")
-
-    assert done.returncode == 0, done.stderr
-    flow = json.loads(done.stdout)
-    assert direct.keys() == flow.keys()
-    assert direct["release"] == flow["release"]
-    chosen = [summary["choice"]["recommended"] for summary in (direct, flow)]
-    for key in ("index", "strategy", "k", "value"):  # milliseconds differ
-        assert chosen[0][key] == chosen[1][key]
-    (run,) = [
-        run
-        for run in api.runs("sweep", "pegboard.toml")
-        if run["parameters"]["settings"]["k"] == ["1"]
-    ]
-    tasks = eventually(lambda: api.task_names(run["id"]), lambda names: "report sweep" in names)
-    assert "design" in tasks
-    assert sum(name.startswith("measure ") for name in tasks) == 1
-    assert api.artifacts(run["id"])["sweep"]["data"] == "\n".join(
-        f"    {line}" for line in flow["says"]
-    )
 
 
 def kill_run(how, config, environment):

@@ -1,4 +1,4 @@
-"""Which Prefect server a command uses: the environment's, the active profile's, or none."""
+"""Which Prefect server a command uses: the environment's, or none."""
 
 import json
 import os
@@ -6,20 +6,11 @@ from unittest import mock
 
 import pytest
 
-from flows.prefect.server import check_server, server_url, use_prefect
+from flows.prefect.server import check_server, use_prefect
 from pegboard.cli.main import main
 from pegboard.errors import PegboardError
 
 AWAY = "http://user:hidden@127.0.0.1:1/api"
-PROFILES = """
-active = "work"
-[profiles.work]
-PREFECT_API_URL = "http://work:4200/api"
-[profiles.cloud]
-PREFECT_API_URL = "http://cloud:4200/api"
-[profiles.local]
-PREFECT_LOGGING_LEVEL = "DEBUG"
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -27,35 +18,7 @@ def home(tmp_path):
     """The home of a user without Prefect; what a command sets in the environment is undone."""
     others = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     with mock.patch.dict(os.environ, others | {"HOME": str(tmp_path)}, clear=True):
-        yield tmp_path
-
-
-@pytest.mark.parametrize(
-    ("environment", "text", "url"),
-    [
-        ({}, None, None),
-        ({}, PROFILES, "http://work:4200/api"),
-        ({"PREFECT_API_URL": "http://variable/api"}, PROFILES, "http://variable/api"),
-        ({"PREFECT_PROFILE": "cloud"}, PROFILES, "http://cloud:4200/api"),
-        ({"PREFECT_PROFILE": "local"}, PROFILES, None),
-        ({"PREFECT_PROFILE": "nosuch"}, PROFILES, None),
-        ({"PREFECT_HOME": "{folder}"}, PROFILES, "http://work:4200/api"),
-        ({"PREFECT_PROFILES_PATH": "{folder}/profiles.toml"}, PROFILES, "http://work:4200/api"),
-        ({}, 'active = ["work"]\n[profiles.work]\n', None),
-        ({}, "\udcff", None),
-    ],
-)
-def test_the_variable_comes_before_the_active_profile(home, environment, text, url):
-    elsewhere = {"PREFECT_HOME", "PREFECT_PROFILES_PATH"} & environment.keys()
-    folder = home / ("elsewhere" if elsewhere else ".prefect")
-    folder.mkdir()
-    if text is not None:
-        (folder / "profiles.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
-    for name, value in environment.items():
-        os.environ[name] = value.format(folder=folder)
-
-    assert server_url() == url
-    assert use_prefect(False) is False
+        yield
 
 
 def test_without_a_server_prefect_is_used_only_on_request():

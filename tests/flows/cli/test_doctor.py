@@ -5,7 +5,6 @@ import json
 import pytest
 
 GOOD = '[board]\nuri = "./board"\n[catalogs.office]\ntype = "functions"\npath = "functions.json"\n'
-PROFILE = 'active = "work"\n[profiles.work]\nPREFECT_API_URL = "http://127.0.0.1:1/api"\n'
 KEY = {"OPENAI_API_KEY": "sk-not-a-real-one-1234"}
 LLM = '[enrich]\nmodel = "openai/gpt-4o-mini"\n'
 AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
@@ -30,7 +29,6 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
             {"PREFECT_API_URL": "http://user:hidden@127.0.0.1:1/api"},
             {"configuration": ("wrong", "board.url: no such setting"), "prefect": ("wrong", AWAY)},
         ),
-        (GOOD, {"PREFECT_PROFILES_PATH": "profiles.toml"}, {"prefect": ("wrong", AWAY)}),
         (
             GOOD + '[[indexes]]\nname = "other"\nencoder = "local/no-such-model"\n',
             {},
@@ -44,13 +42,12 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
             {"LLM": ("wrong", "questions.md:7: ")},
         ),
     ],
-    ids=["good", "broken", "profile", "encoder", "no key", "price", "prompt"],
+    ids=["good", "broken", "encoder", "no key", "price", "prompt"],
 )
 def test_every_part_of_a_configuration_is_checked(
     command, tmp_path, monkeypatch, text, environment, expected
 ):
     (tmp_path / "pegboard.toml").write_text(text)
-    (tmp_path / "profiles.toml").write_text(PROFILE)
     (tmp_path / "prompts").mkdir()
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     for name, value in environment.items():

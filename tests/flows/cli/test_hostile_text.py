@@ -51,7 +51,6 @@ def test_every_command_prints_text_of_catalogs_as_parts_of_its_own_lines(command
     check("report --json", 0)
     check("releases prune --dry-run", 0)
     check("releases diff --board board", 0, 4)
-    check("prompts", 0)
     check("doctor -c pegboard.toml", 0, 1)
     check("sweep --golden golden.jsonl --strategy search -k 1", 0, 2)
     workshop.write("tools.json", TEXT)

@@ -160,7 +160,7 @@ def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monk
     lines = (
         *("find issue", "graph show create_issue", "report"),
         *("releases list", "releases show live", "releases verify", "releases prune"),
-        *("eval golden.jsonl", "golden check golden.jsonl", "export live --out out"),
+        *("eval golden.jsonl", "golden check golden.jsonl"),
     )
     for line in lines:
         if not line.startswith("golden check"):  # which can do without a board
