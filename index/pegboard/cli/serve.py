@@ -54,6 +54,9 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "--hosted-encoder")
     parser.add_argument("--stdio", action="store_true", help="speak MCP on stdin and stdout")
     parser.add_argument("--client", metavar="NAME", help="with --stdio: the client that is served")
+    parser.add_argument(
+        "--login", metavar="CATALOG/SERVER", help='sign in at an MCP server with auth = "oauth"'
+    )
     parser.add_argument("--host", default=HOST, help="default: %(default)s")
     parser.add_argument(
         "--port", type=_port, default=PORT, help="default: %(default)s; 0 takes a free one"
@@ -75,8 +78,15 @@ def _serve(options: argparse.Namespace) -> int:
 
     from pegboard.serve.app import check_host, listen, serve_http, serve_stdio
     from pegboard.serve.gateway import open_gateway
+    from pegboard.serve.settings import load_gateway_settings
 
     file = options.config or (FILE if Path(FILE).is_file() else None)
+    if options.login is not None:
+        from pegboard.serve.calls.upstreams import sign_in
+
+        asyncio.run(sign_in(load_gateway_settings(file or FILE), options.login))
+        print(f"Signed in at {options.login}; the tokens are kept encrypted.", file=sys.stderr)
+        return 0
     board = options.board or (None if file else default_board())
     if file is None and board is None:
         raise ConfigurationError("No board is named. Expected --board URI or -c pegboard.toml.")

@@ -52,6 +52,7 @@ class Server:
     """A server ready to be listed, with references resolved: only `source` may be shown.
 
     Attributes:
+        auth: how to sign in there with OAuth, see `ServerSignIn`; None for a server without.
         secrets: values that messages about the server must not hold: all that it is given.
         private: those that nothing which it sends may hold.
     """
@@ -64,6 +65,7 @@ class Server:
     cwd: Path = Path()
     url: str = ""
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    auth: Mapping[str, Any] | None = None
     secrets: tuple[str, ...] = ()
     private: tuple[str, ...] = ()
 
@@ -80,6 +82,20 @@ def _as_text(value: Any) -> str:
 Text = Annotated[str, BeforeValidator(_as_text)]
 
 
+class _SignIn(BaseModel):
+    """`auth` of an entry: `"oauth"`, or what a client is registered with, also as Cursor has it."""
+
+    client_id: str | None = Field(None, validation_alias=AliasChoices("client_id", "CLIENT_ID"))
+    client_secret: str | None = Field(
+        None, validation_alias=AliasChoices("client_secret", "CLIENT_SECRET")
+    )
+    scopes: str | list[str] | None = None
+    callback_port: int | None = None
+
+
+SignIn = Annotated[_SignIn, BeforeValidator(lambda auth: {} if auth == "oauth" else auth)]
+
+
 class _Entry(BaseModel):
     """What is read of a server's entry; the rest is for the client that it was written for."""
 
@@ -89,6 +105,7 @@ class _Entry(BaseModel):
     cwd: str = ""
     url: str = Field("", validation_alias=AliasChoices(*URL_KEYS))
     headers: dict[str, Text] = Field(default_factory=dict[str, str])
+    auth: SignIn | None = None
     type: Annotated[Transport, BeforeValidator(_transport_name)] | None = Field(
         None, validation_alias=AliasChoices("type", "transport")
     )
@@ -165,6 +182,7 @@ def resolve_server(entry: Any, base: Path) -> Server:
         cwd=base / Path(references.resolve(stated.cwd)).expanduser(),
         url=references.resolve(stated.url),
         headers={name: references.resolve(value) for name, value in stated.headers.items()},
+        auth=None if stated.auth is None else references.resolve_all(stated.auth),
     )
     problems = [*references.problems]
     if not (stated.command if transport == "stdio" else stated.url):
@@ -193,6 +211,10 @@ class _References:
 
     def resolve(self, text: str) -> str:
         return resolve_references(text, self._value)
+
+    def resolve_all(self, auth: _SignIn) -> dict[str, Any]:
+        values = auth.model_dump(exclude_none=True).items()
+        return {name: self.resolve(v) if isinstance(v, str) else v for name, v in values}
 
     def _value(self, match: re.Match[str]) -> str:
         scheme, name, default = match["scheme"], match["name"], match["default"]

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import warnings
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from mcp.client.session import ClientSession
 
 from pegboard.redaction import redact
+from pegboard.secret_values import SecretValues
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.dispatcher import MessageSecrets, RelaySession, ServerDispatcher
 from pegboard.servers.failures import Progress, evidence, explain_failure
@@ -36,13 +38,17 @@ class ServerTransport:
         server: with its secrets resolved, which are taken out of all that it sends.
         timeout: seconds for a request over HTTP.
         max_event: bytes of one event over streamable HTTP.
+        by_hand: whether somebody is there to sign in, if the server wants it.
 
     Attributes:
         progress: how far the conversation came, for the message if it fails.
         dispatcher: the server's messages, once it is reached.
     """
 
-    def __init__(self, server: Server, timeout: float, max_event: int) -> None:
+    def __init__(
+        self, server: Server, timeout: float, max_event: int, *, by_hand: bool = False
+    ) -> None:
+        self._by_hand = by_hand
         self._server, self._timeout, self._max_event = server, timeout, max_event
         self._stderr = Stderr()
         self._cause: BaseException | None = None
@@ -63,7 +69,7 @@ class ServerTransport:
         secrets = MessageSecrets(self._server.private)
         try:
             with killing_leftovers() as mark:
-                async with self._streams(mark) as streams:
+                async with self._streams(mark, secrets) as streams:
                     self.dispatcher = ServerDispatcher(streams, self.progress, secrets)
                     async with RelaySession(
                         dispatcher=self.dispatcher, **session_kwargs
@@ -86,19 +92,25 @@ class ServerTransport:
         return redact(". ".join(sentences), self._server.secrets)
 
     @asynccontextmanager
-    async def _streams(self, mark: Mapping[str, str]) -> AsyncGenerator[Any]:
+    async def _streams(self, mark: Mapping[str, str], secrets: SecretValues) -> AsyncGenerator[Any]:
         import httpx2
         from mcp.client.sse import sse_client
         from mcp.client.stdio import StdioServerParameters, stdio_client
         from mcp.client.streamable_http import streamable_http_client
 
         server = self._server
+        sign_in: Any = None
+        if server.auth is not None:
+            from pegboard.servers.sign_in import ServerSignIn
+
+            sign_in = ServerSignIn(server.url, server.auth, secrets, by_hand=self._by_hand)
 
         def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
             # The SSE transport asks for limits of its own; ours is for the whole conversation.
             return httpx2.AsyncClient(
                 headers=dict(server.headers),
                 timeout=self._timeout,
+                auth=sign_in,
                 event_hooks={"response": [self.progress.on_response]},
             )
 
@@ -191,7 +203,12 @@ async def all_tools(session: Any, dispatcher: Any, what: str = "tools") -> list[
 
 
 def silence_sdk() -> None:
-    """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set."""
+    """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set; and
+    what the SDK says of parts of the protocol that servers and clients still use.
+    """
+    from mcp.shared.exceptions import MCPDeprecationWarning
+
+    warnings.simplefilter("ignore", MCPDeprecationWarning)
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)
         if logger.level == logging.NOTSET:

@@ -17,7 +17,7 @@ SHORTEST_IN_CATALOGS = 8
 """Characters of a secret that is taken out of catalog text; a shorter one may be a word of it."""
 
 
-TABLES = ("headers", "env")
+TABLES = ("headers", "env", "auth")
 PLACES = ("command", "cwd")
 """Options that say where a server is; what they refer to is no secret."""
 PUBLIC = ("USER", "LOGNAME", "PATH", "SHELL", "LANG", "LC_ALL", "TZ")

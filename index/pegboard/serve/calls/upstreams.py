@@ -20,7 +20,7 @@ from fastmcp.server.dependencies import get_context
 from mcp_types import CallToolResult, InputRequiredResult
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
-from pegboard.errors import SourceError
+from pegboard.errors import ConfigurationError, SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.serve.access import TOKEN, bearer_token
 from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
@@ -29,10 +29,13 @@ from pegboard.serve.calls.functions import functions_server
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
+from pegboard.servers.connect import ServerTransport, handshake
 from pegboard.servers.references import secrets_in_catalogs
 
 RETRY_SECONDS = 2.0
 """For which a server that did not start is not started again."""
+MAX_SECONDS, MAX_EVENT = 60.0, 1_000_000
+"""For a request of somebody who signs in, and bytes of its answer."""
 PING_SECONDS = 5.0
 """For a server that left a call unanswered, before it is ended and started anew."""
 CHANGED = "pegboard/changed"
@@ -290,6 +293,31 @@ class Upstreams:
         return True
 
 
+async def sign_in(settings: GatewaySettings, agent: str) -> None:
+    """Let the user sign in at a server of the configuration, whose tokens are kept.
+
+    Raises:
+        ConfigurationError: there is no such server, or nobody signed in.
+    """
+    upstream = _upstreams_of(settings).get(agent)
+    if upstream is None:
+        raise ConfigurationError(
+            f"No MCP server '{agent}' in [catalogs]. Expected CATALOG/SERVER, such as github/api."
+        )
+    try:
+        server = resolve_server(upstream.entry, upstream.base)
+        if server.auth is None:
+            raise ServerProblem('it has no auth; add auth = "oauth" to it')
+        transport = ServerTransport(server, MAX_SECONDS, MAX_EVENT, by_hand=True)
+        try:
+            async with transport.connect_session() as session:
+                await handshake(session)
+        except Exception as error:
+            raise ServerProblem(transport.explain(error)) from None
+    except ServerProblem as problem:
+        raise ConfigurationError(f"Nobody signed in at '{agent}': {problem}.") from None
+
+
 async def _end(upstreams: Iterable[_Upstream]) -> None:
     open_ = [one for upstream in upstreams for one in upstream.connections.values()]
     await asyncio.gather(*(connection.close() for connection in open_))
@@ -366,6 +394,7 @@ def _with_token(server: Server, token: str) -> Server:
     headers = {name: v for name, v in server.headers.items() if name.lower() != "authorization"}
     return replace(
         server,
+        auth=None,
         headers={**headers, "Authorization": f"Bearer {token}"},
         secrets=(*server.secrets, token),
         private=(*server.private, *secrets_in_catalogs([token])),
