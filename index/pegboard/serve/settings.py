@@ -142,13 +142,15 @@ class ApiSettings(Settings):
     Attributes:
         base_url: stands for the base URL of the catalog's document. Credentials go nowhere else.
         credentials: values by the name of the document's security scheme, as `${VARIABLE}`:
-            `user:password` for basic.
+            `user:password` for basic, and `client:secret` for OAuth with a `token_url`.
+        token_url: where the gateway gets tokens of its own (OAuth 2, client credentials).
         slashes: parameters of paths whose values may contain `/`, such as those of a file.
         auth: `passthrough` sends it the bearer token of the client's own request.
     """
 
     base_url: str
     auth: Literal["passthrough"] | None = None
+    token_url: str | None = None
     slashes: tuple[str, ...] = ()
     credentials: dict[str, str] = Field(default_factory=dict[str, str])
 

@@ -103,6 +103,32 @@ def test_keys_go_into_header_query_and_cookie(call, monkeypatch):
     assert cookie.structured_content["headers"]["cookie"] == "session=***"
 
 
+@pytest.mark.parametrize("secret", ["s3cret", "other"])
+def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
+    desk_uri, shop, gateway_of, monkeypatch, secret
+):
+    monkeypatch.setenv("SHOP_CLIENT", f"gateway:{secret}")
+    credentials = {"oauth": "${SHOP_CLIENT}"}
+    api = {"base_url": shop.url, "credentials": credentials, "token_url": f"{shop.url}/token"}
+
+    async def run():
+        async with gateway_of(desk_uri, apis={"shop": api}) as gateway:
+            client = gateway.client({})
+            tool = await (await gateway.views.of(client)).tool("get_account")
+            return [await gateway.caller.call(client, tool, {}) for _ in range(2)]
+
+    shop.requests.clear()
+    results = asyncio.run(run())
+
+    if secret == "s3cret":
+        sent = [result.structured_content["headers"]["authorization"] for result in results]
+        assert sent == ["Bearer ***"] * 2
+        assert shop.requests == ["/v1/token", "/v1/account", "/v1/account"]
+    else:
+        assert all("gave the gateway no token" in str(result.content) for result in results)
+        assert shop.requests == ["/v1/token"] * 2
+
+
 def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri, shop, gateway_of):
     async def run():
         async with gateway_of(desk_uri, apis={"shop": {"base_url": shop.url}}) as gateway:

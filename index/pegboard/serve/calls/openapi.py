@@ -5,7 +5,9 @@ import base64
 import logging
 import os
 import re
+import time
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, cast
 
 import httpx2
@@ -31,6 +33,7 @@ class OpenAPICalls:
     def __init__(self, apis: Mapping[str, ApiSettings], limits: CallSettings) -> None:
         self.apis, self.limits = apis, limits
         self._client: httpx2.AsyncClient | None = None
+        self._tokens: dict[str, tuple[str, float]] = {}
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
         """Return the answer of an operation: its JSON also as structured content.
@@ -41,17 +44,22 @@ class OpenAPICalls:
         self.check(tool)
         api = self.apis[tool.catalog]
         request = build_request(tool, arguments, api.base_url, api.slashes)
-        secrets = SecretValues(_authorize(request, tool, api))
+        hidden = _authorize(request, tool, api)
         try:
+            if api.token_url is not None:
+                hidden.append(await self._sign_in(request, tool.catalog, api.token_url))
+            secrets = SecretValues(hidden)
             status, kind, body = await self._answer(request, secrets)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = redact_line(secrets.hide(str(error)) or type(error).__name__, 300)
+            why = redact_line(SecretValues(hidden).hide(str(error)) or type(error).__name__, 300)
             log.error("The API at %s cannot be reached: %s", public_url(api.base_url), why)
             raise CallProblem(
                 "failed",
                 f"The API of '{tool.catalog}' cannot be reached. Whether the call had an effect is "
                 f"not known: check before you repeat it. The gateway's log says why.",
             ) from None
+        if status == HTTPStatus.UNAUTHORIZED:
+            self._tokens.pop(tool.catalog, None)
         return _result(status, kind, body, secrets)
 
     def check(self, tool: Tool) -> None:
@@ -73,10 +81,9 @@ class OpenAPICalls:
         self, request: httpx2.Request, secrets: SecretValues
     ) -> tuple[int, str, bytes]:
         """Return status, content type and body. No redirect is followed."""
-        if self._client is None:
-            self._client = httpx2.AsyncClient(timeout=self.limits.timeout)
-        request.headers = httpx2.Headers({**self._client.headers, **request.headers})
-        response = await self._client.send(request, stream=True)
+        client = self._http()
+        request.headers = httpx2.Headers({**client.headers, **request.headers})
+        response = await client.send(request, stream=True)
         try:
             if response.has_redirect_location:
                 where = secrets.hide(public_url(response.headers["location"]))
@@ -88,6 +95,34 @@ class OpenAPICalls:
         finally:
             await response.aclose()
         return response.status_code, response.headers.get("content-type", ""), body
+
+    async def _sign_in(self, request: httpx2.Request, catalog: str, url: str) -> str:
+        """Put a token in place of `client:secret` in a request; return it, "" for none.
+
+        Raises:
+            CallProblem: none was given.
+        """
+        credential = request.headers.get("authorization", "").removeprefix("Bearer ")
+        client, separator, secret = credential.partition(":")
+        if not separator:  # the operation wants something else
+            return ""
+        token, until = self._tokens.get(catalog, ("", 0.0))
+        if time.monotonic() >= until:
+            asked = httpx2.Request("POST", url, data={"grant_type": "client_credentials"})
+            answer = await self._http().send(asked, auth=(client, secret))
+            given = _json(answer.content, SecretValues()) or {}
+            if answer.status_code != HTTPStatus.OK or not given.get("access_token"):
+                log.error("%s gave no token: HTTP %s", public_url(url), answer.status_code)
+                raise CallProblem("failed", f"The API of '{catalog}' gave the gateway no token.")
+            token, seconds = str(given["access_token"]), float(given.get("expires_in") or 60)
+            self._tokens[catalog] = token, time.monotonic() + seconds * 0.9
+        request.headers["authorization"] = f"Bearer {token}"
+        return token
+
+    def _http(self) -> httpx2.AsyncClient:
+        if self._client is None:
+            self._client = httpx2.AsyncClient(timeout=self.limits.timeout)
+        return self._client
 
     async def _body(self, response: Any) -> bytes:
         body = bytearray()

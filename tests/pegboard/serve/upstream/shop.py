@@ -1,6 +1,7 @@
 """An HTTP API on loopback that repeats what it is asked, and its OpenAPI document."""
 
 import json
+from base64 import b64encode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 STRING = {"type": "string"}
@@ -36,6 +37,10 @@ DOCUMENT = {
             "cookie_key": {"type": "apiKey", "name": "session", "in": "cookie"},
             "login": {"type": "http", "scheme": "basic"},
             "bearer": {"type": "http", "scheme": "bearer"},
+            "oauth": {
+                "type": "oauth2",
+                "flows": {"clientCredentials": {"tokenUrl": "http://evil.example", "scopes": {}}},
+            },
         }
     },
     "paths": {
@@ -63,6 +68,7 @@ DOCUMENT = {
                 security=[{"login": []}, {"cookie_key": []}],
             )
         },
+        "/account": {"get": operation("get_account", security=[{"oauth": []}])},
         "/away": {"get": operation("follow_away", security=[{"bearer": []}])},
         "/login": {"post": operation("log_in", body=ORDER)},
         "/broken": {"get": operation("get_broken")},
@@ -82,6 +88,9 @@ class Handler(BaseHTTPRequestHandler):
         path = self.path.partition("?")[0]
         if path == "/v1/login":
             return self.send(200, {}, cookie=f"session={json.loads(body)['item']}; Path=/")
+        if path == "/v1/token":
+            known = headers["authorization"] == "Basic " + b64encode(b"gateway:s3cret").decode()
+            return self.send(200 if known else 401, {"access_token": f"token-{len(body)}-4711abc"})
         if path == "/v1/away":
             return self.send(302, {}, location="http://evil.example/steal")
         if path == "/v1/broken":
