@@ -175,6 +175,27 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
     assert "has nothing that runs it" in why
 
 
+@pytest.mark.parametrize("era", ["legacy"])
+def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other(
+    desk_uri, desk, served, settings, over_http, tmp_path
+):
+    server, once = desk["kit"]["servers"]["desk"], tmp_path / "once"
+    script = f"mkdir {once} && sleep 3600; exec {sys.executable} {server['args'][0]}"
+    server |= {"command": "bash", "args": ["-c", script]}
+
+    async def run(url):
+        async with over_http(url) as one, over_http(url) as other:
+            waiting = asyncio.create_task(one.call_tool("echo", {"text": "x"}))
+            while not once.exists():
+                await asyncio.sleep(0.01)
+            answer = await other.call_tool("echo", {"text": "x"})
+            waiting.cancel()
+            return text_of(answer)
+
+    with served(desk_uri, settings()) as (url, _):
+        assert asyncio.run(run(url)) == "x"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ["legacy"])
 def test_the_gateway_stops_while_servers_of_a_session_that_is_over_take_their_time(

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from weakref import WeakValueDictionary
 
 from fastmcp import Client as McpClient
 from fastmcp.server.context import Context
@@ -54,7 +55,10 @@ class _Upstream:
     entry: Any
     base: Path
     settings: ServerSettings
-    opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+    opening: WeakValueDictionary[Key, asyncio.Lock] = field(
+        default_factory=WeakValueDictionary[Key, asyncio.Lock]
+    )
+    starting: int = 0
     connections: dict[Key, Connection] = field(default_factory=dict[Key, Connection])
     failure: str = ""
     failed_at: float = 0.0
@@ -199,7 +203,8 @@ class Upstreams:
         own = ("", "") if upstream.shared else (client, session)
         token = client_token() if upstream.settings.auth == "passthrough" else ""
         key = (*own, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
-        async with upstream.opening:
+        lock = upstream.opening.setdefault(key, asyncio.Lock())
+        async with lock:
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
                 if connection is not None:
@@ -215,9 +220,10 @@ class Upstreams:
         waits = time.monotonic() - upstream.failed_at < RETRY_SECONDS and not token
         if upstream.failure and waits:
             raise _not_started(agent)
-        await self._make_room(agent, upstream)
         limits = self._settings.serve.calls
+        upstream.starting += 1
         try:
+            await self._make_room(agent, upstream)
             functions = isinstance(upstream.entry, Server)
             server = upstream.entry if functions else resolve_server(upstream.entry, upstream.base)
             connection = Connection(
@@ -233,6 +239,8 @@ class Upstreams:
                 log.error("The MCP server '%s' is not available: %s", agent, problem)
             upstream.note(str(problem))
             raise _not_started(agent) from None
+        finally:
+            upstream.starting -= 1
         upstream.note("")
         upstream.connections[key] = connection
         front = _front()
@@ -247,7 +255,7 @@ class Upstreams:
     async def _make_room(self, agent: str, upstream: _Upstream) -> None:
         """End the session that was idle longest if there are as many as allowed."""
         connections = upstream.connections
-        if len(connections) < upstream.settings.max_sessions:
+        if len(connections) + upstream.starting <= upstream.settings.max_sessions:
             return
         idle = [key for key, one in connections.items() if not one.in_use]
         if not idle:
