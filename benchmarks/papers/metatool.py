@@ -41,8 +41,7 @@ def load(path: Path) -> Benchmark:
         if not queries:
             continue
         catalog = catalog_toml("metatool", "records", folder.path / TASKS[task][0])
-        text = _with_examples(folder, queries, task)
-        if text:
+        if text := _with_examples(folder, queries, task):
             boards.append(BenchmarkBoard(task, CATALOG, files={FILE: text}))
             query_sets.append(QuerySet.of_task(task, task, queries))
             task = f"{task}-without-examples"
