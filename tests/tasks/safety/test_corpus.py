@@ -1,5 +1,5 @@
 """Hostile and harmless tools in twelve languages, by authors who had seen neither the classifier
-nor the texts that it was fitted on; the author of the second corpus wrote more of these texts later.
+nor the texts that it was fitted on; the author of the second wrote some of these later.
 """
 
 import json
