@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
-    Rows = NDArray[np.int64]
 
 BLOCK_SCORES = 16_000_000
 """Scores held in memory at once, 64 MB. Larger blocks are hardly faster, smaller ones much slower.
@@ -66,18 +65,3 @@ def _best_rows(
     cosines = np.round(wide @ vectors[row].astype(np.float64), DIGITS)
     chosen = np.lexsort((candidates, -cosines))[:k]
     return list(zip(candidates[chosen].tolist(), cosines[chosen].tolist(), strict=True))
-
-
-def cosines_with_group(vectors: "Floats", starts: "Rows", group: int) -> "Floats":
-    """Return the cosines of one group with every group, those of their closest rows, in order.
-
-    Args:
-        vectors: unit vectors, group by group, shape (rows, dimensions).
-        starts: the first row of each group; every group has at least one.
-        group: its place in `starts`.
-    """
-    import numpy as np
-
-    ends = np.append(starts, len(vectors))
-    own = vectors[starts[group] : ends[group + 1]]
-    return np.maximum.reduceat((vectors @ own.T).max(axis=1), starts)

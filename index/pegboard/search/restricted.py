@@ -1,5 +1,5 @@
-"""A release as if it had only some of its tools: for samples of a catalog (tool-M), and for queries
-among chosen distractors.
+"""A release as if it had only some of its tools: for samples of a catalog (tool-M), and for what a
+client of the gateway may see.
 """
 
 import sys
