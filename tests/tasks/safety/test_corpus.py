@@ -18,7 +18,7 @@ def tool_of(row):
 
 
 @pytest.mark.parametrize(
-    ("corpus", "most_missed", "most_alarms"), [("heldout", 28, 8), ("second", 19, 6)]
+    ("corpus", "most_missed", "most_alarms"), [("heldout", 29, 7), ("second", 19, 5)]
 )
 def test_most_hostile_tools_of_a_corpus_are_flagged_and_most_that_look_alike_are_not(
     corpus, most_missed, most_alarms
