@@ -14,24 +14,24 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2655,
-    "tasks": 14888,
-    "catalogs": 3708,
-    "index/pegboard": 28858,
-    "benchmarks": 6008,
-    "tests": 38620,
+    "flows": 2452,
+    "tasks": 14230,
+    "catalogs": 3686,
+    "index/pegboard": 28131,
+    "benchmarks": 5972,
+    "tests": 37698,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces, or
 is a capability that users asked for, with a budget of its own.
 """
 CAPABILITIES = {
     "skills, agent cards, registries": (
-        478,
+        463,
         ("catalogs/skills.py", "catalogs/a2a.py", "catalogs/mcp/registry.py"),
     ),
-    "lint": (1112, ("tasks/lint", "flows/cli/lint.py", "benchmarks/real/flaws.py")),
+    "lint": (1061, ("tasks/lint", "flows/cli/lint.py", "benchmarks/real/flaws.py")),
     "lock, replay, calls so far": (
-        762,
+        704,
         (
             "tasks/safety/lock.py",
             "flows/cli/lock.py",
