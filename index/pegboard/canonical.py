@@ -25,7 +25,7 @@ def canonical_json(value: Any) -> str:
 
 def digest(*values: Any) -> str:
     """The sha256 over the canonical forms of the values, as 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(values).encode()).hexdigest()
+    return hashlib.sha256(canonical_json(values).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _canonical(value: Any, key: str = "") -> Any:

@@ -95,8 +95,7 @@ def run(seed: int, variants: int, folder: Path) -> Outcome:
             shutil.rmtree(place)
             outcome.variants += 1
             if outcome.variants % 100 == 0:
-                bad = len(outcome.violations) + len(outcome.connections)
-                print(f"{outcome.variants} of {variants}: {bad} violations", file=sys.stderr)
+                print(f"{outcome.variants} of {variants}", *outcome.violations, file=sys.stderr)
     outcome.violations += (f"connection: {address}" for address in outcome.connections)
     # Of this process alone: `getrusage` counts what its parent held when it was started, too.
     status = Path("/proc/self/status").read_text("utf-8")

@@ -34,6 +34,7 @@ def _shuffled(value):
         ({"required": [2, 1]}, '{"required":[2,1]}'),
         ({"required": ["b", "a"], "enum": ["b", "a"]}, '{"enum":["b","a"],"required":["a","b"]}'),
         (("a", ("b", True)), '["a",["b",true]]'),
+        ("half \ud800", '"half \ud800"'),
     ],
 )
 def test_equal_meanings_have_one_text(value, text):
