@@ -82,7 +82,7 @@ def _lint(options: argparse.Namespace) -> int:
         every = lint(catalogs, queries, load_encoder(DEFAULT_ENCODER), options.ignore)
     if options.write_baseline:
         write_file(options.baseline, baseline_text(every))
-        print(f"{options.baseline}: {len(every)} findings are known from now on")
+        print(f"{options.baseline}: {len(every)} findings; lint reports only others from now on")
         return 0
     known = read_baseline(Path(options.baseline)) if options.baseline else frozenset[str]()
     findings = [finding for finding in every if finding.key not in known]

@@ -153,7 +153,7 @@ class Caller:
         raise CallProblem(
             "refused",
             f"The tool {tool.id} cannot be called: the gateway's pegboard.toml has nothing that "
-            f"runs it. Whoever runs the gateway adds its MCP server, [serve.apis], or its catalog "
+            f"runs it. The gateway's operator adds its MCP server, [serve.apis], or its catalog "
             f"to [serve] python; the gateway's log says if something is wrong with the catalog.",
         )
 

@@ -67,7 +67,7 @@ class Confirmation:
             raise CallProblem(
                 "refused",
                 f"{tool.id} may destroy something, and this client cannot ask its user "
-                f"(elicitation). Whoever runs the gateway may set [serve.calls] destructive.",
+                f"(elicitation). The gateway's operator may set [serve.calls] destructive.",
             )
         question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
         modern = self._request.protocol_version in MODERN_PROTOCOL_VERSIONS

@@ -68,7 +68,7 @@ class OpenAPICalls:
             raise CallProblem(
                 "refused",
                 f"The operations of '{tool.catalog}' are not called: no address is configured. "
-                f'Whoever runs the gateway adds [serve.apis."{tool.catalog}"] with its base_url.',
+                f'The gateway\'s operator adds [serve.apis."{tool.catalog}"] with its base_url.',
             )
         check_operation(tool)
 

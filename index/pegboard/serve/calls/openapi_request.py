@@ -135,7 +135,7 @@ def _check_path_value(name: str, value: Any, slashes: bool) -> None:
         raise CallProblem(
             "invalid",
             f"The argument {name!r:.100} cannot be {text!r:.100} in a path; expected a text "
-            f"without '/' and '\\', also encoded. Whoever runs the gateway allows them by slashes "
+            f"without '/' and '\\', also encoded. The gateway's operator allows them by slashes "
             f"= [{json.dumps(name):.100}] under [serve.apis.NAME], if the operation takes such.",
         )
 
