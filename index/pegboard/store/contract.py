@@ -391,10 +391,15 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"it has the number {name}, which JSON does not have")
+    raise ValueError(f"it has the number {name:.20}, which JSON does not have")
 
 
-_JSON = json.JSONDecoder(parse_constant=_refuse_constant)
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if isfinite(value) else _refuse_constant(digits)
+
+
+_JSON = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite)
 
 
 def _json_time(value: Any) -> Any:

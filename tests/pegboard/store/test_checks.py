@@ -83,6 +83,7 @@ def test_an_ill_formed_release_of_another_contract_asks_for_another_version(boar
     [
         ("tools", "input_schema", "[]", "input_schema is .*, expected an object"),
         ("tools", "input_schema", '{"a":' * 500 + "1" + "}" * 500, "nested deeper than 200"),
+        ("tools", "input_schema", '{"maximum": 1e999}', "the number 1e999, which JSON does not"),
         ("tools", "dependencies", '[{"tool": 7, "type": "x"}]', "expected dependencies with"),
         ("tools", "enrichment", '{"arguments": []}', "its enrichment.arguments is .*an object"),
         ("tools", "name", 7, "column name holds int64, expected string"),
