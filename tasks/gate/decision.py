@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -22,8 +23,8 @@ from tasks.gate.regressions import (
     lost_and_won,
     tool_changes,
 )
-from tasks.gate.results import LakeResults, write_details
-from tasks.gate.rules import LiveResults, RuleResult, judge_rule, rule_bar
+from tasks.gate.results import search_once, write_details
+from tasks.gate.rules import LiveResults, RuleResult, judge_rule
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import ConfiguredVectors
@@ -91,24 +92,15 @@ def gate_release(
     return GateDecision(measurements.passed, manifest)
 
 
-@dataclass(frozen=True, slots=True)
-class _Measured:
-    """An evaluation, its system, and where in the lake its results are kept."""
-
-    system: ReleaseSystem
-    evaluation: Evaluation
-    path: str
-
-
 class _Measurer:
     """Evaluates releases of one board by their own default strategy and index, with results and
-    vectors kept.
+    vectors kept. `paths` are those of the results in the lake.
     """
 
     def __init__(self, configuration: Configuration, gate: GateSpec) -> None:
+        self.paths: list[str] = []
         self._store = ReleaseStore(configuration.uri)
         self._lake = Lake(configuration.uri)
-        self._results = LakeResults(self._lake)
         self._vectors = ConfiguredVectors(configuration.indexes, self._lake)
         self._measures = gate.measures
         self._depth = max(DEPTH, gate.canary_k, search_depth(gate.measures))
@@ -121,18 +113,26 @@ class _Measurer:
             self._searchers[release.id] = Searcher(loaded, self._vectors)
         return self._searchers[release.id]
 
-    def measure(self, release: Release, queries: Sequence[GoldenQuery]) -> _Measured:
+    def measure(self, release: Release, queries: Sequence[GoldenQuery]) -> Evaluation:
         """Evaluate a release.
 
         Raises:
             PegboardError: it cannot be searched, and no earlier results are kept.
         """
         system = ReleaseSystem.resolve(self.searcher(release))
-        results = self._results.search(
-            system, queries, self._depth, lambda count: progress.advance("gate", count)
-        )
-        evaluation = Evaluation.of(system, results, self._measures)
-        return _Measured(system, evaluation, self._results.path(system, queries))
+        advance = partial(progress.advance, "gate")
+        results, path = search_once(self._lake, system, queries, self._depth, advance)
+        self.paths.append(path)
+        return Evaluation.of(system, results, self._measures)
+
+    def measure_live(self, live: Release | None, queries: Sequence[GoldenQuery]) -> LiveResults:
+        """Evaluate the live release, or say why it cannot be searched."""
+        if live is None:
+            return LiveResults()
+        try:
+            return LiveResults(live.id, self.measure(live, queries))
+        except PegboardError as error:
+            return LiveResults(live.id, None, str(error))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ class _Measurements:
 
     staged: Searcher
     live: Searcher | None
-    measured: _Measured
+    evaluation: Evaluation
     live_results: LiveResults
     broken: Sequence[QueryChange]
     captured: Mapping[str, Any]
@@ -168,30 +168,28 @@ def _measure(
     live = store.get(plan.live) if plan.live else None
     measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
     progress.start("gate", (len(gate.queries) + len(gate.canaries)) * rounds)
-    measured = measurer.measure(staged, gate.queries)
-    live_results, paths = _measure_live(measurer, live, gate.queries)
-    evaluations, canaries, before = [measured.evaluation], None, None
+    evaluation = measurer.measure(staged, gate.queries)
+    live_results = measurer.measure_live(live, gate.queries)
+    evaluations, canaries, before = [evaluation], None, None
     if gate.canaries:
-        canary_results = measurer.measure(staged, gate.canaries)
-        canaries = canary_results.evaluation
-        before = _measure_live(measurer, live, gate.canaries)[0].evaluation
+        canaries = measurer.measure(staged, gate.canaries)
+        before = measurer.measure_live(live, gate.canaries).evaluation
         evaluations.append(canaries)
-        paths = [*paths, canary_results.path]
     changed = {*plan.new, *plan.changed} if live else set[str]()
     flags = _flags_of_first(measurer.searcher(staged).loaded, evaluations, suspicious)
     captured = [
-        *captured_queries(measured.evaluation, live_results.evaluation, changed, flags),
+        *captured_queries(evaluation, live_results.evaluation, changed, flags),
         *captured_queries(canaries, before, changed, flags),
     ]
     return _Measurements(
         staged=measurer.searcher(staged),
         live=measurer.searcher(live) if live else None,
-        measured=measured,
+        evaluation=evaluation,
         live_results=live_results,
         broken=broken_canaries(canaries, before, gate.canary_k),
         captured=capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured),
-        rules=[judge_rule(rule, measured.evaluation, live_results) for rule in gate.rules],
-        paths=[measured.path, *paths],
+        rules=[judge_rule(rule, evaluation, live_results) for rule in gate.rules],
+        paths=measurer.paths,
     )
 
 
@@ -214,24 +212,11 @@ def _flags_of_first(
     return {tool: codes for tool, codes in flags.items() if set(codes) - {CREDENTIAL}}
 
 
-def _measure_live(
-    measurer: _Measurer, live: Release | None, queries: Sequence[GoldenQuery]
-) -> tuple[LiveResults, list[str]]:
-    """The live release's results by its own default and their path, or why there are none."""
-    if live is None:
-        return LiveResults(), []
-    try:
-        measured = measurer.measure(live, queries)
-    except PegboardError as error:
-        return LiveResults(live.id, None, str(error)), []
-    return LiveResults(live.id, measured.evaluation), [measured.path]
-
-
 def _details(
     configuration: Configuration, gate: GateSpec, plan: Plan, measurements: _Measurements
 ) -> dict[str, Any]:
     """The details of a gate as JSON values, without the time and the path of their file."""
-    staged, live = measurements.measured.evaluation, measurements.live_results
+    staged, live = measurements.evaluation, measurements.live_results
     lost, won = lost_and_won(staged, live.evaluation, gate.k)
     changes, diff = tool_changes(
         ReleaseStore(configuration.uri),
@@ -250,10 +235,9 @@ def _details(
         "golden": gate.digest,
         "queries": len(gate.queries),
         "rules": [result.to_dict() for result in measurements.rules],
-        "bounds": [rule_bar(rule, staged, live) for rule in gate.rules],
         "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
         "captured": dict(measurements.captured),
-        "chosen": _chosen(gate, measurements.measured),
+        "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,
         "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
@@ -278,13 +262,13 @@ def _details(
     }
 
 
-def _chosen(gate: GateSpec, measured: _Measured) -> dict[str, Any]:
+def _chosen(gate: GateSpec, measurements: _Measurements) -> dict[str, Any]:
     """The default strategy and index with their main measure, and the probability from which on a
     request has an answer; None for a search that is not hybrid.
     """
-    evaluation, system, threshold = measured.evaluation, measured.system, None
-    if system.strategy.mode == "hybrid":
-        thresholds = system.searcher.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
+    evaluation, staged, threshold = measurements.evaluation, measurements.staged, None
+    if staged.strategy().mode == "hybrid":
+        thresholds = staged.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
         threshold = {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}
     mean = evaluation.interval(gate.main)
     return {

@@ -3,102 +3,58 @@ golden queries, so that nothing is searched twice.
 
 lake/gates/<release>-<digest>.json    named in the manifest of the release, under `gate.details`
 lake/gates/answers/<digest>.parquet   for a release, a system and queries: the tools retrieved for
-                                      each query, and those it needs
-
-Results of another version of the library are replaced by a new search; they serve where that
-search fails, because an encoder is gone."""
+                                      each query, and those it needs"""
 
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.errors import PegboardError, StoreError
+from pegboard.errors import StoreError
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
 from pegboard.store.releases import Release
 from tasks.lake.files import Lake
 
+if TYPE_CHECKING:
+    import polars as pl
+
 FOLDER = "gates"
 ANSWERS = f"{FOLDER}/answers"
 
 
-class LakeResults:
-    """Results in the lake, by system, queries and depth."""
+def search_once(
+    lake: Lake, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
+) -> tuple[Sequence[QueryResult], str]:
+    """Return the results of golden queries, and their path in the lake, where they are stored.
 
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
+    They are searched unless this version of the library has stored them, undamaged.
+    """
+    key = [query.to_dict() for query in queries]
+    path = f"{ANSWERS}/{digest(version('pegboard'), depth, *system.key, key)}.parquet"
+    try:
+        rows = lake.read(path).rows(named=True)
+    except StoreError:
+        results = system.search(queries, depth, advance)
+        lake.delete(path)  # a damaged one
+        lake.write(path, _frame(results))
+        return results, path
+    advance(len(queries))
+    return [_result(query, row) for query, row in zip(queries, rows, strict=True)], path
 
-    def path(self, system: System, queries: Sequence[GoldenQuery]) -> str:
-        """Return the path in the lake of the results."""
-        key = digest(*system.key, [query.to_dict() for query in queries])
-        return f"{ANSWERS}/{key}.parquet"
 
-    def search(
-        self, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
-    ) -> Sequence[QueryResult]:
-        """Return the stored results, or search and store them.
+def _frame(results: Sequence[QueryResult]) -> "pl.DataFrame":
+    import polars as pl
 
-        Results of another version of the library serve where the search fails, because an encoder
-        is gone or a model cannot be reached; without any, its error is raised.
-        """
-        results = self.load(system, queries, depth)
-        if results is None:
-            try:
-                results = system.search(queries, depth, advance)
-            except PegboardError:
-                results = self.load(system, queries, depth, stale=True)
-                if results is None:
-                    raise
-            else:
-                self.save(system, queries, depth, results)
-                return results
-        advance(len(queries))
-        return results
-
-    def load(
-        self, system: System, queries: Sequence[GoldenQuery], depth: int, *, stale: bool = False
-    ) -> Sequence[QueryResult] | None:
-        """Return the results; None if there are none, or if they are damaged.
-
-        Args:
-            stale: accept results of another version of the library, and deeper ones.
-        """
-        try:
-            rows = self._lake.read(self.path(system, queries)).rows(named=True)
-        except StoreError:
-            return None
-        if len(rows) != len(queries):
-            return None
-        current = all((row["by"], row["depth"]) == (version("pegboard"), depth) for row in rows)
-        if not (current or (stale and all(row["depth"] >= depth for row in rows))):
-            return None
-        return [_result(query, row) for query, row in zip(queries, rows, strict=True)]
-
-    def save(
-        self,
-        system: System,
-        queries: Sequence[GoldenQuery],
-        depth: int,
-        results: Sequence[QueryResult],
-    ) -> None:
-        """Keep the results, as those of this version of the library."""
-        import polars as pl
-
-        schema = {
-            "found": pl.List(pl.String),
-            "scores": pl.List(pl.Float64),
-            "probabilities": pl.List(pl.Float64),
-            "needed": pl.String,
-            "by": pl.String,
-            "depth": pl.Int32,
-        }
-        path, made = self.path(system, queries), {"by": version("pegboard"), "depth": depth}
-        frame = pl.DataFrame([{**_row(result), **made} for result in results], schema=schema)
-        self._lake.delete(path)  # those of another version or depth, or damaged ones
-        self._lake.write(path, frame)
+    schema = {
+        "found": pl.List(pl.String),
+        "scores": pl.List(pl.Float64),
+        "probabilities": pl.List(pl.Float64),
+        "needed": pl.String,
+    }
+    return pl.DataFrame([_row(result) for result in results], schema=schema)
 
 
 def _row(result: QueryResult) -> dict[str, Any]:

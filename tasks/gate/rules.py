@@ -154,20 +154,6 @@ def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> RuleResult:
     return _judge_margin(rule, values, live_values, live.release)
 
 
-def rule_bar(rule: Rule, staged: Evaluation, live: LiveResults) -> dict[str, Any] | None:
-    """Return the measure that a rule is about, with its interval and its bound, as JSON values;
-    None if no query is of its group.
-    """
-    places = _places(rule, staged, live)
-    if not places:
-        return None
-    mean, bound = interval(staged.values[rule.measure][places]), rule.floor
-    if bound is None and live.evaluation is not None:
-        bound = float(live.evaluation.values[rule.measure][places].mean()) - rule.margin
-    label = f"{rule.measure} of {rule.by} {rule.name}" if rule.by else str(rule.measure)
-    return {"label": label, **mean.to_dict(), "bound": bound}
-
-
 def _places(rule: Rule, staged: Evaluation, live: LiveResults) -> list[int]:
     """The places of the queries that a rule is about."""
     if rule.by is None:

@@ -18,9 +18,8 @@ from pegboard.store.database import public_uri
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
-from tasks.report.checks import checks_data, verdict_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
-from tasks.report.gate import channels_of, gate_data
+from tasks.report.gate import channels_of, gate_data, verdict_data
 from tasks.report.twins import agent_of, read_tools, twins_data
 
 logger = logging.getLogger(__name__)
@@ -75,7 +74,7 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
     run = run_data(subject, outcome) or (earlier or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
-    data = {
+    return {
         "format": FORMAT,
         "made_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "release": _release_data(uri, subject, channels),
@@ -99,7 +98,6 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         "run": run,
         "indexes": _index_data(subject),
     }
-    return {**data, "checks": checks_data(data)}
 
 
 def _try(part: str, make: Callable[[], Any]) -> Any:

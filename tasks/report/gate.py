@@ -1,8 +1,10 @@
-"""The gate of a release in its report: what was decided, and what was measured."""
+"""The gate of a release in its report: the verdict, what was decided, and what was measured."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pegboard.cli.gate import rules_text
+from pegboard.cli.tables import count_text
 from pegboard.errors import StoreError
 from pegboard.store.releases import Channel, Release
 from tasks.gate.results import read_details
@@ -13,6 +15,81 @@ MAX_GROUPS = 60
 NO_GATE = "Not measured: there were no golden queries. Name a file of them under [golden]."
 NO_DETAILS = "What the gate measured was pruned from the lake."
 GATE_KEYS = ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
+
+
+def verdict_data(
+    gate: Mapping[str, Any],
+    changes: Mapping[str, Any],
+    channels: Sequence[str],
+    captured: Mapping[str, Any],
+    unapproved: int = 0,
+) -> dict[str, Any]:
+    """Return the headline with its state and reason.
+
+    The state is `passed`, `held`, `measured` (golden queries without rules and canaries) or `none`.
+
+    Args:
+        captured: the queries that suspicious tools captured.
+        unapproved: new and changed tools that wait for approval.
+    """
+    first = "counts" in changes and changes.get("against") is None
+    changed = _changed_tools(changes, first=first)
+    live = f"Live on {', '.join(channels)}" if channels else "Not live"
+    live = "Live" if list(channels) == ["live"] else live
+    if first and channels:
+        live = f"First release, {live[0].lower()}{live[1:]}"
+    waiting = ""
+    if unapproved and not channels:
+        waiting = f"{count_text(unapproved, 'tool')} to approve"
+        if gate.get("passed") is not False:
+            says = _sentences(waiting, changed)
+            return {"state": "held", "title": "Held, not live", "says": says}
+    if gate.get("passed") is None:
+        nothing = "Published without golden queries: nothing was measured"
+        return {"state": "none", "title": live, "says": _sentences(nothing, changed)}
+    chosen = gate.get("chosen") or {}
+    value = f"{chosen['measure']} {chosen['value']:.3f}" if chosen.get("value") is not None else ""
+    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    count = count_text(canaries.get("count") or 0, "canary", "canaries")
+    if not gate["passed"]:
+        failed = any(rule["passed"] is False for rule in rules)
+        too_many = f"{count_text(captured['total'], 'query', 'queries')} captured"
+        reasons = [
+            rules_text(rules) if failed else "",
+            f"{canaries['missed']} of {count} broke" if canaries.get("missed") else "",
+            too_many if _captured_too_many(captured) else "",
+            waiting,
+        ]
+        title = f"{live}, by hand" if channels else "Held, not live"
+        return {"state": "held", "title": title, "says": _sentences(_joined(reasons), value)}
+    found = f"{count} found" if canaries.get("count") else ""
+    if not (successes := _joined([rules_text(rules) if rules else "", found])):
+        says = _sentences("Measured; there are no rules to pass", value, changed)
+        return {"state": "measured", "title": live, "says": says}
+    return {"state": "passed", "title": live, "says": _sentences(successes, value, changed)}
+
+
+def _joined(parts: Sequence[str]) -> str:
+    return ", ".join(part for part in parts if part)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part[:1].upper()}{part[1:]}." for part in parts if part)
+
+
+def _captured_too_many(captured: Mapping[str, Any]) -> bool:
+    return captured["most"] is not None and captured["total"] > captured["most"]
+
+
+def _changed_tools(changes: Mapping[str, Any], *, first: bool) -> str:
+    counts = changes.get("counts")
+    if not counts:
+        return ""
+    if first:
+        return count_text(counts["added"], "tool")
+    words = (("added", "new"), ("changed", "changed"), ("removed", "removed"))
+    parts = [f"{counts[name]:,} {word}" for name, word in words if counts.get(name)]
+    return f"{', '.join(parts)} tools" if parts else "no tool changed"
 
 
 def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -33,7 +110,6 @@ def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, 
     captured: Mapping[str, Any] = details.get("captured") or {}
     lists = ("lost", "broken", "worst", "changed", "unknown")
     return {
-        "bounds": list(details.get("bounds", ())),
         "measures": {
             "missing": missing,
             "rows": list(details.get("measures", ())),

@@ -35,7 +35,6 @@ def report_page(data: Mapping[str, Any]) -> str:
     return _template().render(
         data=data,
         n=number,
-        bar=interval_bar,
         named=partial(_name_and_agent, several=len(agents) > 1),
         systems=_systems(data["measures"]),
         main=chosen.get("measure"),
@@ -103,39 +102,3 @@ def _name_and_agent(tool: str, *, several: bool) -> tuple[str, str]:
 @cache
 def _file(name: str) -> str:
     return (FOLDER / name).read_text("utf-8")
-
-
-# Pictures as inline SVG. Places are percentages and colours are classes of the style sheet, so that
-# a picture fits every width, follows the light and the dark scheme, and needs no script.
-
-
-def interval_bar(
-    value: float | None, low: float | None, high: float | None, bound: float | None = None
-) -> "Markup":
-    """Return a mean between 0 and 1 with its interval, and a mark at its bound."""
-    from markupsafe import Markup
-
-    if value is None or low is None or high is None:
-        return Markup("")
-    beyond = bound is not None and value < bound
-    mark = (
-        Markup('<line class="bound" x1="{0:.2f}%" x2="{0:.2f}%" y1="1" y2="17"/>').format(
-            100 * min(max(bound, 0.0), 1.0)
-        )
-        if bound is not None
-        else Markup("")
-    )
-    words = f"{value:.3f}, 95 % interval {low:.3f} to {high:.3f}"
-    return Markup(
-        '<svg class="bar{0}" role="img" aria-label="{1}" height="18">'
-        '<line class="axis" x1="0" x2="100%" y1="9" y2="9"/>'
-        '<line class="range" x1="{2:.2f}%" x2="{3:.2f}%" y1="9" y2="9"/>{4}'
-        '<circle cx="{5:.2f}%" cy="9" r="4.5"/></svg>'
-    ).format(
-        " low" if beyond else "",
-        words if bound is None else f"{words}, bound {bound:.3f}",
-        100 * low,
-        100 * high,
-        mark,
-        100 * value,
-    )

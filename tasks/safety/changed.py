@@ -180,10 +180,15 @@ def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> d
     for name in names if before else ("name", *names):
         old, new = _text(getattr(before, name, None)), _text(getattr(after, name))
         if old != new:
-            start = _common(old, new)
-            end = _common(old[start:][::-1], new[start:][::-1])
-            fields[name] = {"before": _part(old, start, end), "after": _part(new, start, end)}
+            fields[name] = dict(zip(("before", "after"), differing_parts(old, new), strict=True))
     return fields
+
+
+def differing_parts(old: str, new: str) -> tuple[str, str]:
+    """Return what differs of two texts, with what stands before and after it."""
+    start = _common(old, new)
+    end = _common(old[start:][::-1], new[start:][::-1])
+    return _part(old, start, end), _part(new, start, end)
 
 
 def _text(value: Any) -> str:
@@ -199,7 +204,6 @@ def _common(one: str, other: str) -> int:
 
 
 def _part(text: str, start: int, end: int) -> str:
-    """Return what differs of a text, with what stands before and after it."""
     first, last = max(0, start - CONTEXT), min(len(text), len(text) - end + CONTEXT)
     part = text[first:last]
     cut = last < len(text) or len(part) > MAX_TEXT

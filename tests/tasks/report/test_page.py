@@ -78,18 +78,19 @@ def test_only_the_script_and_the_style_of_the_page_may_run_and_nothing_is_loaded
     assert "url(" not in style
 
 
-def test_the_checks_and_the_changed_words_are_at_the_top(held_data, text):
+def test_the_verdict_what_there_is_to_look_at_and_the_changes_are_at_the_top(held_data, text):
     shown = re.sub(r"<[^>]*>", "", text[text.index("<body>") : text.index('id="measures"')])
 
     assert shown.index("Held, not live") < shown.index("1 of 2 rules failed")
-    for check in held_data["checks"]:
-        assert check["name"] in shown
+    lost, twins = held_data["queries"]["lost"]["total"], held_data["twins"]["total"]
+    for section in (f"Queries {lost}", "Safety 1", f"Twins {twins}", "Sources 2"):
+        assert section in shown
     assert (
         f"{held_data['counts']['tools']} tools of {held_data['counts']['agents']} agents" in shown
     )
     chosen = held_data["gate"]["chosen"]
     assert f"{chosen['value']:.3f}" in text
-    assert "<del>Cleans the door of a customer</del><ins>Endpoint 7</ins>" in text
+    assert "<del>Cleans the door of a customer.</del> <ins>Endpoint 7.</ins>" in text
 
 
 def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
