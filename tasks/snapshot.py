@@ -293,7 +293,7 @@ def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
     return pl.DataFrame([asdict(row) for row in rejected], schema=dict.fromkeys(columns, pl.String))
 
 
-READERS = ("jsonschema-rs", "openapi-spec-validator", "polars", "pydantic", "pyyaml")
+READERS = ("jsonschema-rs", "polars", "pydantic", "pyyaml")
 """Other people's packages that decide what is in a listing, and what is rejected."""
 
 

@@ -7,10 +7,13 @@ stand side by side. `Arguments.annotations` says where each goes.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from catalogs.openapi.document import InvalidPart, References
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
+from catalogs.shared.validity import cut
 from pegboard.canonical import canonical_json
 from pegboard.schemas.loose import object_schema
 
@@ -24,7 +27,9 @@ FLAT = {
 """Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
 body as a whole only the server may judge."""
 MAX_PARAMETERS = 1_000
-"""Of an operation: the validator compares each with each. Large public APIs have about 100."""
+"""Of an operation. Large public APIs have about 100."""
+MAX_PROBLEMS = 1_000
+"""Characters of the problems of an operation."""
 MAX_PARENTS = 20
 """Levels of allOf within allOf."""
 STYLE = "x-pegboard-style"
@@ -45,21 +50,52 @@ class Operation:
     body: Placed | None
     responses: Mapping[str, Placed]
 
-    def outline(self) -> dict[str, Any]:
-        """Return the operation without schemas and references, for OpenAPI's validator, and with
-        defaults for what many documents omit: responses, descriptions of responses, a schema that
-        allows anything, and `required` of path parameters.
-        """
-        left_out = {key for key in self.spec if key == "callbacks" or key.startswith("x-")}
-        out = {key: value for key, value in self.spec.items() if key not in left_out}
-        out["parameters"] = [_parameter_outline(part) for part, _ in self.parameters]
-        if self.body:
-            out["requestBody"] = _outline(self.body[0])
-        if isinstance(self.spec.get("responses", {}), dict):
-            out["responses"] = {
-                code: _outline(part, description="") for code, (part, _) in self.responses.items()
-            } or {"default": {"description": ""}}
-        return out
+    def check(self) -> None:
+        """Raise InvalidPart, with all problems, if a part is not what OpenAPI says."""
+        try:
+            _Shape.model_validate(
+                {
+                    **self.spec,
+                    "parameters": [part for part, _ in self.parameters],
+                    "requestBody": self.body[0] if self.body else {},
+                    "responses": {code: part for code, (part, _) in self.responses.items()},
+                }
+            )
+        except ValidationError as error:
+            problems = [
+                f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+                for problem in error.errors(include_url=False, include_input=False)
+            ]
+            shown = cut("; ".join(problems), MAX_PROBLEMS)
+            raise InvalidPart(f"it is not valid OpenAPI: {shown}") from None
+
+
+class _Part(BaseModel):
+    """What is read of a parameter, body or response, beside schemas."""
+
+    model_config = ConfigDict(strict=True)
+
+    description: str = ""
+    content: dict[str, dict[str, Any]] = {}
+
+
+class _Parameter(_Part):
+    name: str
+    place: Literal["path", "query", "header", "cookie", "querystring"] = Field(alias="in")
+
+
+class _Shape(BaseModel):
+    """What is read of an operation."""
+
+    model_config = ConfigDict(strict=True)
+
+    operation_id: str = Field("", alias="operationId")
+    summary: str = ""
+    description: str = ""
+    tags: list[str] = []
+    parameters: list[_Parameter]
+    body: _Part = Field(alias="requestBody")
+    responses: dict[str, _Part]
 
 
 @dataclass(slots=True)
@@ -140,7 +176,7 @@ def resolve_operation(
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
-    """Return the arguments of an operation that OpenAPI's validator has passed.
+    """Return the arguments of an operation that is as `Operation.check` wants it.
 
     Raises InvalidPart for a broken schema.
     """
@@ -290,32 +326,6 @@ def _is_flat(schema: Mapping[str, Any]) -> bool:
             isinstance(schema.get(key, []), list) for key in ("required", "allOf", "anyOf", "oneOf")
         )
     )
-
-
-def _parameter_outline(part: Any) -> Any:
-    if not isinstance(part, dict):
-        return part
-    out = _outline(part)
-    if "content" not in out:
-        out.setdefault("schema", {})
-    if out.get("in") == "path":
-        out["required"] = True
-    return out
-
-
-def _outline(part: Any, **implied: Any) -> Any:
-    if not isinstance(part, dict):
-        return part
-    left_out = ("headers", "links", "example", "examples")
-    out = implied | {key: value for key, value in part.items() if key not in left_out}
-    if "schema" in out:
-        out["schema"] = {}
-    if isinstance(out.get("content"), dict):
-        out["content"] = {
-            kind: {"schema": {}} if isinstance(media, dict) else media
-            for kind, media in out["content"].items()
-        }
-    return out
 
 
 def _list(part: Mapping[str, Any], key: str) -> list[Any]:

@@ -23,8 +23,6 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
 
-MAX_ERRORS = 20
-"""Errors of a document that a message names."""
 MAX_SCHEMES = 100
 """Security schemes of an operation."""
 MAX_URL = 2_000
@@ -108,7 +106,8 @@ def _check(document: Any, place: str) -> None:
         )
     if isinstance(document, RepeatedNames):
         raise SourceError(f"{place} is ambiguous: {flaw_of(document)}.")
-    if _version(document) is None:
+    known = re.match(r"3\.[012](?!\d)", str(document.get("openapi")))  # in YAML perhaps a number
+    if known is None and not swagger2.is_swagger_2(document):
         version = document.get("swagger", document.get("openapi"))
         raise SourceError(
             f"{place} is not an OpenAPI document: its version is {version!r:.100}, expected "
@@ -118,14 +117,6 @@ def _check(document: Any, place: str) -> None:
         raise SourceError(
             f"{place} has no `paths`, so it offers no operations. Expected an object of paths."
         )
-
-
-def _version(document: Mapping[str, Any]) -> str | None:
-    """Return the version by which the document's operations are validated; None if unknown."""
-    if swagger2.is_swagger_2(document):
-        return swagger2.VERSION
-    known = re.match(r"3\.[012](?!\d)", str(document.get("openapi")))  # in YAML perhaps a number
-    return f"{known[0]}.0" if known else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +150,8 @@ class _Api:
         operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
             operation = swagger2.convert_operation(operation, self.document, base)
-        _check_operation(operation, self.document, path, method)
+        operation.check()
+        _check_parameters(operation, path)
         inputs = arguments(self.graph, operation)
         self.listing.tool(
             self.agent,
@@ -248,52 +240,17 @@ def _check_path(path: str) -> None:
         raise InvalidPart("its path has a brace that is not part of a {name}; correct it")
 
 
-def _check_operation(
-    operation: Operation, document: Mapping[str, Any], path: str, method: str
-) -> None:
-    """Raise InvalidPart with all errors that OpenAPI's validator finds in this operation alone."""
-    from openapi_spec_validator.shortcuts import get_validator_cls
-
-    outline = operation.outline()
-    # Before the validator, whose messages quote what is wrong.
-    if flaw := flaw_of(outline):
-        raise InvalidPart(flaw)
-    version = _version(document) or ""
-    alone = {
-        "openapi": version,
-        "info": {"title": "", "version": ""},
-        "paths": {"/": {method: outline}},
-    }
-    validator: Any = get_validator_cls({"openapi": version})(alone)
-    errors = [_error(error, 3) for error in validator.schema_validator.iter_errors(alone)]
-    if not errors:
-        errors = list(_parameter_errors(operation, path))
-    if errors:
-        raise InvalidPart(f"it is not valid OpenAPI: {_first_errors(errors)}")
-
-
-def _parameter_errors(operation: Operation, path: str) -> Iterator[str]:
-    seen = set[tuple[str, str]]()
+def _check_parameters(operation: Operation, path: str) -> None:
+    """Raise InvalidPart for a parameter that stands twice, or that the path names and is not there."""
+    invalid, seen = "it is not valid OpenAPI:", set[tuple[str, str]]()
     for part, _ in operation.parameters:
         key = part["name"], part["in"]
         if key in seen:
-            yield f"the {key[1]} parameter {key[0]!r:.200} stands twice"
+            raise InvalidPart(f"{invalid} the {key[1]} parameter {key[0]!r:.200} stands twice")
         seen.add(key)
-    for name in dict.fromkeys(TEMPLATE.findall(path)):
+    for name in TEMPLATE.findall(path):
         if (name, "path") not in seen:
-            yield f"its path names {name!r:.200}, which is no path parameter"
-
-
-def _first_errors(errors: list[str]) -> str:
-    more = f" (and {len(errors) - MAX_ERRORS} more)" if len(errors) > MAX_ERRORS else ""
-    return "; ".join(errors[:MAX_ERRORS]) + more
-
-
-def _error(error: Any, skipped: int) -> str:
-    place = "/".join(str(part) for part in list(error.absolute_path)[skipped:])
-    message = str(error.message).partition("\n")[0]
-    message = message if len(message) <= 200 else f"{message[:200]}..."
-    return f"{message} at {place}" if place else message
+            raise InvalidPart(f"{invalid} its path names {name!r:.200}, which is no path parameter")
 
 
 def _annotations(

@@ -11,8 +11,6 @@ from typing import Any
 from catalogs.openapi.operation import STYLE, Operation, Placed
 from catalogs.shared.validity import texts_in
 
-VERSION = "3.0.3"
-"""As which the converted operations are validated."""
 PARAMETER = ("name", "in", "required", "description", "allowEmptyValue")
 """Members of a parameter that are not part of its schema in OpenAPI 3."""
 COLLECTIONS = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDelimited"}
@@ -31,7 +29,7 @@ def convert_operation(operation: Operation, document: Mapping[str, Any], base: s
     parameters, bodies, fields = list[Placed](), list[Placed](), list[dict[str, Any]]()
     for part, place in operation.parameters:
         if not isinstance(part, dict):
-            parameters.append((part, place))  # the validator says what is wrong with it
+            parameters.append((part, place))  # rejected later
         elif part.get("in") == "body":
             bodies.append((part, place))
         elif part.get("in") == "formData":
