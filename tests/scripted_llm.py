@@ -1,15 +1,7 @@
-"""An OpenAI-compatible server on loopback that writes about tools, fails, and plays agents, as a
-script says.
+"""An OpenAI-compatible server on loopback that writes about tools, and fails, as a script says.
 
 With `trouble`, requests for a tool meet failures first, chosen by a hash of its name: HTTP errors,
-hangs, broken bodies, then replies that do not validate.
-
-A model named `agent-HABIT` makes the tool calls that the golden queries say, as far as it is given
-their tools. Habits: `right`; `drops` the last argument of each call; `unknown`: calls a tool that
-nobody offered; `malformed`: arguments that are no JSON; `wordy`: adds a call of the first tool that
-it is given; `fails`: status 500; `small`: status 400 for more than five tools; `crowded`: with more
-than five tools it calls a wrong one in the place of the first; `plain` passes over tools, as
-servers do that know none."""
+hangs, broken bodies, then replies that do not validate."""
 
 import contextlib
 import json
@@ -47,7 +39,6 @@ class ScriptedLlm:
     Attributes:
         delay: seconds that a reply takes.
         hang: seconds after which a request that hangs is refused.
-        golden: the right calls of each query.
         hold_after: replies after so many wait until `let_go` is set.
         log: what became of each request, in the order of its end: product, subject, outcome, and
             whether a client has to pay, which it has when a whole reply was sent.
@@ -58,7 +49,6 @@ class ScriptedLlm:
     delay: float = 0.0
     trouble: bool = False
     hang: float = 10.0
-    golden: dict[str, list[Any]] = field(default_factory=dict)
     hold_after: int | None = None
     let_go: threading.Event = field(default_factory=threading.Event)
     log: list[dict[str, Any]] = field(default_factory=list)
@@ -78,11 +68,7 @@ class ScriptedLlm:
     def respond(self, handler: Any) -> None:
         # A client that was killed does not read its reply.
         with contextlib.suppress(OSError):
-            body = handler.body
-            if body["model"].startswith("agent-") or body.get("tools"):
-                self._act(handler, body)
-            else:
-                self._write(handler, body)
+            self._write(handler, handler.body)
 
     def _write(self, handler: Any, body: dict[str, Any]) -> None:
         product, subject, outcome = self._decide(body)
@@ -129,22 +115,6 @@ class ScriptedLlm:
         time.sleep(self.delay)
         if held:
             self.let_go.wait()
-
-    def _act(self, handler: Any, body: dict[str, Any]) -> None:
-        habit, tools = body["model"].removeprefix("agent-"), offered(body)
-        too_many = habit == "small" and len(tools) > 5
-        refused = 500 if habit == "fails" else 400 if too_many else None
-        query = body["messages"][-1]["content"]
-        self.log.append({"subject": query, "tools": len(tools), "paid": not refused})
-        if refused:
-            handler.answer(refused, {}, refusal(str(refused)))
-            return
-        self._wait()
-        message = acted(habit, body, self.golden)
-        reply = reply_to(body, str(message["content"] or message.get("tool_calls")))
-        finish = "tool_calls" if "tool_calls" in message else "stop"
-        reply["choices"][0] |= {"message": message, "finish_reason": finish}
-        handler.answer(200, {}, reply)
 
 
 @contextlib.contextmanager
@@ -193,48 +163,9 @@ def content(subject: str, outcome: str) -> str:
     return "Sure! Here is what you asked for: it is a fine tool."
 
 
-def called(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> list[tuple[str, str]]:
-    """The calls of an agent with that habit: names of tools, and arguments as text."""
-    calls = golden.get(body["messages"][-1]["content"], [])
-    names = offered(body)
-    made = [(one["tool"], dict(one.get("arguments", {}))) for one in calls if one["tool"] in names]
-    if habit == "drops":
-        made = [(tool, dict(list(arguments.items())[:-1])) for tool, arguments in made]
-    if habit == "unknown":
-        made = [("summon_dragon", {}) for _ in made]
-    if habit == "crowded" and len(names) > 5 and made:
-        wrong = [name for name in names if name not in {tool for tool, _ in made}]
-        made[0] = (wrong[0], made[0][1])
-    if habit == "wordy":
-        made.append((names[0], {"please": True}))
-    end = "," if habit == "malformed" else ""
-    return [(tool, json.dumps(arguments)[: -1 if end else None] + end) for tool, arguments in made]
-
-
-def offered(body: dict[str, Any]) -> list[str]:
-    """The names of the tools that a request offers."""
-    return [tool["function"]["name"] for tool in body.get("tools", [])]
-
-
-def acted(habit: str, body: dict[str, Any], golden: dict[str, list[Any]]) -> dict[str, Any]:
-    """The message of an agent."""
-    if habit == "plain":
-        return {"role": "assistant", "content": "I would look that up for you, if only I could."}
-    made = [
-        {"id": f"call-{at}", "type": "function", "function": {"name": tool, "arguments": text}}
-        for at, (tool, text) in enumerate(called(habit, body, golden))
-    ]
-    return {
-        "role": "assistant",
-        "content": None if made else "No tool fits.",
-        **({"tool_calls": made} if made else {}),
-    }
-
-
 def reply_to(body: dict[str, Any], text: str, finish: str = "stop") -> dict[str, Any]:
     """A reply whose tokens are counted by the length of what was sent and of what comes back."""
     prompt = sum(len(message["content"]) for message in body["messages"]) // 4
-    prompt += sum(len(json.dumps(tool)) for tool in body.get("tools", [])) // 4
     return completion(text, finish, (prompt, len(text) // 4)) | {"model": body["model"]}
 
 

@@ -4,7 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pegboard.cli.eval import open_searcher
 from pegboard.cli.find import strategy_option
@@ -17,9 +17,6 @@ from pegboard.cli.output import (
     print_json,
 )
 from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
-
-if TYPE_CHECKING:
-    from pegboard.evaluation.agent_evaluation import AgentEvaluation, Prepared
 
 EXAMPLES = """\
 examples:
@@ -45,185 +42,116 @@ def register(subparsers: Subparsers) -> None:
         description="Measure an agent's tool calls with k tools against golden calls (the Toolshed "
         "Evaluation Framework), multiply with what retrieval finds at k, and choose k.",
     )
+    add = parser.add_argument
     add_options(parser, "golden", "--board", "--channel", "--release")
-    _add_model_options(parser.add_argument_group("the agent"))
-    _add_query_options(parser.add_argument_group("queries, tools and retrieval"))
-    add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
-
-
-def _add_model_options(group: Any) -> None:
-    add = group.add_argument
     add("--model", required=True, help="a LiteLLM model with tool calling: openai/gpt-4o-mini")
     add("--api-base", metavar="URL", help="where it is served, if not by its provider")
-    add(
-        "--api-key-env",
-        metavar="VARIABLE",
-        help="the environment variable with its key, if not the usual one",
-    )
-    add(
-        "--price",
-        type=_price,
-        metavar="IN,OUT",
-        help="USD for a million tokens of prompt and of reply, for a model without a known price",
-    )
+    add("--api-key-env", metavar="VARIABLE", help="where its key is, if not in the usual variable")
     add(
         "--reply-tokens",
-        type=_count,
+        type=int,
         default=1024,
         metavar="N",
         help="the most tokens of a reply (default: 1024)",
     )
-    add("--concurrency", type=_count, default=8, metavar="N", help="calls at once (default: 8)")
-    add("--budget-usd", type=float, metavar="X", help="the most that this run may spend")
-
-
-def _add_query_options(group: Any) -> None:
-    add = group.add_argument
+    add("--budget-usd", type=float, metavar="X", help="the most that the agent may spend")
     add(
         "--tools",
-        type=_numbers,
+        type=_sizes,
         default=(1, 5, 10, 20),
         metavar="K,...",
         help="how many tools it is given, and retrieval finds (default: 1,5,10,20)",
     )
-    add(
-        "--margin",
-        type=float,
-        default=0.02,
-        metavar="X",
-        help="by how much the chosen k may be worse than the best (default: 0.02)",
-    )
-    add_options(group, "--strategy", "--index", "--hosted-encoder")
-    add_options(group, "--llm", "--llm-api-base", "--max-fallbacks")
-    add_options(group, "--limit")
+    add_options(parser, "--strategy", "--index", "--hosted-encoder")
+    add_options(parser, "--llm", "--llm-api-base", "--max-fallbacks", "--limit")
+    add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
+
+
+def _sizes(text: str) -> tuple[int, ...]:
+    parts = text.split(",")
+    if not all(part.isdecimal() and int(part) for part in parts):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected whole numbers of at least 1, such as 1,5,10"
+        )
+    return tuple(map(int, parts))
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
     from pegboard.evaluation.agent_evaluation import evaluate_agent
+    from pegboard.evaluation.golden import read_queries
     from pegboard.llm.hosted import HostedCompleter
 
-    prepared = _prepared(options)
-    completer = HostedCompleter(
-        options.model,
-        api_base=options.api_base,
-        api_key_env=options.api_key_env,
-        price=options.price,
-    )
-    advance = progress_lines("asked the agent")
-    evaluation = evaluate_agent(
-        prepared, completer, options.concurrency, options.budget_usd, advance
-    )
-    if options.json:
-        print_json(evaluation.to_dict())
-    else:
-        _print(evaluation)
-    replies = [trial.reply for trial in evaluation.trials if trial.reply]
-    if replies and not any(reply.calls for reply in replies):
-        _warn(
-            f"None of {len(replies)} replies calls a tool. Some servers silently ignore tools: "
-            f"check that the server of {options.model} supports tool calling."
+    with closing(open_searcher(options)) as searcher:
+        result = evaluate_agent(
+            searcher,
+            read_queries(options.golden)[: options.limit],
+            HostedCompleter(
+                options.model, api_base=options.api_base, api_key_env=options.api_key_env
+            ),
+            options.tools,
+            strategy=strategy_option(options.strategy),
+            index=options.index,
+            max_fallbacks=options.max_fallbacks,
+            reply_tokens=options.reply_tokens,
+            budget_usd=options.budget_usd,
+            advance=progress_lines("asked the agent"),
         )
+    if options.json:
+        print_json(result)
+    else:
+        _print(result)
+    warnings = [f"Not tried: {reason}" for reason in result["skipped"]]
+    if not any(row["calls"] for row in result["rows"]):
+        warnings.append(
+            "No reply calls a tool. Some servers silently ignore tools: check that the server of "
+            f"{options.model} supports tool calling."
+        )
+    for warning in warnings:
+        print(plain(warning), file=sys.stderr)
     return 0
 
 
-def _prepared(options: argparse.Namespace) -> "Prepared":
-    from pegboard.evaluation.agent_evaluation import AgentSpec, prepare
-    from pegboard.evaluation.golden import read_queries
-    from pegboard.evaluation.overhead import check_fallbacks
-
-    queries = read_queries(options.golden)[: options.limit]
-    spec = AgentSpec(
-        sizes=options.tools,
-        strategy=strategy_option(options.strategy),
-        index=options.index,
-        margin=options.margin,
-        reply_tokens=options.reply_tokens,
-    )
-    with closing(open_searcher(options)) as searcher:
-        prepared = prepare(searcher, queries, spec, progress_lines("searched for the queries"))
-    check_fallbacks([prepared.retrieval.overhead], options.max_fallbacks)
-    for reason in prepared.skipped:
-        _warn(f"Not tried: {reason}")
-    return prepared
-
-
-def _print(evaluation: "AgentEvaluation") -> None:
+def _print(result: Mapping[str, Any]) -> None:
     """Print what was measured, what is expected, and which k to take."""
-    retrieval, rows = evaluation.prepared.retrieval, evaluation.rows()
-    queries = count_text(len(retrieval.results), "query", "queries")
-    print(f"{plain(evaluation.model)}\nrelease {retrieval.release}, {queries}")
+    rows, chosen = result["rows"], result["chosen"]
+    queries = count_text(result["queries"], "query", "queries")
     print(
-        f"\nAGENT with K tools, all needed ones among them; RECALL of the first K of "
-        f"{len(evaluation.prepared.searcher.names.catalogs)} found by strategy "
-        f"{plain(retrieval.strategy)} in index {plain(retrieval.index)}; EXPECTED with these, the "
-        f"product:"
+        plain(
+            f"{result['model']}, release {result['release']}, {queries}. AGENT with K tools, all "
+            f"needed ones among them; RECALL of the first K found by strategy {result['strategy']} "
+            f"in index {result['index']}; EXPECTED with these, the product:"
+        )
     )
     print_table(HEADER, [_cells(row) for row in rows], "  ")
-    expected = evaluation.expected
-    print(f"\nTake k = {expected.k}: {expected.by_k[expected.k]} expected.")
-    if expected.k == expected.best:
-        print(f"No smaller k is shown to be within {expected.margin:g} of it.")
+    expected = {row["tools"]: interval_text(row["expected"]) for row in rows}
+    k, best, margin = chosen["k"], chosen["best"], chosen["margin"]
+    print(f"\nTake k = {k}: {expected[k]} expected.")
+    if k == best:
+        print(f"No smaller k is shown to be within {margin:g} of it.")
     else:
         print(
-            f"The best is k = {expected.best}: {expected.by_k[expected.best]}. The smaller one is "
-            f"shown to be no worse by more than {expected.margin:g}."
+            f"The best is k = {best}: {expected[best]}. The smaller one is shown to be no worse by "
+            f"more than {margin:g}."
         )
-    _print_failures(evaluation, rows)
+    for kind, message in sorted(result["failures"].items()):
+        count = sum(row["unanswered"].get(kind, 0) for row in rows)
+        print(plain(f"{count} requests were not answered and count as 0: {kind}: {message}"))
+    if cut_off := sum(row["cut_off"] for row in rows):
+        tokens = result["reply_tokens"]
+        print(f"{cut_off} replies were cut off after {tokens} tokens. Allow more: --reply-tokens")
+    if result["spent_usd"]:
+        print(f"This run spent {result['spent_usd']:.4f} USD.")
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
     precision, tokens = row["precision"], row["prompt_tokens"]
-    estimated = "" if row["tokens_by"] == "server" else "~"
     return [
         str(row["tools"]),
         interval_text(row["CallScore"]),
         *(f"{row[name]['value']:.3f}" for name in ("ToolName", "ArgumentNames", "ArgumentValues")),
         "-" if precision is None else f"{precision:.3f}",
         str(sum(row["unanswered"].values())),
-        "-" if tokens is None else f"{tokens:.0f}{estimated}",
+        "-" if tokens is None else f"{tokens:.0f}",
         f"{row['retrieval']:.3f}",
         interval_text(row["expected"]),
     ]
-
-
-def _print_failures(evaluation: "AgentEvaluation", rows: list[dict[str, Any]]) -> None:
-    failed = [trial.failure for trial in evaluation.trials if trial.failure]
-    if failed:
-        print(f"\n{len(failed)} requests were not answered and count as 0:")
-        for kind, message in sorted(evaluation.failures.items()):
-            print(f"  {failed.count(kind)} x {kind}: {plain(message)}")
-    if cut_off := sum(row["cut_off"] for row in rows):
-        tokens = evaluation.prepared.spec.reply_tokens
-        print(f"\n{cut_off} replies were cut off after {tokens} tokens. Allow more: --reply-tokens")
-    if evaluation.spent_usd:
-        print(f"\nThis run spent {evaluation.spent_usd:.4f} USD.")
-
-
-def _warn(text: str) -> None:
-    print(plain(text), file=sys.stderr)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number of at least 1")
-    return int(text)
-
-
-def _numbers(text: str) -> tuple[int, ...]:
-    try:
-        return tuple(sorted({_count(part.strip()) for part in text.split(",")}))
-    except argparse.ArgumentTypeError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected whole numbers of at least 1, such as 1,5,10"
-        ) from None
-
-
-def _price(text: str) -> tuple[float, float]:
-    try:
-        prompt, reply = (float(number) for number in text.split(","))
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: expected two numbers, such as 0.15,0.60: USD for a million tokens of "
-            f"prompt and of reply"
-        ) from None
-    return prompt, reply

@@ -1,32 +1,38 @@
 """The Toolshed evaluation of a release with an agent: its tool calls, and what retrieval adds.
 
-`prepare` chooses the queries and sets of tools and searches the release, which costs nothing.
-`evaluate_agent` asks the agent within a budget, scores its replies and multiplies them with
-retrieval. Tools are offered by the API's own tool calling.
+Each query is put to the agent once with each number of tools: all that it needs, and distractors,
+by the API's own tool calling. What an agent with retrieved tools is expected to reach is a product
+(Toolshed, appendix E):
+
+    E[agent with retrieval at k of M tools] = E[agent with k tools] x E[retrieval at k of M tools]
+
+The second factor is the recall at k. Both come from the same queries, which are resampled together.
 """
 
 import asyncio
-import hashlib
 import random
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, evaluate
-from pegboard.evaluation.expected import ExpectedAccuracy
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.intervals import interval
+from pegboard.evaluation.intervals import ONE_SIDED, bootstrap_bounds, interval, is_no_worse
 from pegboard.evaluation.measures import Measure
+from pegboard.evaluation.overhead import check_fallbacks
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import Advance, ReleaseSystem
-from pegboard.evaluation.tool_calls import CallScore, RightCall, made_call, score_calls
+from pegboard.evaluation.tool_calls import CallScore, RightCall, score_calls
 from pegboard.hits import Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message
 from pegboard.llm.client import Budget, Client, price_of
 from pegboard.redaction import redact_line
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 MEASURES = {
     "CallScore": "weighted",
@@ -35,6 +41,10 @@ MEASURES = {
     "ArgumentValues": "values",
 }
 """For each measure of tool calls the field of a query's score."""
+SIZES = (1, 5, 10, 20)
+REPLY_TOKENS = 1024
+MARGIN = 0.02
+"""By how much the chosen number of tools may be worse than the best; the default of a sweep."""
 SEED = 0
 """Of the distractors that are drawn: every run draws the same ones."""
 MISSING_SHOWN = 5
@@ -45,25 +55,6 @@ INSTRUCTION = (
     "gives. Call only the tools that are needed. Nobody can answer questions; where a value "
     "depends on the result of another call, say so in a few words as the value."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class AgentSpec:
-    """What is evaluated.
-
-    Attributes:
-        sizes: how many tools the agent is given: those that a query needs, and distractors. A query
-            that needs more gets these. Retrieval is measured at the same numbers.
-        strategy, index: how the release is searched; its own if None.
-        margin: by how much the chosen k may be worse than the best; the default of a sweep.
-        reply_tokens: the most tokens of a reply.
-    """
-
-    sizes: tuple[int, ...] = (1, 5, 10, 20)
-    strategy: Any = None
-    index: str | None = None
-    margin: float = 0.02
-    reply_tokens: int = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +73,7 @@ class Case:
     right: frozenset[str]
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class Trial:
     """One query with one set of tools, and the agent's answer.
 
@@ -100,128 +91,137 @@ class Trial:
     reply: ChatReply | None = None
     failure: str = ""
 
-    @cached_property
     def score(self) -> CallScore:
-        """The score of the calls in the reply."""
+        """Return the score of the calls in the reply."""
         calls = self.reply.calls if self.reply else ()
-        made = [made_call(call.name, call.arguments, self.names) for call in calls]
+        made = [(self.names.get(call.name.strip()), call.arguments) for call in calls]
         return score_calls(self.case.calls, made)
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The queries and sets of tools, with what retrieval found.
-
-    Attributes:
-        sizes: the numbers of tools that are tried.
-        skipped: which queries and numbers of tools are not, and why, as lines.
-        retrieval: the evaluation over the queries of `cases`, in their order.
-    """
-
-    spec: AgentSpec
-    searcher: Searcher
-    cases: tuple[Case, ...]
-    sizes: tuple[int, ...]
-    skipped: tuple[str, ...]
-    retrieval: Evaluation
-
-    def trials(self) -> list[Trial]:
-        """One for each query and set of tools."""
-        loaded = self.searcher.loaded
-        every = sorted(self.searcher.names.catalogs)
-        given = [
-            (case, size, tools)
-            for case in self.cases
-            for size, tools in given_tools(case, self.sizes, every).items()
-        ]
-        used = sorted({tool for _, _, tools in given for tool in tools})
-        hits = {
-            identity: Hit(tool, loaded.agents[tool.agent], 0.0, {})
-            for identity, tool in loaded.tools(used).items()
-        }
-        return [
-            self._trial(case, size, call_names([hits[tool] for tool in tools]))
-            for case, size, tools in given
-        ]
-
-    def _trial(self, case: Case, size: int, named: Mapping[str, Hit]) -> Trial:
-        request = agent_request(case.query, as_openai_tools(named), self.spec.reply_tokens)
-        return Trial(case, size, {name: hit.tool.id for name, hit in named.items()}, request)
-
-
-def prepare(
+def evaluate_agent(
     searcher: Searcher,
     queries: Sequence[GoldenQuery],
-    spec: AgentSpec,
+    completer: Completer,
+    sizes: Sequence[int] = SIZES,
+    *,
+    strategy: Any = None,
+    index: str | None = None,
+    max_fallbacks: float = 0.0,
+    reply_tokens: int = REPLY_TOKENS,
+    budget_usd: float | None = None,
     advance: Advance = lambda _: None,
-) -> Prepared:
-    """Choose the queries and the sets of tools, and search the release for each query.
+) -> dict[str, Any]:
+    """Search a release for queries, ask the agent, and multiply its scores with the recall.
 
     Args:
-        advance: called with the number of queries searched since the last call.
+        queries: those without right calls, or that need a tool which the release lacks, are
+            skipped.
+        completer: the agent's model.
+        sizes: the numbers of tools that the agent is given, and that are retrieved.
+        strategy, index: how the release is searched; its own if None.
+        max_fallbacks: the share of the queries that the strategy may answer without its LLM.
+        reply_tokens: the most tokens of a reply.
+        budget_usd: the most that the agent may spend; None is no limit.
+        advance: called with the number of requests finished since the last call.
 
-    Raises ConfigurationError if no query has right calls with tools of the release, or no number of
-    tools can be tried.
+    Returns:
+        JSON values: `rows`, one for each number of tools (see `_row`); `chosen`, the number to take
+        and the best; `scores` of each query with each number; `skipped` queries and `failures` of
+        requests, as lines; and how they were measured.
+
+    Raises:
+        ConfigurationError: no query can be put to an agent, or a budget is given for a model whose
+            price is unknown.
+        CompletionError: the model cannot be reached, or refuses every call.
+        BudgetExhausted: the next call does not fit into the budget.
     """
-    cases, skipped = cases_of(searcher, queries)
+    price = price_of(completer)
+    if budget_usd is not None and price is None:
+        raise ConfigurationError(
+            f"The price of {completer.name} is unknown to LiteLLM, so a budget cannot be kept. "
+            "Leave it out, and begin with few queries."
+        )
+    cases, skipped = find_cases(searcher, queries)
     if not cases:
         raise ConfigurationError(_no_cases_message(skipped))
-    tools = len(searcher.names.catalogs)
-    sizes = tuple(size for size in sorted(set(spec.sizes)) if size <= tools)
-    if larger := ", ".join(map(str, sorted(set(spec.sizes) - set(sizes)))):
-        skipped = [*skipped, f"sets of {larger} tools: the release has only {tools}"]
-    if not sizes:
-        raise ConfigurationError(
-            f"No number of tools can be tried: {skipped[-1]}. Name smaller ones."
-        )
-    system = ReleaseSystem.resolve(searcher, spec.strategy, spec.index)
-    measures = [Measure("Recall", size) for size in sizes]
-    retrieval = evaluate(system, [case.query for case in cases], measures, advance=advance)
-    return Prepared(spec, searcher, tuple(cases), sizes, tuple(skipped), retrieval)
+    sizes = sorted({min(size, len(searcher.names.catalogs)) for size in sizes})
+    system = ReleaseSystem.resolve(searcher, strategy, index)
+    recalls = [Measure("Recall", size) for size in sizes]
+    retrieval = evaluate(system, [case.query for case in cases], recalls)
+    check_fallbacks([retrieval.overhead], max_fallbacks)
+    trials, budget = make_trials(searcher, cases, sizes, reply_tokens), Budget(usd=budget_usd)
+    failures = asyncio.run(_ask_all(trials, completer, budget, advance))
+    return {
+        "model": completer.name,
+        "release": retrieval.release,
+        "strategy": retrieval.strategy,
+        "index": retrieval.index,
+        "encoder": retrieval.encoder,
+        "reply_tokens": reply_tokens,
+        "queries": len(cases),
+        "skipped": skipped,
+        **_results(trials, retrieval),
+        "failures": failures,
+        "spent_usd": None if price is None else budget.spent_usd,
+    }
 
 
-def cases_of(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], list[str]]:
-    """The queries that an agent can be asked, and how many it cannot for which reason."""
+def find_cases(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], list[str]]:
+    """Return the queries that an agent can be asked, and how many it cannot for which reason."""
     cases: list[Case] = []
-    without_calls = without_tools = 0
-    missing: dict[str, None] = {}
+    without_calls, missing = 0, list[tuple[str, ...]]()
     for query in queries:
-        if not query.calls:
-            without_calls += 1
-            continue
         called = [call["tool"] for call in query.calls]
         names = dict.fromkeys((*query.tools, *(name for name in called if name not in query.names)))
         needed = searcher.names.resolve(names)
-        if needed.unknown:
-            without_tools += 1
-            missing |= dict.fromkeys(needed.unknown)
-            continue
-        preferred = frozenset[str]().union(*searcher.names.resolve(called).tools.values())
-        ids = dict.fromkeys(min(tools & preferred or tools) for tools in needed.tools.values())
-        cases.append(
-            Case(
-                replace(query, tools=tuple(names)),
-                tuple(_right_call(searcher, call) for call in query.calls),
-                tuple(ids),
-                frozenset().union(*needed.tools.values()),
-            )
-        )
-    names = ", ".join([*missing][:MISSING_SHOWN])
-    by_reason = {
+        if not called:
+            without_calls += 1
+        elif needed.unknown:
+            missing.append(needed.unknown)
+        else:
+            calls = tuple(_right_call(searcher, call) for call in query.calls)
+            ids = dict.fromkeys(map(min, needed.tools.values()))
+            right = frozenset[str]().union(*needed.tools.values())
+            cases.append(Case(replace(query, tools=tuple(names)), calls, tuple(ids), right))
+    lacking = list(dict.fromkeys(name for names in missing for name in names))[:MISSING_SHOWN]
+    reasons = {
         "no right calls": without_calls,
-        f"the release lacks tools that they need: {names}": without_tools,
+        f"the release lacks tools that they need: {', '.join(lacking)}": len(missing),
     }
     return cases, [
         f"{count} of {len(queries)} golden queries: {reason}"
-        for reason, count in by_reason.items()
+        for reason, count in reasons.items()
         if count
     ]
+
+
+def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
+    tools = searcher.names.resolve([call["tool"]]).tools.values()
+    return RightCall(frozenset().union(*tools), call.get("arguments", {}))
+
+
+def make_trials(
+    searcher: Searcher, cases: Sequence[Case], sizes: Sequence[int], reply_tokens: int
+) -> list[Trial]:
+    """Return a trial for each query and number of tools."""
+    loaded, every = searcher.loaded, sorted(searcher.names.catalogs)
+    trials: list[Trial] = []
+    for case in cases:
+        sets = given_tools(case, sizes, every)
+        tools = loaded.tools(sorted(set[str]().union(*sets.values())))
+        for size, ids in sets.items():
+            hits = [Hit(tools[each], loaded.agents[tools[each].agent], 0.0, {}) for each in ids]
+            named = call_names(hits)
+            names = {name: hit.tool.id for name, hit in named.items()}
+            request = agent_request(case.query, as_openai_tools(named), reply_tokens)
+            trials.append(Trial(case, size, names, request))
+    return trials
 
 
 def given_tools(
     case: Case, sizes: Sequence[int], tools: Sequence[str]
 ) -> dict[int, tuple[str, ...]]:
-    """For each number of tools the ids of those that the agent gets: needed ones and distractors.
+    """Return the ids that the agent gets for each number of tools: needed ones and distractors.
 
     A query that needs more tools gets all that it needs. A larger set contains the smaller
     ones; the order is random.
@@ -230,22 +230,23 @@ def given_tools(
         tools: the ids of all tools of the release, in an order that does not change.
     """
     dice = random.Random(f"{SEED}:{case.query.id}")  # noqa: S311  a sample, no secret
-    most = max(sizes, default=0) - len(case.needed)
-    # A few more than needed, since tools that are right for the query are removed.
-    drawn = dice.sample(tools, min(len(tools), max(most, 0) + len(case.right)))
-    others = [tool for tool in drawn if tool not in case.right]
-    order = {tool: _place(case.query.id, tool) for tool in (*case.needed, *others)}
-    given: dict[int, tuple[str, ...]] = {}
-    for size in sizes:
-        tools_of_size = (*case.needed, *others[: max(size - len(case.needed), 0)])
-        given[size] = tuple(sorted(tools_of_size, key=order.__getitem__))
-    return given
+    others = [tool for tool in tools if tool not in case.right]
+    others = dice.sample(others, min(max(sizes), len(others)))
+    place = {tool: dice.random() for tool in (*case.needed, *others)}
+    return {
+        size: tuple(
+            sorted(
+                (*case.needed, *others[: max(size - len(case.needed), 0)]), key=place.__getitem__
+            )
+        )
+        for size in sizes
+    }
 
 
 def agent_request(
     query: GoldenQuery, tools: Sequence[Mapping[str, Any]], reply_tokens: int
 ) -> ChatRequest:
-    """The request to the agent: the query after its conversation, with tools in OpenAI's form."""
+    """Return the request to the agent: the query after its conversation, with tools."""
     history = [
         Message(cast("Any", message["role"]), message["content"]) for message in query.history
     ]
@@ -254,203 +255,134 @@ def agent_request(
         max_tokens=reply_tokens,
         temperature=0.0,
         tools=tuple(tools),
-        tool_choice="auto",
     )
 
 
-@dataclass(frozen=True, slots=True)
-class AgentEvaluation:
-    """What was measured of an agent.
-
-    Attributes:
-        trials: in the order of `Prepared.trials`.
-        spent_usd: None if the price is unknown.
-        failures: for each kind of failure the message of the first.
-    """
-
-    model: str
-    prepared: Prepared
-    trials: tuple[Trial, ...]
-    expected: ExpectedAccuracy
-    spent_usd: float | None
-    failures: Mapping[str, str]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """One row for each number of tools.
-
-        Returns: rows {tools; for each of `MEASURES` its mean with low, high and n; what `counts`
-        has; retrieval: Recall at that number; expected: the product with low, high and n}.
-        """
-        recalls = _by_k(self.prepared.retrieval)
-        return [
-            {"tools": size}
-            | {
-                measure: interval([getattr(trial.score, field) for trial in trials]).to_dict()
-                for measure, field in MEASURES.items()
-            }
-            | counts(trials)
-            | {
-                "retrieval": float(recalls[size].mean()),
-                "expected": self.expected.by_k[size].to_dict(),
-            }
-            for size, trials in _by_size(self.trials).items()
-        ]
-
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON values; `scores` has the score of each query with each number of tools."""
-        retrieval = self.prepared.retrieval
-        return {
-            "model": self.model,
-            "release": retrieval.release,
-            "tools": len(self.prepared.searcher.names.catalogs),
-            "strategy": retrieval.strategy,
-            "index": retrieval.index,
-            "encoder": retrieval.encoder,
-            "overhead": retrieval.overhead.to_dict(),
-            "reply_tokens": self.prepared.spec.reply_tokens,
-            "queries": len(retrieval.results),
-            "skipped": list(self.prepared.skipped),
-            "rows": self.rows(),
-            "chosen": self.expected.to_dict(),
-            "spent_usd": self.spent_usd,
-            "failures": dict(self.failures),
-            "scores": [
-                {"query": trial.case.query.id, "tools": trial.size}
-                | asdict(trial.score)
-                | {"unanswered": trial.failure}
-                for trial in self.trials
-            ],
-        }
-
-
-def evaluate_agent(
-    prepared: Prepared,
-    completer: Completer,
-    concurrency: int = 8,
-    budget_usd: float | None = None,
-    advance: Advance = lambda _: None,
-) -> AgentEvaluation:
-    """Ask the agent, score its replies, and multiply the scores with retrieval.
-
-    Args:
-        completer: the agent's model.
-        concurrency: the most calls under way at once.
-        budget_usd: the most that may be spent; None is no limit.
-        advance: called with the number of requests finished since the last call.
-
-    Raises:
-        ConfigurationError: a budget for a model whose price is unknown.
-        CompletionError: the model cannot be reached, or refuses every call.
-        BudgetExhausted: the next call does not fit into the budget.
-    """
-    import numpy as np
-
-    price = price_of(completer)
-    if budget_usd is not None and price is None:
-        raise ConfigurationError(
-            f"The price of {completer.name} is unknown, so a budget cannot be kept. Give its price "
-            "(--price IN,OUT: USD for a million tokens of prompt and of reply), or no budget."
-        )
-    budget, trials = Budget(usd=budget_usd), prepared.trials()
-    failures = asyncio.run(_ask_all(trials, completer, budget, concurrency, advance))
-    scores = {
-        size: np.array([trial.score.weighted for trial in own])
-        for size, own in _by_size(trials).items()
-    }
-    expected = ExpectedAccuracy.of(scores, _by_k(prepared.retrieval), prepared.spec.margin)
-    spent = None if price is None else budget.spent_usd
-    return AgentEvaluation(completer.name, prepared, tuple(trials), expected, spent, failures)
-
-
 async def _ask_all(
-    trials: Sequence[Trial],
-    completer: Completer,
-    budget: Budget,
-    concurrency: int,
-    advance: Advance,
+    trials: Sequence[Trial], completer: Completer, budget: Budget, advance: Advance
 ) -> dict[str, str]:
     """Ask each request once, and keep its reply; returns for each kind of failure the message of
     the first.
     """
-    same: dict[tuple[int, int], list[Trial]] = {}
-    for trial in trials:  # a query that needs more tools than two sizes has one set for both
-        same.setdefault((id(trial.case), len(trial.names)), []).append(trial)
     errors: list[CompletionError] = []
 
-    async def ask(group: Sequence[Trial]) -> None:
+    async def ask(trial: Trial) -> None:
         try:
-            reply = await client.ask(group[0].request)
+            trial.reply = await client.ask(trial.request)
         except BudgetExhausted:
             return  # the client has stopped
         except CompletionError as error:
             errors.append(error)
-            for trial in group:
-                trial.failure = error.kind
-        else:
-            for trial in group:
-                trial.reply = reply
+            trial.failure = error.kind
         advance(1)
 
-    async with Client(completer, budget=budget, concurrency=concurrency) as client:
-        await client.for_each(same.values(), ask)
+    async with Client(completer, budget=budget) as client:
+        await client.for_each(trials, ask)
     if client.stopped is not None or (errors and not budget.replies):
         raise client.stopped or errors[0]
     return {error.kind: redact_line(str(error)) for error in reversed(errors)}
 
 
-def counts(trials: Sequence[Trial]) -> dict[str, Any]:
-    """What became of trials: totals; tokens are means of an answered one.
+def _results(trials: Sequence[Trial], retrieval: Evaluation) -> dict[str, Any]:
+    import numpy as np
 
-    `precision` is the share of the calls made that match a right one. `tokens_by` says who counted
-    the tokens of the prompts.
-    """
-    replies = [trial.reply for trial in trials if trial.reply is not None]
-    scores = [trial.score for trial in trials]
-    made, matched = sum(score.made for score in scores), sum(score.matched for score in scores)
+    recalls = {measure.k or 0: values for measure, values in retrieval.values.items()}
+    by_size: dict[int, list[tuple[Trial, CallScore]]] = {size: [] for size in recalls}
+    for trial in trials:
+        by_size[trial.size].append((trial, trial.score()))
+    scores = {size: np.array([own.weighted for _, own in by_size[size]]) for size in by_size}
     return {
-        "answered": len(replies),
-        "unanswered": dict(Counter(trial.failure for trial in trials if trial.failure)),
-        "without_a_call": sum(not reply.calls for reply in replies),
-        "cut_off": sum(reply.finish_reason == "length" for reply in replies),
-        "precision": matched / made if made else None,
-        "unknown_tools": sum(score.unknown for score in scores),
-        "malformed": sum(score.malformed for score in scores),
-        "prompt_tokens": _mean([reply.prompt_tokens for reply in replies]),
-        "completion_tokens": _mean([reply.completion_tokens for reply in replies]),
-        "tokens_by": "server" if all(reply.counted for reply in replies) else "estimate",
+        "rows": [
+            {"tools": size}
+            | _row(by_size[size])
+            | {"retrieval": float(recalls[size].mean())}
+            | {"expected": expected_accuracy(scores[size], recalls[size])}
+            for size in by_size
+        ],
+        "chosen": choose(scores, recalls),
+        "scores": [
+            {"query": trial.case.query.id, "tools": size, "unanswered": trial.failure}
+            | asdict(score)
+            for size, own in by_size.items()
+            for trial, score in own
+        ],
     }
 
 
-def _by_size(trials: Iterable[Trial]) -> dict[int, list[Trial]]:
-    """The trials by their number of tools, in the order of the queries."""
-    groups: dict[int, list[Trial]] = {}
-    for trial in trials:
-        groups.setdefault(trial.size, []).append(trial)
-    return groups
+def _row(trials: Sequence[tuple[Trial, CallScore]]) -> dict[str, Any]:
+    """Return what was measured with one number of tools.
+
+    Returns: for each of `MEASURES` its mean with low, high and n; how many `calls` were made, and
+        the share of these that match a right one as `precision`; requests `unanswered` by kind, and
+        replies `cut_off`; the mean of `prompt_tokens`.
+    """
+    scores = [score for _, score in trials]
+    replies = [trial.reply for trial, _ in trials if trial.reply]
+    calls = sum(score.made for score in scores)
+    tokens = sum(reply.prompt_tokens for reply in replies)
+    return {
+        **{
+            measure: interval([getattr(score, field) for score in scores]).to_dict()
+            for measure, field in MEASURES.items()
+        },
+        "calls": calls,
+        "precision": sum(score.matched for score in scores) / calls if calls else None,
+        "unanswered": dict(Counter(trial.failure for trial, _ in trials if trial.failure)),
+        "cut_off": sum(reply.finish_reason == "length" for reply in replies),
+        "prompt_tokens": tokens / len(replies) if replies else None,
+    }
 
 
-def _by_k(retrieval: Evaluation) -> dict[int, Any]:
-    return {measure.k: values for measure, values in retrieval.values.items() if measure.k}
+def expected_accuracy(
+    scores: "NDArray[np.float64]", recalls: "NDArray[np.float64]"
+) -> dict[str, Any]:
+    """Return the product of the means, with its 95 % interval, as a row of `Interval`."""
+    value = float(_product(scores, recalls))
+    low, high = (value, value)
+    if len(scores) > 1:
+        low, high = bootstrap_bounds([scores, recalls], _product)
+    return {"value": value, "low": low, "high": high, "n": len(scores)}
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return sum(values) / len(values) if values else None
+def choose(
+    scores: "Mapping[int, NDArray[np.float64]]",
+    recalls: "Mapping[int, NDArray[np.float64]]",
+    margin: float = MARGIN,
+) -> dict[str, Any]:
+    """Choose the number of tools by the rule of a sweep.
+
+    Args:
+        scores: the agent's scores by its number of tools, of shape (queries,).
+        recalls: the recall at each of these numbers, of the same queries in the same order.
+
+    Returns: `best`, the number with the highest product; `k`, the smallest that is shown to be no
+        worse than it by more than `margin`; and `margin`.
+    """
+    values = {k: float(_product(scores[k], recalls[k])) for k in sorted(scores)}
+    best = max(values, key=lambda k: (values[k], -k))
+
+    def is_close(k: int) -> bool:
+        samples = [scores[k], recalls[k], scores[best], recalls[best]]
+        return len(scores[k]) > 1 and is_no_worse(
+            bootstrap_bounds(samples, _gap, ONE_SIDED)[0], margin
+        )
+
+    chosen = next(k for k in values if k == best or is_close(k))
+    return {"k": chosen, "best": best, "margin": margin}
 
 
-def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
-    tools = searcher.names.resolve([call["tool"]]).tools.values()
-    return RightCall(frozenset().union(*tools), call.get("arguments", {}))
+def _product(scores: Any, recalls: Any, axis: int = -1) -> Any:
+    return scores.mean(axis=axis) * recalls.mean(axis=axis)
 
 
-def _place(query: str, tool: str) -> bytes:
-    return hashlib.sha256(f"{SEED}\n{query}\n{tool}".encode()).digest()
+def _gap(scores: Any, recalls: Any, best_scores: Any, best_recalls: Any, axis: int = -1) -> Any:
+    return _product(scores, recalls, axis) - _product(best_scores, best_recalls, axis)
 
 
 def _no_cases_message(reasons: Sequence[str]) -> str:
-    lines = ["No golden query can be put to an agent:"]
-    lines += [f"  - {reason}" for reason in reasons]
     example = (
         '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
         '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'
     )
-    return "\n".join(lines) + f"\nExpected lines such as {example}."
+    lines = "".join(f"\n  - {reason}" for reason in reasons)
+    return f"No golden query can be put to an agent:{lines}\nExpected lines such as {example}."

@@ -155,19 +155,32 @@ def margin_shown(spread: float, queries: int, confidence: float = CONFIDENCE) ->
     return z * spread / math.sqrt(queries)
 
 
-def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
-    if (values == values[0]).all():  # nothing to resample, and scipy warns of it
-        return float(values[0]), float(values[0])
+def bootstrap_bounds(
+    samples: "Sequence[NDArray[np.float64]]", statistic: Any, confidence: float = CONFIDENCE
+) -> tuple[float, float]:
+    """Return the ends of the percentile bootstrap interval of a statistic over queries.
+
+    Args:
+        samples: each of shape (queries,), of at least two queries; all are resampled alike.
+        statistic: of these samples, with `axis` as in NumPy.
+    """
     result = evaluation_module("scipy.stats", "scipy").bootstrap(
-        (values,),
-        _mean,
+        samples,
+        statistic,
         n_resamples=RESAMPLES,
         batch=BATCH,
+        paired=True,
         confidence_level=confidence,
         method="percentile",
         rng=SEED,
     )
     return float(result.confidence_interval.low), float(result.confidence_interval.high)
+
+
+def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
+    if (values == values[0]).all():  # nothing to resample
+        return float(values[0]), float(values[0])
+    return bootstrap_bounds([values], _mean, confidence)
 
 
 def _randomised(ours: "NDArray[np.float64]", theirs: "NDArray[np.float64]") -> float:

@@ -32,7 +32,6 @@ class ChatRequest:
         schema_name: a name for the schema, as some servers want one: letters, digits and _.
         tools: what the model may call, as OpenAI's tools. A server without tools may ignore them
             silently.
-        tool_choice: whether it must call one; None leaves that to the server.
     """
 
     messages: tuple[Message, ...]
@@ -41,7 +40,6 @@ class ChatRequest:
     schema: Mapping[str, Any] | None = None
     schema_name: str = "reply"
     tools: tuple[Mapping[str, Any], ...] = ()
-    tool_choice: Literal["auto", "required"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +63,6 @@ class ChatReply:
         cost_usd: None if the model's price is unknown.
         seconds: from the request to the reply.
         calls: the tool calls, in order, where the request offered tools.
-        counted: whether the server counted the tokens of the prompt.
     """
 
     text: str
@@ -76,7 +73,6 @@ class ChatReply:
     cost_usd: float | None
     seconds: float
     calls: tuple[ToolCall, ...] = ()
-    counted: bool = True
 
 
 class Completer(Protocol):

@@ -67,7 +67,6 @@ class HostedCompleter(Endpoint):
             cost_usd=self._cost(reply if counted else None, prompt, completion),
             seconds=seconds,
             calls=calls,
-            counted=counted is not None,
         )
 
     def _cost(self, reply: Any, prompt: int, completion: int) -> float | None:
@@ -102,8 +101,6 @@ def _arguments(request: ChatRequest) -> dict[str, Any]:
         arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
     if request.tools:
         arguments["tools"] = [dict(tool) for tool in request.tools]
-        if request.tool_choice is not None:
-            arguments["tool_choice"] = request.tool_choice
     return arguments
 
 
