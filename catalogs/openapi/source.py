@@ -133,12 +133,10 @@ class _Api:
         paths = self.document["paths"]
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
-        if item is None or _has_only_nulls(item):
-            raise InvalidPart("it has no operation but null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
-                if part.get(method) is not None:
+                if method in part:
                     spec = part[method]
                     with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
                         self._list_operation(path, method, part, base)
@@ -215,16 +213,6 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
         yield _path_item(target), base
 
 
-def _has_only_nulls(item: Any) -> bool:
-    """Return whether all operations of a path are null: beside others, null counts as absent."""
-    operations = (
-        [item[method] for method in METHODS if method in item] if isinstance(item, dict) else []
-    )
-    return (
-        bool(operations) and "$ref" not in item and not any(spec is not None for spec in operations)
-    )
-
-
 def _path_item(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
@@ -241,7 +229,7 @@ def _check_path(path: str) -> None:
 
 
 def _check_parameters(operation: Operation, path: str) -> None:
-    """Raise InvalidPart for a parameter that stands twice, or that the path names and is not there."""
+    """Raise InvalidPart for a parameter that stands twice, or that only the path names."""
     invalid, seen = "it is not valid OpenAPI:", set[tuple[str, str]]()
     for part, _ in operation.parameters:
         key = part["name"], part["in"]

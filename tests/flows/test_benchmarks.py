@@ -78,38 +78,3 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     )
     assert {row["strategy"] for row in again["rows"]} == {"BM25"}
     assert again["differences"] == []
-
-
-def test_errors_are_reported_together_before_anything_is_built(command, data, tmp_path):
-    empty, broken = tmp_path / "empty", tmp_path / "broken"
-    for folder in (empty, broken / "ultratool", broken / "toolret"):
-        folder.mkdir(parents=True)
-    indexes = {"one": '[[indexes]]\nname = "same"\n[board]\nuri = "x"\n', "two": "[enrich]\n"}
-    for name, text in indexes.items():
-        (tmp_path / f"{name}.toml").write_text(text, "utf-8")
-    files = [tmp_path / f"{name}.toml" for name in ("one", "two", "gone")]
-    given = [word for file in files for word in ("--index", file)]
-    wrong_files = ("one.toml: board: only", "two.toml: it has no [[indexes]]", "gone.toml: No")
-    folders = ("is no folder of ultratool: it lacks its tools", "is no folder of toolret")
-    for arguments, expected in (
-        (["ultratool", "--data", data, *given], wrong_files),
-        (["all", "--data", broken], folders),
-        (["all", "--data", empty], (f"{empty} holds no folder of a benchmark.",)),
-        (["ultratool", "--data", data, "--strategy", "hybird"], ("no strategy 'hybird'",)),
-        (["ultratool", "--data", data, "--measures", "Foo"], ("There is no measure 'Foo'",)),
-        (
-            ["ultratool", "--data", data, "--limit", "0", "--llm-api-base", "x"],
-            ("--limit is 0, expected 1 or more; --llm-api",),
-        ),
-        (
-            ["ultratool", "--data", data, "--write", tmp_path / "gone.md"],
-            ("gone.md cannot be written into",),
-        ),
-        (
-            ["ultratool", "--data", data, "--json", tmp_path / "no" / "out.json"],
-            ("its folder does not exist",),
-        ),
-    ):
-        code, _, err = command("bench", *arguments)
-        assert code == 2, err
-        assert [part for part in expected if part not in err] == []

@@ -6,57 +6,45 @@ CATALOGS = """
 [graph]
 infer = false
 
-[catalogs.stocks]
+[catalogs.kit]
 type = "records"
-path = "stocks.json"
-agent = "stocks"
-columns = { dependencies = "depends_on" }
-
-[catalogs.system]
-type = "records"
-path = "system.json"
-agent = "system"
-columns = { dependencies = "depends_on" }
+path = "tools.json"
+columns = { agent = "agent", dependencies = "depends_on" }
 """
-PRICE, TICKER = "stocks/stocks/get_stock_price", "stocks/stocks/get_stock_ticker"
-WIFI, SET_WIFI = "system/system/get_wifi_status", "system/system/set_wifi"
+PRICE, TICKER, WIFI, SET_WIFI = (
+    f"kit/{name}" for name in ("stocks/price", "stocks/ticker", "system/wifi", "system/set_wifi")
+)
 NEEDS_WIFI = {
-    "name": "get_wifi_status",
+    "name": "wifi",
     "dependence_type": "TOOL_DIRECTLY_DEPENDS_ON",
     "reason": "Connectivity.",
 }
 NEEDS_TICKER = {
-    "name": "get_stock_ticker",
+    "name": "ticker",
     "dependence_type": "PARAMETER_DIRECTLY_DEPENDS_ON",
-    "parameter_name": "ticker",
-    "reason": "To know the\x1b[31m symbol.",
+    "parameter_name": "symbol",
 }
 
 
 def record(name, *needs):
-    return {"name": name, "description": f"What {name} does.", "depends_on": needs}
+    agent, _, name = name.partition("/")
+    return {"agent": agent, "name": name, "description": f"Does {name}.", "depends_on": needs}
 
 
-STOCKS = [
-    record("get_stock_price", NEEDS_TICKER, NEEDS_WIFI),
-    *(
-        record(name, NEEDS_WIFI)
-        for name in ("get_stock_ticker", "report_a", "report_b", "report_c", "status")
-    ),
-    record("greet"),
-]
-SYSTEM = [
-    record("get_wifi_status", {"name": "set_wifi"}),
-    record("set_wifi", {"name": "get_wifi_status"}),
-    record("status", {"name": "set_wifi"}),
+TOOLS = [
+    record("stocks/price", NEEDS_TICKER, NEEDS_WIFI),
+    record("stocks/ticker", NEEDS_WIFI),
+    record("stocks/status"),
+    record("system/wifi", {"name": "set_wifi"}),
+    record("system/set_wifi", {"name": "wifi"}),
+    record("system/status"),
 ]
 
 
 @pytest.fixture(scope="module")
 def uri(tmp_path_factory, workshop_type, hashing):
     workshop = workshop_type(tmp_path_factory.mktemp("graph"))
-    workshop.write("stocks.json", STOCKS)
-    workshop.write("system.json", SYSTEM)
+    workshop.write("tools.json", TOOLS)
     workshop.run(workshop.configure(catalogs=CATALOGS), encoder=hashing())
     return workshop.uri
 
@@ -69,7 +57,7 @@ def graph(run, uri):
 def test_show_of_a_tool_says_what_it_needs_and_what_needs_it(graph):
     shown = graph(f"show {PRICE} --json").json
 
-    assert graph("show get_stock_ticker").out == (
+    assert graph("show ticker").out == (
         f"{TICKER}\n"
         "needs: 1\n"
         f"  {WIFI}  tool-directly-depends-on: Connectivity.\n"
@@ -78,20 +66,20 @@ def test_show_of_a_tool_says_what_it_needs_and_what_needs_it(graph):
         "needed by: 1\n"
         f"  {PRICE}\n"
     )
-    assert graph("show stocks/stocks/greet").out == (
-        "stocks/stocks/greet\nneeds: none\nand through others: none\nneeded by: none\n"
+    assert graph("show kit/stocks/status").out == (
+        "kit/stocks/status\nneeds: none\nand through others: none\nneeded by: none\n"
     )
     assert (shown["tool"], shown["needed_by"]) == (PRICE, [])
     assert [edge["target"] for edge in shown["needs"]] == [TICKER, WIFI]
-    assert shown["needs"][0]["parameter"] == "ticker"
+    assert shown["needs"][0]["parameter"] == "symbol"
     assert [edge["target"] for edge in shown["needs_through_others"]] == [SET_WIFI]
 
 
 @pytest.mark.parametrize(
     ("name", "code", "message"),
     [
-        ("status", 2, "2 tools are called 'status'; give the id of one: stocks/stocks/status, "),
-        ("WIFI", 4, f"There are: {WIFI}, "),
+        ("status", 2, "2 tools are called 'status'; give the id of one: kit/stocks/status, "),
+        ("WIFI", 4, f"There are: {SET_WIFI}, {WIFI}"),
         ("zzz", 4, "`pegboard tools list`"),
     ],
 )
