@@ -191,7 +191,7 @@ def over_http(era: str) -> Callable[..., Any]:
     async def connected(
         url: str, headers: dict[str, str] | None = None, **options: Any
     ) -> AsyncGenerator[mcp.Client]:
-        async with httpx2.AsyncClient(headers=headers or {}, timeout=60) as http:
+        async with httpx2.AsyncClient(headers=headers or {}, timeout=None) as http:
             transport = streamable_http_client(url, http_client=http)
             async with mcp.Client(transport, mode=era, **options) as client:
                 yield client

@@ -30,7 +30,7 @@ async function show() {
     context ??= await load(signal);
     await VIEWS[name](main, values, context, signal);
   } catch (error) {
-    if (error.name === "AbortError") return;
+    if (signal.aborted) return; // another view is shown by now
     if (error.status === 401) askForToken(error);
     else main.replaceChildren(failure(error));
   }
