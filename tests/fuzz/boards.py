@@ -13,15 +13,13 @@ import math
 import shutil
 import socket
 import sys
-import tempfile
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, field
+from contextlib import redirect_stdout
 from functools import cache, partial
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 import lance
 import lancedb
@@ -40,6 +38,7 @@ from pegboard.store.diff import diff_releases
 from pegboard.store.releases import Release, ReleaseStore, record_row
 from pegboard.store.verify import verify_release
 from tests.fuzz.hostile import NUMBERS, encode, hostile, mutated, plain
+from tests.fuzz.outcome import Outcome, main
 
 BASE = Path(__file__).parents[1] / "contract" / "board"
 ENCODERS = (
@@ -69,34 +68,29 @@ GATE = {
 REQUESTS = ("convert money and open an issue", "天気予報")
 
 
-@dataclass(slots=True)
-class Outcome:
-    """What happened to all boards together."""
-
-    variants: int = 0
-    refused: int = 0
-    errors: Counter[str] = field(default_factory=Counter[str])
-    connections: list[str] = field(default_factory=list[str])
-    violations: list[str] = field(default_factory=list[str])
-    peak_mb: int = 0
-
-
 def run(seed: int, variants: int, folder: Path) -> Outcome:
     """Read that many hostile boards, each in a copy below an empty folder."""
     outcome = Outcome()
-    with _no_connections(outcome.connections):
+
+    def refuse(*address: Any) -> None:
+        outcome.violations.append(f"connection: {address}")
+        raise OSError("no connections here")
+
+    with (
+        mock.patch.object(socket.socket, "connect", refuse),
+        mock.patch.object(socket, "getaddrinfo", refuse),
+    ):
         for number in range(variants):
-            label = f"{seed}/{number}"
-            rng = Random(label)
-            make = VARIANTS[number % len(VARIANTS)]
-            place = folder / str(number)
-            shutil.copytree(BASE, place / "board")
-            _try(f"{label}/{make.__name__}", str(place / "board"), rng, make, outcome)
+            label, make, place = (
+                f"{seed}/{number}",
+                VARIANTS[number % len(VARIANTS)],
+                folder / "own",
+            )
+            shutil.copytree(BASE, place)
+            _try(f"{label}/{make.__name__}", str(place), Random(label), make, outcome)
             shutil.rmtree(place)
-            outcome.variants += 1
-            if outcome.variants % 100 == 0:
-                print(f"{outcome.variants} of {variants}", *outcome.violations, file=sys.stderr)
-    outcome.violations += (f"connection: {address}" for address in outcome.connections)
+            if (number + 1) % 100 == 0:
+                print(f"{number + 1} of {variants}", *outcome.violations, file=sys.stderr)
     # Of this process alone: `getrusage` counts what its parent held when it was started, too.
     status = Path("/proc/self/status").read_text("utf-8")
     outcome.peak_mb = int(status.partition("VmHWM:")[2].split()[0]) // 1024
@@ -266,21 +260,13 @@ def _try(label: str, uri: str, rng: Random, make: Variant, outcome: Outcome) -> 
     _promote(tables, row["release"])
 
     for name, read in _uses(uri, live, row["release"], memory):
-        try:
-            read()
-        except PegboardError as error:
-            outcome.refused += 1
-            outcome.errors[f"{name}: {type(error).__name__}"] += 1
-        except BaseException as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
-            outcome.violations.append(f"{label}/{name}: {type(error).__name__}: {error!s:.300}")
-    try:
+        with outcome.checked(f"{label}/{name}"):
+            try:
+                read()
+            except PegboardError as error:
+                outcome.counts.update(("refused", f"{name}: {type(error).__name__}"))
+    with outcome.checked(f"{label}/running"):
         _check_numbers(running.find(REQUESTS[0], explain=True))
-    except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
-        outcome.violations.append(f"{label}/running: {type(error).__name__}: {error!s:.300}")
 
 
 def _uses(uri: str, live: Release, release: str, memory: int) -> Iterator[tuple[str, Any]]:
@@ -364,34 +350,5 @@ def _plain_text(rng: Random) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-@contextmanager
-def _no_connections(addresses: list[str]) -> Iterator[None]:
-    """Record the addresses of connections that Python code tries to make, and refuse them."""
-
-    def refuse(_: Any, address: Any, *__: Any) -> Any:
-        addresses.append(repr(address))
-        raise OSError("no connections here")
-
-    kept = socket.socket.connect, socket.getaddrinfo
-    socket.socket.connect = refuse  # type: ignore[assignment]
-    socket.getaddrinfo = lambda host, *_, **__: refuse(None, host)  # type: ignore[assignment]
-    try:
-        yield
-    finally:
-        socket.socket.connect, socket.getaddrinfo = kept  # type: ignore[assignment]
-
-
-def main() -> int:
-    """Run from the command line; the exit status is 1 if there is a violation."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--variants", type=int, default=2_000)
-    parser.add_argument("--seed", type=int, default=0)
-    options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        outcome = run(options.seed, options.variants, Path(folder))
-    json.dump({name: getattr(outcome, name) for name in Outcome.__slots__}, sys.stdout, indent=1)
-    return 1 if outcome.violations else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(run, "variants", __doc__))

@@ -141,29 +141,18 @@ def _mutate(rng: Random, value: Any) -> Any:
 
 def encode(value: Any) -> bytes:
     """Write a value as JSON of one line; lone surrogates are sometimes escapes, as servers do."""
-    return "".join(_parts(value)).encode("utf-8", "surrogatepass")
+    return _json(value).encode("utf-8", "surrogatepass")
 
 
-def _parts(value: Any) -> list[str]:
+def _json(value: Any) -> str:
     if isinstance(value, Raw):
-        return [value.text]
-    if isinstance(value, Pairs):
-        return _object(value.items)
-    if isinstance(value, dict):
-        return _object(tuple(value.items()))
+        return value.text
     if isinstance(value, list):
-        parts = ["["]
-        for index, item in enumerate(value):
-            parts += [", "] * bool(index) + _parts(item)
-        return [*parts, "]"]
-    return [json.dumps(value)]
-
-
-def _object(items: Sequence[tuple[str, Any]]) -> list[str]:
-    parts = ["{"]
-    for index, (name, item) in enumerate(items):
-        parts += [", "] * bool(index) + [json.dumps(name), ": ", *_parts(item)]
-    return [*parts, "}"]
+        return f"[{', '.join(map(_json, value))}]"
+    if isinstance(value, dict | Pairs):
+        items = value.items if isinstance(value, Pairs) else value.items()
+        return f"{{{', '.join(f'{json.dumps(name)}: {_json(item)}' for name, item in items)}}}"
+    return json.dumps(value)
 
 
 def plain(value: Any) -> Any:

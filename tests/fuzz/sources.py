@@ -1,6 +1,5 @@
 """Hostile sources of every kind, each with good tools between the hostile records."""
 
-import csv
 import io
 import json
 from collections.abc import Callable
@@ -70,58 +69,36 @@ COLUMNS = {
 }
 
 
-def _written(rng: Random, folder: Path, records: list[Any]) -> str:
-    """Write the records as JSON or as JSON lines; returns the file's name."""
-    if rng.random() < 0.5:
-        (folder / "tools.json").write_bytes(encode(records))
-        return "tools.json"
-    (folder / "tools.jsonl").write_bytes(b"\n".join(map(encode, records)))
-    return "tools.jsonl"
+def _content(suffix: str, records: list[Any]) -> bytes:
+    """Return a file with the records; tables hold what is no text as JSON."""
+    if suffix == "json":
+        return encode(records)
+    if suffix == "jsonl":
+        return b"\n".join(map(encode, records))
+    import polars
 
-
-def records_json(rng: Random, folder: Path, count: int) -> Hostile:
-    records, good = _mixed(rng, count, good_record)
-    file = _written(rng, folder, records)
-    return Hostile({"type": "records", "path": file, "columns": COLUMNS}, good, count)
-
-
-def records_csv(rng: Random, folder: Path, count: int) -> Hostile:
-    records, good = _mixed(rng, count, good_record)
     names = list(good_record(0))
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator=rng.choice(("\n", "\r\n")))
-    writer.writerow(names)
-    for record in records:
-        row = plain(record)
-        row = row if isinstance(row, dict) else {"name": row}
-        writer.writerow([_cell(row.get(name)) for name in names])
-    (folder / "tools.csv").write_bytes(out.getvalue().encode("utf-8", "surrogatepass"))
-    return Hostile({"type": "records", "path": "tools.csv", "columns": COLUMNS}, good)
+    rows = [row if isinstance(row := plain(one), dict) else {"name": row} for one in records]
+    cells = [{name: _cell(row[name]) if name in row else None for name in names} for row in rows]
+    frame, out = polars.DataFrame(cells, schema=dict.fromkeys(names, polars.String)), io.BytesIO()
+    frame.write_parquet(out) if suffix == "parquet" else frame.write_csv(out)
+    return out.getvalue()
 
 
 def _cell(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
-    return text.replace("\x00", "")
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
-def records_parquet(rng: Random, folder: Path, count: int) -> Hostile:
-    import polars
+def _records_in(suffix: str) -> "Generator":
+    def records(rng: Random, folder: Path, count: int) -> Hostile:
+        rows, good = _mixed(rng, count, good_record)
+        (folder / f"tools.{suffix}").write_bytes(_content(suffix, rows))
+        options = {"type": "records", "path": f"tools.{suffix}", "columns": COLUMNS}
+        return Hostile(options, good, 0 if suffix == "csv" else count)
 
-    names = list(good_record(0))
-    records, good = _mixed(rng, count, good_record)
-    rows = [plain(record) for record in records]
-    rows = [row if isinstance(row, dict) else {"name": row} for row in rows]
-    texts = [
-        {name: _text(row.get(name)) if name in row else None for name in names} for row in rows
-    ]
-    polars.DataFrame(texts, schema=dict.fromkeys(names, polars.String)).write_parquet(
-        folder / "tools.parquet"
-    )
-    return Hostile({"type": "records", "path": "tools.parquet", "columns": COLUMNS}, good, count)
-
-
-def _text(value: Any) -> str:
-    return _cell(value).encode("utf-8", "replace").decode()
+    records.__name__ = f"records_{suffix}"
+    return records
 
 
 def good_function(number: int) -> dict[str, Any]:
@@ -136,7 +113,8 @@ def functions(rng: Random, folder: Path, count: int) -> Hostile:
         lambda number: {**good_function(number), "input_schema": {"type": "object"}},
     ]
     records, good = _mixed(rng, count, rng.choice(shapes))
-    return Hostile({"type": "functions", "path": _written(rng, folder, records)}, good, count)
+    (folder / "tools.json").write_bytes(encode(records))
+    return Hostile({"type": "functions", "path": "tools.json"}, good, count)
 
 
 def good_mcp_tool(number: int) -> dict[str, Any]:
@@ -264,42 +242,21 @@ def damaged_file(rng: Random, folder: Path, count: int) -> Hostile:
         )
     )
     records = [good(number) for number in range(10)]
-    content = _content(suffix, records, kind)
-    (folder / f"a.{suffix}").write_bytes(content)
     others = [{**record, "name": f"other_{n}"} for n, record in enumerate(records)]
-    (folder / f"b.{suffix}").write_bytes(damaged(rng, _content(suffix, others, kind)))
+    own, other = (
+        encode({"tools": rows}) if kind == "mcp-dump" else _content(suffix, rows)
+        for rows in (records, others)
+    )
+    (folder / f"a.{suffix}").write_bytes(own)
+    (folder / f"b.{suffix}").write_bytes(damaged(rng, other))
     options: dict[str, Any] = {"type": kind, "path": f"*.{suffix}"}
-    if kind == "records":
-        options["columns"] = {"parameters": "parameters", "tags": "tags"}
+    options |= {"columns": COLUMNS} if kind == "records" else {}
     return Hostile(options, frozenset(record["name"] for record in records), unreadable=True)
-
-
-def _content(suffix: str, records: list[dict[str, Any]], kind: str) -> bytes:
-    if suffix == "json":
-        return encode({"tools": records} if kind == "mcp-dump" else records)
-    if suffix == "jsonl":
-        return b"\n".join(map(encode, records))
-    import polars
-
-    rows = [
-        {
-            "name": record["name"],
-            "description": record["description"],
-            "parameters": json.dumps(record["parameters"]),
-            "tags": "reports",
-        }
-        for record in records
-    ]
-    frame, out = polars.DataFrame(rows), io.BytesIO()
-    frame.write_parquet(out) if suffix == "parquet" else frame.write_csv(out)
-    return out.getvalue()
 
 
 Generator = Callable[[Random, Path, int], Hostile]
 RECORDS: tuple[Generator, ...] = (
-    records_json,
-    records_csv,
-    records_parquet,
+    *map(_records_in, ("json", "jsonl", "csv", "parquet")),
     functions,
     mcp_dump,
     mcp_dump_servers,
