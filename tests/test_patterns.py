@@ -76,10 +76,7 @@ def test_every_call_names_its_pattern_where_the_test_finds_it():
     assert uses()[1] == UNNAMED.keys()
 
 
-@pytest.mark.parametrize(
-    "pattern",
-    [r"\s+$", r"eyJ[\w-]*\.", r"(a+)+b", r"a.*b.*c", r"(?:<[^>]*)+>", r"x*y*x*!", r"(\w|a)*;"],
-)
+@pytest.mark.parametrize("pattern", [r"\s+$", r"(a+)+b", r"a.*b.*c", r"(?:<[^>]*)+>"])
 def test_a_pattern_without_bounds_is_noticed(pattern):
     use = Use(re.compile(pattern), METHODS, "here")
 

@@ -194,8 +194,6 @@ def test_texts_around_a_secret_stay(before, secret, after):
     hidden = SecretValues([secret]).hide(f"{before} | {secret} | {after}")
 
     assert secret not in hidden or secret in "***"
-    if secret not in f"{before} | {after}":
-        assert SecretValues([secret]).hide_in(5) == 5
 
 
 def test_given_and_remembered_values_are_hidden_unless_short():

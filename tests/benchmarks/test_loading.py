@@ -1,15 +1,12 @@
 """Every benchmark from its own files: queries, rows left out, and errors about a wrong folder."""
 
 import json
-from pathlib import Path
 
 import pytest
 
 from benchmarks.papers import NAMES
 from benchmarks.papers.loading import load_benchmark
 from pegboard.errors import ConfigurationError
-
-SHARED = Path(__file__).parents[3] / "shared" / "benchmarks"
 
 
 def tools(query_set):
@@ -94,27 +91,3 @@ def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_pa
         ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"
     ):
         load_benchmark(name, tmp_path / "gone")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "tools", "queries"),
-    [
-        ("seal-tools", 4076, 700),
-        ("metatool", 246, 2953),
-        ("toollinkos", 573, 467),
-        ("ultratool", 436, 191),
-        ("livemcpbench", 527, 24),
-        ("bfcl", 1235, 1375),
-        ("acebench-en", 1982, 566),
-    ],
-)
-def test_the_development_halves_are_read_whole(name, tools, queries):
-    folder = SHARED / name
-    if not folder.is_dir():
-        pytest.skip(f"the files of {name} are not beside this checkout")
-
-    found = load_benchmark(name, folder)
-
-    assert (found.tools, found.queries) == (tools, queries)
-    assert not any("rows left out" in one for one in found.problems)

@@ -1,17 +1,30 @@
-"""What tools need, and in which order that is found."""
+"""What tools need, and in which order that is found. `a>b` is a direct dependency, `a~b` an
+indirect one.
+"""
 
 import random
 
 import pytest
 
 from pegboard.graph.tool_graph import ToolGraph
+from pegboard.records import Edge
+
+
+def edge(ends, **fields):
+    kind, sign = ("indirectly", "~") if "~" in ends else ("directly", ">")
+    source, target = ends.split(sign)
+    return Edge(source, target, **{"type": f"tool-{kind}-depends-on", **fields})
+
+
+def graph_of(edges):
+    return ToolGraph(map(edge, edges.split()))
 
 
 def targets(graph, tool, *limit, **options):
     return "".join(edge.target for edge in graph.dependencies(tool, *limit, **options))
 
 
-def test_edges_are_found_from_both_ends(graph_of):
+def test_edges_are_found_from_both_ends():
     graph = graph_of("a>b a~c b>c")
 
     assert [edge.target for edge in graph.edges_from("a")] == ["b", "c"]
@@ -35,11 +48,11 @@ def test_edges_are_found_from_both_ends(graph_of):
         ("a~b a>c a~d a>e c~f c>g", "a", {}, "bcfgde"),
     ],
 )
-def test_dependencies_are_found_depth_first(graph_of, edges, tool, options, expected):
+def test_dependencies_are_found_depth_first(edges, tool, options, expected):
     assert targets(graph_of(edges), tool, **options) == expected
 
 
-def test_each_dependency_comes_once_with_the_edge_by_which_it_was_reached(edge):
+def test_each_dependency_comes_once_with_the_edge_by_which_it_was_reached():
     parameter = edge("a>b", type="parameter-directly-depends-on", parameter="id")
     graph = ToolGraph([edge("a>b"), parameter, edge("b>c"), edge("a>c")])
 
@@ -47,7 +60,7 @@ def test_each_dependency_comes_once_with_the_edge_by_which_it_was_reached(edge):
     assert len(graph.edges_from("a")) == 3
 
 
-def test_declared_edges_come_in_their_order_before_inferred_ones(edge):
+def test_declared_edges_come_in_their_order_before_inferred_ones():
     edges = [
         edge("a>b", origin="inferred", confidence=0.4),
         edge("a>z"),
@@ -59,14 +72,14 @@ def test_declared_edges_come_in_their_order_before_inferred_ones(edge):
     assert targets(ToolGraph(edges), "a") == "zycbd"
 
 
-def test_what_does_not_pass_is_not_followed(graph_of):
+def test_what_does_not_pass_is_not_followed():
     graph = graph_of("a>b b>c b~d a~e a~f")
 
     assert targets(graph, "a", passes=lambda tool: tool != "b") == "ef"
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_dependencies_are_what_can_be_reached(edge, seed):
+def test_dependencies_are_what_can_be_reached(seed):
     pick = random.Random(seed)
     edges = [edge(f"{pick.randrange(30)}>{pick.randrange(30)}") for _ in range(45)]
     graph = ToolGraph(edges)
