@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -41,6 +42,7 @@ from tasks.snapshot import Snapshot
 from tests.browser import chromium as chromium
 from tests.children import clean_environment, end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm
+from tests.step_events import StepEvents
 
 # LiteLLM reads its prices from its package, not from the web.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -159,40 +161,26 @@ class Stopped(Exception):
     """The run has come to the step before which it was to stop."""
 
 
-class Recorder(DirectRunner):
-    """Calls the steps of a run, and keeps what each returned by the name of the step.
+class Recorder:
+    """Keeps what each step returned by the name of the step, and stops before some steps.
 
     Args:
         until: the last phase.
-        enrichments: the folder of the lake that stands in for what an LLM wrote.
     """
 
-    def __init__(self, until: str, enrichments: str | None = None) -> None:
+    def __init__(self, until: str) -> None:
         self.results: dict[str, list[Any]] = {}
-        self._stops, self._writings = STOPS[until], enrichments
+        self._stops = STOPS[until]
 
-    def call(self, step: Any, *args: Any, **kwargs: Any) -> Any:
-        self._check(step)
-        takes_writings = step.__name__.startswith("compose_") and step.__name__ != "compose_edges"
-        if takes_writings and self._writings is not None:
-            args = (*args[:-1], self._writings)
-        return self._keep(step, [super().call(step, *args, **kwargs)])[0]
-
-    def each(self, calls: Any, at_once: int) -> list[Any]:
-        for call in calls:
-            self._check(call.func)
-        return self._keep(calls[0].func, super().each(calls, at_once)) if calls else []
+    def __call__(self, event: str, results: Sequence[Any]) -> None:
+        when, step = event.split()
+        if when == "begin" and step in self._stops:
+            raise Stopped
+        if when == "end":
+            self.results.setdefault(step, []).extend(results)
 
     def last(self, step: str) -> Any:
         return self.results[step][-1] if step in self.results else None
-
-    def _check(self, step: Any) -> None:
-        if step.__name__ in self._stops:
-            raise Stopped
-
-    def _keep(self, step: Any, results: list[Any]) -> list[Any]:
-        self.results.setdefault(step.__name__, []).extend(results)
-        return results
 
 
 def on_stub(text: str) -> str:
@@ -289,10 +277,14 @@ class Workshop:
                 index.model_copy(update={"encoder": encoder.name})
                 for index in configuration.indexes
             )
-        recorder = Recorder(until, enrichments)
-        with contextlib.suppress(Stopped):
+        recorder = Recorder(until)
+        written: Any = contextlib.nullcontext()
+        if enrichments is not None:
+            written = mock.patch("flows.reindex._Run._enrich", return_value=enrichments)
+        with contextlib.suppress(Stopped), written:
             options = BuildOptions(allow_removal=allow_removal)
-            reindex(configuration.model_copy(update=changes), options, recorder)
+            runner = StepEvents(DirectRunner(), recorder)
+            reindex(configuration.model_copy(update=changes), options, runner)
         composed = [recorder.results.get(f"compose_{of}", []) for of in ("index", "agents")]
         return Run(
             snapshots=recorder.results["take_snapshot"],
