@@ -2,8 +2,8 @@
 `SHAPES`. See docs/how-to/sources.md.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,13 @@ from catalogs.shared.validity import member_text
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, check_names, matching_files, read_json
 from pegboard.redaction import public_url
+
+SHAPES = (
+    "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC response; "
+    "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]; "
+    "a list of tools [{'name': ..., 'inputSchema': ...}]; "
+    "an object of server names and their tools/list answers"
+)
 
 
 class McpDumpOptions(SourceOptions):
@@ -76,83 +83,52 @@ def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> 
 
 
 def _servers(document: Any, path: Path) -> list[SavedServer]:
-    for shape in SHAPES.values():
-        if servers := shape(document):
-            return servers
+    if isinstance(document, Mapping) and isinstance(_tools(document), list):
+        return [_server(document, "tools")]
+    # A list of servers looks like one of tools, too.
+    if isinstance(document, list) and any(map(_holds_servers, document)):
+        places = enumerate(document)
+        return [one for at, entry in places for one in _servers_of(entry, f"[{at}].tools")]
+    if is_tool_list(document):
+        return [SavedServer("", "", document)]
+    if isinstance(document, Mapping) and any(
+        isinstance(_tools(answer), list) for answer in document.values()
+    ):
+        return [
+            replace(_server(answer, f"{name}.tools"), name=str(name))
+            for name, answer in document.items()
+        ]
     raise SourceError(
-        f"{path} holds no saved MCP tools. Tried: {'; '.join(SHAPES)}. Save the answer to "
-        f"tools/list as it is."
+        f"{path} holds no saved MCP tools. Tried: {SHAPES}. Save the answer to tools/list as it is."
     )
 
 
-def _one_server(document: Any) -> list[SavedServer]:
-    if not isinstance(document, Mapping) or not isinstance(tools := _tools(document), list):
-        return []
-    result = document.get("result")
-    envelope = {**(result if isinstance(result, Mapping) else {}), **document}
+def _server(answer: Any, where: str) -> SavedServer:
+    """Return the server of an answer to tools/list, with what stands beside the tools."""
+    result = answer.get("result") if isinstance(answer, Mapping) else None
+    own = answer if isinstance(answer, Mapping) else {}
+    envelope = {**(result if isinstance(result, Mapping) else {}), **own}
     info = envelope.get("serverInfo") or envelope.get("server")
     name = info.get("name") if isinstance(info, Mapping) else info
     description = agent_description(info, envelope.get("instructions"))
-    return [SavedServer(name if isinstance(name, str) else "", "tools", tools, description)]
+    return SavedServer(name if isinstance(name, str) else "", where, _tools(answer), description)
 
 
-def _plain_tools(document: Any) -> list[SavedServer]:
-    return [SavedServer("", "", document)] if is_tool_list(document) else []
-
-
-def _server_entries(document: Any) -> list[SavedServer]:
-    """Read the entries of LiveMCPBench; an entry is one agent by its own name."""
-    if not isinstance(document, list) or not any(_holds_servers(entry) for entry in document):
-        return []
-    entries: list[SavedServer] = []
-    for position, entry in enumerate(document):
-        where = f"[{position}].tools"
-        if not _holds_servers(entry):
-            entries.append(SavedServer("", where, entry))
-            continue
-        title, category = member_text(entry, "name"), member_text(entry, "category")
-        for key, answer in entry["tools"].items():
-            name = title if title and len(entry["tools"]) == 1 else f"{title} {key}"
-            description, tags = member_text(entry, "description"), (category,) if category else ()
-            entries.append(
-                SavedServer(
-                    name,
-                    f"{where}.{key}.tools",
-                    _tools(answer),
-                    description,
-                    member_text(entry, "web"),
-                    tags,
-                )
-            )
-    return entries
-
-
-def _named_servers(document: Any) -> list[SavedServer]:
-    if not isinstance(document, Mapping) or not any(
-        isinstance(_tools(value), list) for value in document.values()
-    ):
-        return []
-    return [
-        SavedServer(
-            str(name),
-            f"{name}.tools",
-            _tools(answer),
-            (_one_server(answer) or [SavedServer("", "", [])])[0].description,
+def _servers_of(entry: Any, where: str) -> Iterator[SavedServer]:
+    """Yield the servers of an entry of LiveMCPBench; an entry with one is called as that."""
+    if not _holds_servers(entry):
+        yield SavedServer("", where, entry)
+        return
+    title, category = member_text(entry, "name"), member_text(entry, "category")
+    for key, answer in entry["tools"].items():
+        yield SavedServer(
+            name=title if title and len(entry["tools"]) == 1 else f"{title} {key}",
+            where=f"{where}.{key}.tools",
+            tools=_tools(answer),
+            description=member_text(entry, "description"),
+            source=member_text(entry, "web"),
+            tags=(category,) if category else (),
         )
-        for name, answer in document.items()
-    ]
-
-
-SHAPES: Mapping[str, Callable[[Any], list[SavedServer]]] = {
-    "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC "
-    "response": _one_server,
-    "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]": _server_entries,
-    "a list of tools [{'name': ..., 'inputSchema': ...}]": _plain_tools,
-    "an object of server names and their tools/list answers": _named_servers,
-}
-"""What each shape looks like and how it is read, in the order of trying: a list of servers looks
-like one of tools, too.
-"""
 
 
 def _tools(answer: Any) -> Any:

@@ -30,7 +30,7 @@ from pegboard.foreign.files import (
     read_lines,
     read_text,
 )
-from pegboard.foreign.limits import MAX_BYTES, MAX_RECORD, MAX_RECORDS
+from pegboard.foreign.limits import MAX_RECORD, MAX_RECORDS
 from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
@@ -86,13 +86,10 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
 def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
     for path in matching_files(listing.base, options.path):
         with listing.file(path):
-            yield from read_rows(
-                path,
-                at=options.at,
-                name=options.columns.name,
-                text=options.columns.description,
-                max_bytes=options.max_bytes,
-            )
+            for number, row in enumerate(read_rows(path, options)):
+                if number == MAX_RECORDS:
+                    raise SourceError(f"{path} has more than {MAX_RECORDS:,} records. Split it.")
+                yield row
 
 
 def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list[Row]:
@@ -207,43 +204,27 @@ def _texts(value: Any) -> list[str]:
     return [item for item in values if isinstance(item, str) and item.strip()]
 
 
-def read_rows(
-    path: Path,
-    *,
-    at: str = "",
-    name: str = "name",
-    text: str | None = "description",
-    max_bytes: int = MAX_BYTES,
-) -> Iterator[Row]:
-    """The rows of a file in its order; its suffix tells the format.
-
-    Args:
-        at: the keys, joined by points, under which the records stand in a JSON file.
-        name: the column for the keys of a JSON object of records.
-        text: the column for its values, if these are texts.
+def read_rows(path: Path, options: RecordsOptions) -> Iterator[Row]:
+    """Return the rows of a file in its order; its suffix tells the format.
 
     Raises SourceError if the file as a whole cannot be read.
     """
     match path.suffix.lower():
         case ".json":
-            rows = _json(path, max_bytes, at, name, text)
+            return _json(path, options)
         case ".jsonl" | ".ndjson":
-            rows = _lines(path, max_bytes)
+            return _lines(path, options.max_bytes)
         case ".csv":
-            rows = _csv(path, max_bytes, ",")
+            return _csv(path, options.max_bytes, ",")
         case ".tsv":
-            rows = _csv(path, max_bytes, "\t")
+            return _csv(path, options.max_bytes, "\t")
         case ".parquet":
-            rows = _parquet(path, max_bytes)
+            return _parquet(path, options.max_bytes)
         case _:
             raise SourceError(
                 f"The format of {path} is unknown: its name ends with none of "
                 f"{', '.join(SUFFIXES)}. Rename it."
             )
-    for number, row in enumerate(rows):
-        if number == MAX_RECORDS:
-            raise SourceError(f"{path} has more than {MAX_RECORDS:,} records. Split it.")
-        yield row
 
 
 def _row(where: str, value: Any) -> Row:
@@ -262,11 +243,12 @@ def _lines(path: Path, max_bytes: int) -> Iterator[Row]:
             yield Row(where, line, str(error))
 
 
-def _json(path: Path, max_bytes: int, at: str, name: str, text: str | None) -> Iterator[Row]:
-    value = read_json(path, max_bytes)
-    for key in at.split(".") if at else ():
+def _json(path: Path, options: RecordsOptions) -> Iterator[Row]:
+    """Yield the records of a list, or of an object, whose keys are the names."""
+    value, text = read_json(path, options.max_bytes), options.columns.description
+    for key in options.at.split(".") if options.at else ():
         if not isinstance(value, dict) or key not in value:
-            raise SourceError(f"{path} has no '{key}' on the way to '{at}'. Correct `at`.")
+            raise SourceError(f"{path} has no '{key}' on the way to '{options.at}'. Correct `at`.")
         check_names(value, str(path))
         value = value[key]
     if isinstance(value, list):
@@ -279,7 +261,7 @@ def _json(path: Path, max_bytes: int, at: str, name: str, text: str | None) -> I
             if isinstance(value, RepeatedNames) and key in value.repeated:
                 yield Row(where, item, "its name stands twice in the object; remove one")
             elif isinstance(item, dict):
-                item.setdefault(name, key)
+                item.setdefault(options.columns.name, key)
                 yield _row(where, item)
             else:
                 yield _row(where, item)

@@ -25,7 +25,6 @@ def checks(options: argparse.Namespace) -> Iterable[Check]:
     yield _check("prefect", _prefect)
     if not options.config:
         return
-    from tasks.embed import encoder_for
     from tasks.settings.configuration import load_configuration
 
     try:
@@ -36,10 +35,7 @@ def checks(options: argparse.Namespace) -> Iterable[Check]:
     catalogs = count_text(len(configuration.catalogs), "catalog")
     indexes = count_text(len(configuration.indexes), "index", "indexes")
     yield Check("configuration", "good", f"{catalogs}, {indexes}")
-    for index in configuration.indexes:
-        yield _check(f"encoder of {index.name}", lambda index=index: encoder_for(index).fingerprint)
-    if configuration.enrich is not None:
-        yield _check("LLM", lambda: _llm(configuration))
+    yield _check("what a build needs", lambda: _needs(configuration))
     uri = configuration.uri
     if "://" in uri:
         yield _check("board store", lambda: _store(uri))
@@ -62,24 +58,20 @@ def _prefect() -> str:
     return f"{version('prefect')}; the server at {public_uri(url)} answers"
 
 
-def _llm(configuration: "Configuration") -> str:
-    """The model of `[enrich]`, with its price; no request is sent to it."""
+def _needs(configuration: "Configuration") -> str:
+    """The encoders, with the LLM of `[enrich]`; no request is sent to it."""
+    from tasks.embed import encoder_for
     from tasks.enrichment.models import configured_completer
-    from tasks.enrichment.prompts import load_enrichment_prompts
-    from tasks.settings.enrichment import PRODUCTS
+    from tasks.preflight import check_before_run
 
-    assert configuration.enrich is not None
-    completer = configured_completer(configuration)
-    load_enrichment_prompts(configuration.base / "prompts", PRODUCTS)
-    if key := completer.missing_key():
-        raise PegboardError(f"{completer.name}: set the environment variable {key} to its key.")
-    price = completer.price_per_token()
-    cost = (
-        f"{price[0] * 1e6:g} and {price[1] * 1e6:g} USD for a million tokens in and out"
-        if price
-        else "its price is unknown"
-    )
-    return f"{completer.name}; {cost}"
+    check_before_run(configuration)
+    models = [encoder_for(index).fingerprint for index in configuration.indexes]
+    if configuration.enrich is not None:
+        completer = configured_completer(configuration)
+        if key := completer.missing_key():
+            raise PegboardError(f"{completer.name}: set the environment variable {key} to its key.")
+        models.append(completer.name)
+    return f"{', '.join(dict.fromkeys(models))}: ready"
 
 
 def _writable(board: Path) -> str:

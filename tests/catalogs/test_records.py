@@ -5,7 +5,7 @@ import json
 import polars as pl
 import pytest
 
-from catalogs.records.source import read_rows
+from catalogs.records.source import RecordsOptions, read_rows
 from pegboard.errors import SourceError
 from pegboard.records import Dependency
 from pegboard.schemas.loose import loose_object, loose_type
@@ -132,7 +132,7 @@ def test_the_columns_of_a_csv_are_compared_in_linear_time(tmp_path):
 
     def read(header):
         file.write_text(f"{header}\n", "utf-8")
-        list(read_rows(file))
+        list(read_rows(file, RecordsOptions(type="records", path="t.csv")))
 
     assert not grows_too_fast(read, lambda length: ",".join(f"c{n}" for n in range(length)))
 

@@ -100,7 +100,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
         print_json(result)
     else:
         _print(result)
-    warnings = [f"Not tried: {reason}" for reason in result["skipped"]]
+    warnings = [f"Not tried: {result['skipped']}"] if result["skipped"] else []
     if not any(row["calls"] for row in result["rows"]):
         warnings.append(
             "No reply calls a tool. Some servers silently ignore tools: check that the server of "

@@ -49,6 +49,10 @@ SEED = 0
 """Of the distractors that are drawn: every run draws the same ones."""
 MISSING_SHOWN = 5
 """Missing tools that a message names."""
+EXAMPLE = (
+    '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
+    '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'
+)
 INSTRUCTION = (
     "You act for the user through tools. Answer the last message with tool calls: one for "
     "everything that has to be done, all of them at once, each with the arguments that the message "
@@ -126,8 +130,8 @@ def evaluate_agent(
 
     Returns:
         JSON values: `rows`, one for each number of tools (see `_row`); `chosen`, the number to take
-        and the best; `scores` of each query with each number; `skipped` queries and `failures` of
-        requests, as lines; and how they were measured.
+        and the best; `scores` of each query with each number; `skipped`, which queries were not
+        asked; `failures` of requests; and how they were measured.
 
     Raises:
         ConfigurationError: no query can be put to an agent, or a budget is given for a model whose
@@ -143,7 +147,9 @@ def evaluate_agent(
         )
     cases, skipped = find_cases(searcher, queries)
     if not cases:
-        raise ConfigurationError(_no_cases_message(skipped))
+        raise ConfigurationError(
+            f"No golden query can be put to an agent: {skipped}. Expected lines such as {EXAMPLE}."
+        )
     sizes = sorted({min(size, len(searcher.names.catalogs)) for size in sizes})
     system = ReleaseSystem.resolve(searcher, strategy, index)
     recalls = [Measure("Recall", size) for size in sizes]
@@ -166,33 +172,26 @@ def evaluate_agent(
     }
 
 
-def find_cases(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], list[str]]:
-    """Return the queries that an agent can be asked, and how many it cannot for which reason."""
-    cases: list[Case] = []
-    without_calls, missing = 0, list[tuple[str, ...]]()
+def find_cases(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], str]:
+    """Return the queries that an agent can be asked, and what keeps the others from it, if any."""
+    cases, missing = list[Case](), dict[str, None]()
     for query in queries:
         called = [call["tool"] for call in query.calls]
         names = dict.fromkeys((*query.tools, *(name for name in called if name not in query.names)))
         needed = searcher.names.resolve(names)
-        if not called:
-            without_calls += 1
-        elif needed.unknown:
-            missing.append(needed.unknown)
-        else:
+        missing |= dict.fromkeys(needed.unknown)
+        if called and not needed.unknown:
             calls = tuple(_right_call(searcher, call) for call in query.calls)
             ids = dict.fromkeys(map(min, needed.tools.values()))
             right = frozenset[str]().union(*needed.tools.values())
             cases.append(Case(replace(query, tools=tuple(names)), calls, tuple(ids), right))
-    lacking = list(dict.fromkeys(name for names in missing for name in names))[:MISSING_SHOWN]
-    reasons = {
-        "no right calls": without_calls,
-        f"the release lacks tools that they need: {', '.join(lacking)}": len(missing),
-    }
-    return cases, [
-        f"{count} of {len(queries)} golden queries: {reason}"
-        for reason, count in reasons.items()
-        if count
-    ]
+    if len(cases) == len(queries):
+        return cases, ""
+    lacking = f", or need tools that the release lacks: {', '.join([*missing][:MISSING_SHOWN])}"
+    return cases, (
+        f"{len(queries) - len(cases)} of {len(queries)} golden queries have no right calls"
+        f"{lacking if missing else ''}"
+    )
 
 
 def _right_call(searcher: Searcher, call: Mapping[str, Any]) -> RightCall:
@@ -205,15 +204,21 @@ def make_trials(
 ) -> list[Trial]:
     """Return a trial for each query and number of tools."""
     loaded, every = searcher.loaded, sorted(searcher.names.catalogs)
-    trials: list[Trial] = []
+    system, trials = Message("system", INSTRUCTION), list[Trial]()
     for case in cases:
         sets = given_tools(case, sizes, every)
         tools = loaded.tools(sorted(set[str]().union(*sets.values())))
+        history = [Message(cast("Any", one["role"]), one["content"]) for one in case.query.history]
         for size, ids in sets.items():
             hits = [Hit(tools[each], loaded.agents[tools[each].agent], 0.0, {}) for each in ids]
             named = call_names(hits)
             names = {name: hit.tool.id for name, hit in named.items()}
-            request = agent_request(case.query, as_openai_tools(named), reply_tokens)
+            request = ChatRequest(
+                messages=(system, *history, Message("user", case.query.query)),
+                max_tokens=reply_tokens,
+                temperature=0.0,
+                tools=tuple(as_openai_tools(named)),
+            )
             trials.append(Trial(case, size, names, request))
     return trials
 
@@ -241,21 +246,6 @@ def given_tools(
         )
         for size in sizes
     }
-
-
-def agent_request(
-    query: GoldenQuery, tools: Sequence[Mapping[str, Any]], reply_tokens: int
-) -> ChatRequest:
-    """Return the request to the agent: the query after its conversation, with tools."""
-    history = [
-        Message(cast("Any", message["role"]), message["content"]) for message in query.history
-    ]
-    return ChatRequest(
-        messages=(Message("system", INSTRUCTION), *history, Message("user", query.query)),
-        max_tokens=reply_tokens,
-        temperature=0.0,
-        tools=tuple(tools),
-    )
 
 
 async def _ask_all(
@@ -377,12 +367,3 @@ def _product(scores: Any, recalls: Any, axis: int = -1) -> Any:
 
 def _gap(scores: Any, recalls: Any, best_scores: Any, best_recalls: Any, axis: int = -1) -> Any:
     return _product(scores, recalls, axis) - _product(best_scores, best_recalls, axis)
-
-
-def _no_cases_message(reasons: Sequence[str]) -> str:
-    example = (
-        '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
-        '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'
-    )
-    lines = "".join(f"\n  - {reason}" for reason in reasons)
-    return f"No golden query can be put to an agent:{lines}\nExpected lines such as {example}."

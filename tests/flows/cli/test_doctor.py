@@ -7,6 +7,7 @@ import pytest
 GOOD = '[board]\nuri = "./board"\n[catalogs.office]\ntype = "functions"\npath = "functions.json"\n'
 KEY = {"OPENAI_API_KEY": "sk-not-a-real-one-1234"}
 LLM = '[enrich]\nmodel = "openai/gpt-4o-mini"\n'
+NEEDS = "what a build needs"
 AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
 
 
@@ -19,7 +20,7 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
             {},
             {
                 "configuration": ("good", "1 catalog, 1 index"),
-                "encoder of full": ("good", "minilm-tools-v1"),
+                NEEDS: ("good", "minilm-tools-v1"),
                 "board folder": ("good", "can be written"),
                 "prefect": ("good", "; no server is named, so builds run directly"),
             },
@@ -32,17 +33,17 @@ AWAY = "The Prefect server at http://127.0.0.1:1/api does not answer: "
         (
             GOOD + '[[indexes]]\nname = "other"\nencoder = "local/no-such-model"\n',
             {},
-            {"encoder of other": ("wrong", "minilm-tools-v1")},
+            {NEEDS: ("wrong", "minilm-tools-v1")},
         ),
-        (GOOD + LLM, {}, {"LLM": ("wrong", "set the environment variable OPENAI_API_KEY")}),
-        (GOOD + LLM, KEY, {"LLM": ("good", "; 0.15 and 0.6 USD for a million tokens in and out")}),
+        (GOOD + LLM, {}, {NEEDS: ("wrong", "set the environment variable OPENAI_API_KEY")}),
+        (GOOD + LLM, KEY, {NEEDS: ("good", "gpt-4o-mini: ready")}),
         (
             GOOD + '[enrich]\nmodel = "openai/m"\napi_base = "http://127.0.0.1:9/v1"\n',
             {"PROMPT": '+++\nversion = "2"\n+++\n# system\nWrite.\n# user\n{{ tol }}\n'},
-            {"LLM": ("wrong", "questions.md:7: ")},
+            {NEEDS: ("wrong", "questions.md:7: ")},
         ),
     ],
-    ids=["good", "broken", "encoder", "no key", "price", "prompt"],
+    ids=["good", "broken", "encoder", "no key", "LLM", "prompt"],
 )
 def test_every_part_of_a_configuration_is_checked(
     command, tmp_path, monkeypatch, text, environment, expected
@@ -83,5 +84,3 @@ def test_a_catalog_in_another_language_is_advised_on_at_build_and_by_the_doctor(
     checks = {row["what"]: row for row in json.loads(out)["checks"]}
     assert checks["languages of full"]["state"] == "missing"
     assert "does not know the languages of 100% of the texts" in checks["languages of full"]["say"]
-    (report,) = (tmp_path / "board/reports").glob("*.html")
-    assert "100% of index full in languages that its encoder does not know" in report.read_text()

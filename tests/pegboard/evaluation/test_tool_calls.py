@@ -3,8 +3,6 @@
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from pegboard.evaluation.tool_calls import RightCall, same_value, score_calls
 
@@ -93,24 +91,3 @@ def test_surplus_calls_are_counted_and_do_not_lower_the_score():
 def test_values_are_compared_in_their_plain_form(first, second, equal):
     assert same_value(first, second) == equal
     assert same_value(second, first) == equal
-
-
-names = st.sampled_from("abcd")
-scalars = st.none() | st.booleans() | st.integers(-5, 5) | st.floats(allow_nan=False, width=16)
-values = st.recursive(
-    scalars | st.text("ab 1", max_size=3),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(names, inner, max_size=2),
-    max_leaves=3,
-)
-arguments = st.dictionaries(names, values, max_size=4)
-tools = st.sampled_from(["one", "two", "three"])
-right_calls = st.builds(RightCall, tools.map(lambda tool: frozenset({tool})), arguments)
-rights = st.lists(right_calls, min_size=1, max_size=4)
-
-
-@given(rights=rights)
-def test_the_right_calls_themselves_score_fully(rights):
-    score = score_calls(rights, [made(min(call.tools), **call.arguments) for call in rights])
-
-    assert parts(score) == pytest.approx((1, 1, 1, 1))
-    assert score.matched == score.made
