@@ -25,6 +25,7 @@ Answer = TypeVar("Answer")
 NO_TAG = "does not exist"
 EMPTY_TAG = "EOF while parsing"
 """What Lance says of a tag that is missing, and of one whose file is empty."""
+MAX_TABLES = 1_000_000
 RUST_PANICS = ("PanicException", "RustPanic")
 """The names of what a panic of the compiled core raises, in a call and in a future. The first is no
 `Exception`, and neither can be imported.
@@ -95,14 +96,7 @@ def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> 
 
 def table_names(database: "DBConnection") -> list[str]:
     """Return the names of all tables of the database."""
-    names: list[str] = []
-    token: str | None = None
-    while True:
-        page = database.list_tables(page_token=token)
-        names += page.tables
-        token = page.page_token
-        if not token:
-            return names
+    return database.list_tables(limit=MAX_TABLES).tables
 
 
 def opening_options(

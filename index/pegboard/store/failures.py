@@ -79,11 +79,6 @@ _FAILURES = (
         (errno.EACCES, errno.EPERM),
     ),
     _Failure(
-        r"badscheme|url scheme is not allowed",
-        "its endpoint is http://, which is not allowed",
-        "Give the endpoint with https://, or set the storage option allow_http to true",
-    ),
-    _Failure(
         r"timedout|timed out|kind: timeout|no answer within",
         "it does not answer in time",
         "Check the endpoint and the network; the storage options open_timeout, read_timeout and "

@@ -19,14 +19,15 @@ OPEN_TIMEOUT = "open_timeout"
 """Pegboard's own option: seconds within which a store has to answer for the first time."""
 
 DEFAULTS = {
+    "allow_http": "true",
     OPEN_TIMEOUT: "12",
     "connect_timeout": "3s",
     "read_timeout": "10s",
     "client_max_retries": "4",
     "client_retry_timeout": "20",
 }
-"""An unreachable store is reported within seconds. By default object_store retries a silent one for
-three minutes, and Lance six times.
+"""An endpoint with http:// is used as written. An unreachable store is reported within seconds: by
+default object_store retries a silent one for three minutes, and Lance six times.
 """
 
 _PREFIXES = {
@@ -48,14 +49,6 @@ _NAMES = {
     "google_application_credentials",
 }
 """Options that may be given without their prefix; the stores' other names pass unchanged."""
-
-_ENDPOINTS = (
-    "AWS_ENDPOINT_URL_S3",
-    "AWS_ENDPOINT_URL",
-    "AWS_ENDPOINT",
-    "AZURE_STORAGE_ENDPOINT",
-    "AZURE_ENDPOINT",
-)
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 _remembered: dict[str, Mapping[str, str]] = {}
@@ -80,13 +73,11 @@ def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[st
         # Lance reads Azure's variables only once in a process.
         variables = {name: os.environ.get(name.upper()) for name in _AZURE}
         options = {**{name: value for name, value in variables.items() if value}, **options}
-    if prefix == "aws_":
-        if "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
-            # or else the variable would win over the option
-            options["aws_endpoint_url_s3"] = options["aws_endpoint"]
-        _refuse_foreign_token(uri, options)
+    if "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
+        # or else the variable would win over the option
+        options["aws_endpoint_url_s3"] = options["aws_endpoint"]
     remember_secrets(value for name, value in options.items() if is_secret_name(name))
-    return {**DEFAULTS, **_plain_http(prefix, options), **options}
+    return {**DEFAULTS, **options}
 
 
 def _of_board(uri: str) -> Mapping[str, str]:
@@ -120,28 +111,3 @@ def _resolved(uri: str, name: str, value: str) -> str:
         return os.environ[match[1]]
 
     return _REFERENCE.sub(variable, value)
-
-
-def _refuse_foreign_token(uri: str, options: Mapping[str, str]) -> None:
-    """Refuse keys other than the environment's beside AWS_SESSION_TOKEN, which the stores would add
-    to them.
-    """
-    key = options.get("aws_access_key_id")
-    foreign = key is not None and key != os.environ.get("AWS_ACCESS_KEY_ID")
-    if foreign and "aws_session_token" not in options and os.environ.get("AWS_SESSION_TOKEN"):
-        raise ConfigurationError(
-            f"{redact(uri)} has keys of its own, but AWS_SESSION_TOKEN in the "
-            f"environment belongs to others, and would "
-            "be sent with them. Unset AWS_SESSION_TOKEN, or give aws_session_token beside the keys."
-        )
-
-
-def _plain_http(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
-    """Allow plain HTTP where the endpoint begins with http://."""
-    variables = (
-        os.environ.get(name)
-        for name in _ENDPOINTS
-        if name.lower().startswith(prefix.partition("_")[0])
-    )
-    endpoint = options.get(f"{prefix}endpoint") or next(filter(None, variables), "")
-    return {"allow_http": "true"} if endpoint.lower().startswith("http://") else {}

@@ -135,21 +135,6 @@ def test_an_unfinished_configuration_of_the_store_is_reported(configured, keys, 
         fails(call, match, ConfigurationError)
 
 
-def test_a_session_token_of_the_environment_is_never_sent_with_other_keys(
-    configured, keys, monkeypatch, refusing, fails
-):
-    monkeypatch.setenv("AWS_SESSION_TOKEN", "a-token-of-the-environment")
-    monkeypatch.setenv("THE_KEY", "another")
-    own = {"aws_endpoint": refusing(403, "AccessDenied"), "aws_secret_access_key": "${THE_KEY}"}
-    foreign = configured("s3://bucket/foreign", aws_access_key_id="${THE_KEY}", **own).uri
-    match = "AWS_SESSION_TOKEN in the environment belongs to others"
-    fails(ReleaseStore(foreign).all, match, ConfigurationError)
-    fails(lambda: Lake(foreign).read_text("a"), match, ConfigurationError)
-
-    same = configured("s3://bucket/same", aws_access_key_id="${AWS_ACCESS_KEY_ID}", **own).uri
-    fails(lambda: Lake(same).read_text("a"), "it refuses these credentials")
-
-
 @pytest.fixture
 def doctor(configured, keys, workshop, capsys):
     """The exit code of the doctor, and the state of the board's store with its description."""
@@ -197,13 +182,13 @@ def test_googles_account_is_found_wherever_it_is_named(
     }
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", files["environment"])
     monkeypatch.setenv("ACCOUNT", files["configuration"])
-    options = {"google_service_account": files["argument"], "allow_http": "true"}
+    options = {"google_service_account": files["argument"]}
     calls, places = [ReleaseStore("gs://argument/board", options).all], ["argument"]
     for place, own in (
         ("environment", {}),
         ("configuration", {"service_account": "${ACCOUNT}"}),
     ):
-        uri = configured(f"gs://{place}/board", allow_http="true", **own).uri
+        uri = configured(f"gs://{place}/board", **own).uri
         calls += [partial(pegboard.open, uri), partial(Lake(uri).read_json, "latest.json")]
         places += [place] * 2
     matches = [
