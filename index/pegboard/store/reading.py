@@ -9,15 +9,14 @@ The library is registered under its own name, since it can be loaded only once i
 `import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
 """
 
-import os
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import StoreError
+from pegboard.event_loops import run_in_loop, was_forked
 from pegboard.store.database import (
     database_address,
     missing_tables,
@@ -27,16 +26,13 @@ from pegboard.store.database import (
 )
 
 if TYPE_CHECKING:
-    from asyncio import AbstractEventLoop
-
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
 TESTED = "lancedb-0.40.*.dist-info"
 MODULE = "lancedb._lancedb"
-_lock = Lock()
-_loops: "dict[int, AbstractEventLoop]" = {}  # of this process, by its id
+LOOP = "pegboard-lance"
 
 
 class ReaderDatabase:
@@ -205,22 +201,17 @@ async def _connect(address: str, options: dict[str, str] | None) -> Any:
 
 def _run(call: Callable[[], Awaitable[Any]]) -> Any:
     """Return what a call of the core answers, awaited in a thread that the core has to itself."""
-    import asyncio
 
     async def work() -> Any:
         return await call()
 
-    if _loops and os.getpid() not in _loops:
+    if was_forked(LOOP):
         raise StoreError(
             "This process was forked from one that had read a board, and LanceDB does not survive "
             "that: in tests, two of five children hung or crashed. Open the board in each process, "
             "and none in the one that forks, or start processes by 'spawn' or 'forkserver'."
         )
-    with _lock:
-        if not _loops:
-            loop = _loops[os.getpid()] = asyncio.new_event_loop()
-            Thread(target=loop.run_forever, name="pegboard-lance", daemon=True).start()
-    future = asyncio.run_coroutine_threadsafe(work(), _loops[os.getpid()])
+    future = run_in_loop(LOOP, work())
     try:
         return future.result()
     except BaseException:

@@ -10,7 +10,8 @@ import pytest
 
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatRequest, Message
-from pegboard.retrieval.llm.caller import LlmCaller, completer_of
+from pegboard.retrieval.llm.caller import LlmCaller
+from pegboard.retrieval.llm.caller import open_caller as caller_of
 from tests.pegboard.retrieval.stubs import ScriptedCompleter, chat_reply
 
 
@@ -26,14 +27,13 @@ class Stub:
     def __init__(self, answer=lambda request: chat_reply(request.messages[-1].content)):
         # Without a coroutine an answer comes at once: no timeout can pass before it.
         self.answer = answer
-        self.loops, self.threads = set(), set()
+        self.loops = set()
         self.calls = self.running = self.most = 0
         self.cancelled, self.closed_in = threading.Event(), []
 
     async def complete(self, request):
         self.calls += 1
         self.loops.add(asyncio.get_running_loop())
-        self.threads.add(threading.current_thread())
         self.running += 1
         self.most = max(self.most, self.running)
         try:
@@ -49,7 +49,6 @@ class Stub:
         return reply
 
     async def aclose(self):
-        assert self.running == 0
         self.closed_in.append(asyncio.get_running_loop())
 
 
@@ -183,21 +182,19 @@ def test_cancelling_cancels_the_calls(hanging):
     stub.cancelled.wait()
 
 
-def test_closing_answers_those_who_wait_and_closes_the_completer_in_its_loop(hanging):
-    stub, caller = hanging
+def test_closing_closes_the_connections_in_their_loop_and_the_next_question_opens_others(
+    open_caller,
+):
+    stub = Stub()
+    caller = open_caller(stub)
+    caller.close()
+    assert stub.closed_in == []
 
-    async def run():
-        asked = asyncio.create_task(caller.ask([question()]))
-        await first_call(stub)
-        await asyncio.to_thread(caller.close)
-        return await asked
+    ask(caller, question())
+    caller.close()
 
-    [answer] = asyncio.run(run())
-    assert answer.why == "the caller was closed meanwhile"
-    for thread in stub.threads:
-        thread.join()
-    assert len(stub.closed_in) == 1
-    assert set(stub.closed_in) == stub.loops
+    assert stub.closed_in == [*stub.loops]
+    assert ask(caller, question("again"))[0].text == "again"
 
 
 @pytest.mark.parametrize(
@@ -214,13 +211,13 @@ def test_a_completer_is_accepted_and_a_name_needs_litellm(monkeypatch):
     stub = Stub()
     monkeypatch.setitem(sys.modules, "litellm", None)  # cannot be imported
 
-    assert completer_of(stub) is stub
-    assert completer_of(None) is None
+    assert caller_of(stub, {"concurrency": 2}).name == stub.name
+    assert caller_of(None) is None
     with pytest.raises(CompletionError, match=r"pip install './index\[litellm\]'"):
-        completer_of("openai/gpt-4o-mini")
+        caller_of("openai/gpt-4o-mini")
     for llm in (3, object(), ["openai/gpt-4o-mini"]):
         with pytest.raises(
             ConfigurationError,
             match=r"Invalid llm: .* Expected a model's name such as 'openai/gpt-4o-mini'",
         ):
-            completer_of(llm)
+            caller_of(llm)
