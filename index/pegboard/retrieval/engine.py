@@ -3,10 +3,10 @@
 """
 
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 from pegboard.retrieval.called import lifted
 from pegboard.retrieval.context import Context, QueryRankings
@@ -27,13 +27,15 @@ async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
         return []
     execution, searches = states[0].execution, states[0].searches
     strategy = searches.strategy
-    queries = await execution.gather([transformed(strategy.transforms, state) for state in states])
+    queries = await execution.gather(
+        [partial(transformed, strategy.transforms, state) for state in states]
+    )
     texts = list(dict.fromkeys(query.text for own in queries for query in own))
     began = time.perf_counter()
     results = await execution.run(lambda: searches.search(texts, strategy.depth))
     by_text = dict(zip(texts, results, strict=True))
     elapsed = (time.perf_counter() - began) * 1000
-    pending: list[Any] = []
+    pending: list[Callable[[], Awaitable[Candidates]]] = []
     for state, own in zip(states, queries, strict=True):
         note = f"one search for {len(states)} requests" if len(states) > 1 else ""
         searched = tuple(dict.fromkeys(query.text for query in own))
@@ -47,7 +49,7 @@ async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
                 searches=len(searched),
             )
         )
-        pending.append(_rank(state, own, [by_text[query.text] for query in own]))
+        pending.append(partial(_rank, state, own, [by_text[query.text] for query in own]))
     return await execution.gather(pending)
 
 
@@ -92,13 +94,14 @@ async def _rank(
         for step in numbers
     }
     for part in strategy.refine_step:
-        coroutines = [
-            _refine(
-                part, Candidates({step: steps[step]}, steps[step], texts, searches), state, step
-            )
-            for step in numbers
-        ]
-        steps = dict(zip(numbers, await state.execution.gather(coroutines), strict=True))
+        alone = [Candidates({step: steps[step]}, steps[step], texts, searches) for step in numbers]
+        refined = await state.execution.gather(
+            [
+                partial(_refine, part, own, state, step)
+                for step, own in zip(numbers, alone, strict=True)
+            ]
+        )
+        steps = dict(zip(numbers, refined, strict=True))
     step_weights = [max(weights[step]) for step in numbers]
     fused = _fuse(strategy.fuse_steps, [steps[step] for step in numbers], step_weights, state)
     if state.called:

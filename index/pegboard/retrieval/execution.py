@@ -7,53 +7,32 @@ to completion without an event loop.
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Execution(Protocol):
-    """Runs blocking calls and awaitables for a strategy."""
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Runs the blocking calls and the coroutines of a strategy.
+
+    Attributes:
+        concurrent: in an event loop, with blocking calls in worker threads; else one after the
+            other in the thread that drives the strategy.
+    """
+
+    concurrent: bool
 
     async def run(self, call: Callable[[], Value]) -> Value:
         """Return what a blocking call returns."""
-        ...
+        return await asyncio.to_thread(call) if self.concurrent else call()
 
-    async def gather(self, coroutines: Sequence[Awaitable[Value]]) -> list[Value]:
-        """Return the results of several awaitables, in their order."""
-        ...
-
-
-class BlockingExecution:
-    """Runs everything in this thread, sequentially."""
-
-    async def run(self, call: Callable[[], Value]) -> Value:
-        """Return what the call returns."""
-        return call()
-
-    async def gather(self, coroutines: Sequence[Awaitable[Value]]) -> list[Value]:
-        """Return the results; where one fails, those behind it are never started."""
-        results, pending = list[Value](), list(coroutines)
-        try:
-            while pending:
-                results.append(await pending.pop(0))
-        finally:
-            for coroutine in pending:
-                if isinstance(coroutine, Coroutine):
-                    coroutine.close()
-        return results
-
-
-class AsyncExecution:
-    """Runs calls in worker threads and awaitables concurrently, in an event loop."""
-
-    async def run(self, call: Callable[[], Value]) -> Value:
-        """Return what the call returns."""
-        return await asyncio.to_thread(call)
-
-    async def gather(self, coroutines: Sequence[Awaitable[Value]]) -> list[Value]:
-        """Return the results."""
-        return list(await asyncio.gather(*coroutines))
+    async def gather(self, calls: Sequence[Callable[[], Awaitable[Value]]]) -> list[Value]:
+        """Return the results of several coroutine functions, in their order."""
+        if self.concurrent:
+            return list(await asyncio.gather(*(call() for call in calls)))
+        return [await call() for call in calls]
 
 
 def drive(coroutine: Coroutine[Any, Any, Value]) -> Value:

@@ -12,13 +12,7 @@ from pegboard.ranker.model import NOTHING_FITS, Ranker
 from pegboard.retrieval.called import check_called
 from pegboard.retrieval.context import Context, QueryRankings, Searches
 from pegboard.retrieval.engine import run_strategy
-from pegboard.retrieval.execution import (
-    AsyncExecution,
-    BlockingExecution,
-    Execution,
-    drive,
-    run_to_end,
-)
+from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import FindResult, StepResult, Trace
 from pegboard.retrieval.parts import Candidates, Request
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
@@ -64,9 +58,9 @@ def find(
     Strategies with an LLM or with custom parts run in an event loop, concurrently where possible.
     """
     strategy = strategy_of(arguments.strategy, loaded)
-    if caller is None and strategy.is_of_the_library():
-        return drive(_find(loaded, arguments, strategy, vectors, None, BlockingExecution()))
-    return run_to_end(_find(loaded, arguments, strategy, vectors, caller, AsyncExecution()))
+    concurrent = caller is not None or not strategy.is_of_the_library()
+    run = run_to_end if concurrent else drive
+    return run(_find(loaded, arguments, strategy, vectors, caller, Execution(concurrent)))
 
 
 async def find_async(
@@ -82,7 +76,7 @@ async def find_async(
     strategy = strategy_of(arguments.strategy, loaded)
     if caller is None and strategy.is_of_the_library():
         return await asyncio.to_thread(find, loaded, arguments, vectors, None)
-    return await _find(loaded, arguments, strategy, vectors, caller, AsyncExecution())
+    return await _find(loaded, arguments, strategy, vectors, caller, Execution(True))
 
 
 def strategy_of(

@@ -16,13 +16,13 @@ The steps of a request are written by an LLM (the part `decompose`) where the bo
 its clauses by rules (`clauses`) where not.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.retrieval.context import Context, Searches
 from pegboard.retrieval.engine import transformed
-from pegboard.retrieval.execution import AsyncExecution, BlockingExecution, drive, run_to_end
+from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import AgentHit, AgentResult, Trace
 from pegboard.retrieval.parts import Ranking, Request
 from pegboard.retrieval.rules.clauses import Clauses
@@ -106,8 +106,7 @@ def _decomposed(
     from pegboard.retrieval.llm.transforms import Decompose
 
     part = Decompose() if caller is not None else Clauses(background=0)
-    run = drive if caller is None else run_to_end
-    execution = BlockingExecution() if caller is None else AsyncExecution()
+    run, execution = (drive if caller is None else run_to_end), Execution(caller is not None)
     context = Context(Request(text, searches.k), searches, execution, trace, caller)
     queries = run(transformed([part], context))
     steps = [query.text for query in queries if query.role in ("step", "clause")]
@@ -135,8 +134,10 @@ def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
     why: dict[str, list[Evidence]] = {}
     for step, ranking in enumerate(rankings, start=1 if len(rankings) > 1 else 0):
         found = [Evidence(row.tool, step, rank, row.score) for rank, row in enumerate(ranking, 1)]
-        for place, evidence in enumerate(_first_of_agents(found), start=1):
-            agent = evidence.agent
+        firsts: dict[str, Evidence] = {}
+        for evidence in found:
+            firsts.setdefault(evidence.agent, evidence)
+        for place, (agent, evidence) in enumerate(firsts.items(), start=1):
             places[agent] = min(place, places.get(agent, place))
             why.setdefault(agent, []).append(evidence)
     for own in why.values():
@@ -202,12 +203,3 @@ def _hit(loaded: LoadedRelease, own: Sequence[Evidence], steps: Sequence[str]) -
             for one in own
         ]
     return AgentHit(loaded.agents[best.agent], best.score, why, loaded.release.id)
-
-
-def _first_of_agents(found: Sequence[Evidence]) -> Iterator[Evidence]:
-    """The first evidence of each agent."""
-    seen: set[str] = set()
-    for evidence in found:
-        if evidence.agent not in seen:
-            seen.add(evidence.agent)
-            yield evidence

@@ -227,7 +227,9 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
                 f"{', '.join(fields) or 'no options'}"
             )
         elif not _fits(given, fields[option]):
-            problems.append(f"'{place}.{option}' is {given!r}, expected {_named(fields[option])}")
+            kind = fields[option]
+            expected = getattr(kind, "__name__", str(kind))
+            problems.append(f"'{place}.{option}' is {given!r}, expected {expected}")
         else:
             options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
     try:
@@ -260,20 +262,6 @@ def _fits(given: Any, kind: Any) -> bool:
     if kind is float:
         return isinstance(given, int | float) and not isinstance(given, bool)
     return given is None if kind is type(None) else type(given) is kind
-
-
-def _named(kind: Any) -> str:
-    """A type in words, for messages."""
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        return " or ".join(_named(item) for item in get_args(kind) if item is not type(None))
-    if origin is tuple:
-        return f"a list of {_named(get_args(kind)[0])}"
-    if origin is Literal:
-        return "one of " + ", ".join(repr(item) for item in get_args(kind))
-    return {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}.get(
-        kind, str(kind)
-    )
 
 
 def _are_texts(value: Any) -> bool:

@@ -9,16 +9,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 from pegboard.llm.prompts import one_line
-from pegboard.llm.replies import answer_text, json_objects
+from pegboard.llm.replies import json_objects
 
 MAX_CHARACTERS = 300
 """Of one text: a step or a variation is a sentence, and an encoder reads little more."""
-
-_REFUSAL = re.compile(
-    r"\W*(?:(?:i['’]?m |i am )?(?:sorry|afraid|unable)|i (?:can ?not|can['’]?t|won['’]?t))\b"
-    r"[^.\n]{0,40}\b(?:assist|help|comply|answer)(?: you)? (?:with|that|this)\b"
-)
-"""A refusal where a text is expected: searched as it is, it would find anything."""
 
 
 class UnusableReply(Exception):
@@ -90,8 +84,7 @@ def _value(reply: str, field: str) -> Any:
         if field not in value:
             raise UnusableReply(f"has no '{field}'")
         return value[field]
-    refused = _REFUSAL.match(answer_text(reply).lower())
-    raise UnusableReply("is a refusal" if refused else "holds no JSON object")
+    raise UnusableReply("holds no JSON object")
 
 
 def _items(reply: str, field: str) -> list[str]:
@@ -105,8 +98,6 @@ def _items(reply: str, field: str) -> list[str]:
 def _line(text: str) -> str:
     """The text on one line, cut at a word; empty if it holds no word."""
     line = one_line(text[: 2 * MAX_CHARACTERS])
-    if _REFUSAL.match(line.lower()):
-        raise UnusableReply("is a refusal")
     if len(line) > MAX_CHARACTERS:
         line = line[:MAX_CHARACTERS].rpartition(" ")[0] or line[:MAX_CHARACTERS]
     return line if re.search(r"\w", line) else ""

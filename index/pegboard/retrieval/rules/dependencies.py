@@ -29,7 +29,7 @@ class Dependencies:
     Scores still fall: those of the dependencies lie between that of the tool that brought them and
     that of the next, in even steps, and are equal where those are. Only what passes the caller's
     filter is added; what only a tool needs that does not pass is not needed. Why a tool was added
-    is in `context.added`, as `explain_expansion` gives it.
+    is in `context.added`.
 
     Attributes:
         initial: the tools that are expanded, from the first. On ToolLinkOS 1, 2, 3 and 5 have

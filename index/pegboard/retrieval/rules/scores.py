@@ -31,18 +31,13 @@ class AtLeast:
     score: float | None = None
 
     def __post_init__(self) -> None:
-        problems: list[str] = []
-        if self.probability is not None and self.score is not None:
-            problems.append("probability and score are both given; expected one of them")
-        if isinstance(self.probability, int | float) and not 0 <= self.probability <= 1:
-            problems.append(
-                f"probability is {self.probability}; expected 0 to 1, or a threshold's name"
-            )
-        if self.score is not None and not -1 <= self.score <= 1:
-            problems.append(f"score is {self.score}; expected a cosine, -1 to 1")
-        if problems:
+        least = self.probability if isinstance(self.probability, int | float) else 0.0
+        both = self.probability is not None and self.score is not None
+        if both or not 0 <= least <= 1 or not -1 <= (self.score or 0.0) <= 1:
             raise QueryError(
-                f"The part '{self.part}' cannot work: {'; '.join(problems)}. Change the strategy."
+                f"The part '{self.part}' has probability = {self.probability!r} and score = "
+                f"{self.score!r}; expected one of them: a probability, 0 to 1, or a threshold's "
+                f"name; or a cosine, -1 to 1."
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
