@@ -206,7 +206,11 @@ def make_release_spec(
         counts,
         gate.digest if gate else None,
         {index.name: own.understood(index.encoder) for index, own in languages},
-        tuple(text for index, own in languages for text in own.advice(index)),
+        tuple(
+            text
+            for index, own in languages
+            for text in own.advice(index.name, index.encoder, index.language)
+        ),
         {
             index.name: default_ranker(index.encoder, own.legible(index.encoder))
             for index, own in languages

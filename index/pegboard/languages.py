@@ -4,10 +4,9 @@ words. A text that has neither, as `GET /v2/users`, has no language.
 
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from typing import Protocol
 
 from pegboard.encoders import knows_only_english
 from pegboard.search.text import (
@@ -68,17 +67,6 @@ def language_of(text: str) -> str | None:
     return _by_function_words(text) or (None if script == "LATIN" else script.lower())
 
 
-class Described(Protocol):
-    """An index as a configuration describes it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def encoder(self) -> str: ...
-    @property
-    def language(self) -> str: ...
-
-
 @dataclass(frozen=True, slots=True)
 class IndexLanguages:
     """The languages of an index's texts.
@@ -103,45 +91,40 @@ class IndexLanguages:
 
     def understood(self, encoder: str) -> float:
         """Return the share of the texts that the encoder of that name may know the language of."""
-        total = self._total()
-        foreign = sum(total[name] for name in total if not encoder_knows(encoder, name))
-        return round(1 - foreign / (total.total() or 1), 3)
+        return round(self._share(lambda name: encoder_knows(encoder, name)), 3)
 
     def legible(self, encoder: str) -> float:
         """Return the share of the texts in a language that the encoder may know, or in letters that
         it knows: an English encoder sees names and kindred words of other languages in them.
         """
-        total = self._total()
-        foreign = sum(
-            total[name]
-            for name in total
-            if not encoder_knows(encoder, name) and not _has_latin_letters(name)
-        )
-        return 1 - foreign / (total.total() or 1)
+        return self._share(lambda name: encoder_knows(encoder, name) or _has_latin_letters(name))
 
-    def advice(self, index: "Described") -> Iterable[str]:
-        """Yield what to set where the encoder or the language of an index is not that of its
-        texts.
+    def advice(self, index: str, encoder: str, language: str) -> Iterable[str]:
+        """Yield what to set where the encoder or the language of an index, which are given by
+        their names, are not those of its texts.
         """
         languages = {catalog: main_language(own) for catalog, own in self.counts.items()}
         foreign = [
-            f"'{catalog}' ({language.title()})"
-            for catalog, language in languages.items()
-            if not encoder_knows(index.encoder, language)
+            f"'{catalog}' ({own.title()})"
+            for catalog, own in languages.items()
+            if not encoder_knows(encoder, own)
         ]
         if foreign:
             yield (
-                f"index '{index.name}': {index.encoder} knows English only, and its vectors say "
+                f"index '{index}': {encoder} knows English only, and its vectors say "
                 f"little of the tools of {', '.join(foreign)}. Take a multilingual encoder, such "
                 f"as {MULTILINGUAL}, or a hosted one: docs/how-to/other-languages.md"
             )
-        language = main_language(self._total())
-        if language in LANGUAGES and index.language not in (language, NO_LANGUAGE):
+        main = main_language(self._total())
+        if main in LANGUAGES and language not in (main, NO_LANGUAGE):
             yield (
-                f"index '{index.name}': most of its texts are in {language.title()}, but their "
-                f'words are stemmed as {index.language.title()}. Set language = "{language}" '
-                f"under [[indexes]]"
+                f"index '{index}': most of its texts are in {main.title()}, but their words are "
+                f'stemmed as {language.title()}. Set language = "{main}" under [[indexes]]'
             )
+
+    def _share(self, fits: Callable[[str | None], bool]) -> float:
+        total = self._total()
+        return 1 - sum(total[name] for name in total if not fits(name)) / (total.total() or 1)
 
     def _total(self) -> Counter[str | None]:
         total: Counter[str | None] = Counter()

@@ -4,15 +4,12 @@ import math
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import pegboard
 from pegboard.errors import (
@@ -21,7 +18,6 @@ from pegboard.errors import (
     ContractMismatch,
     EncoderError,
     FingerprintMismatch,
-    PegboardError,
     QueryError,
 )
 from pegboard.ranker.model import default_ranker
@@ -198,35 +194,6 @@ def test_invalid_arguments_are_refused(board, query, options, kind, message):
         board.search(query, **options)
 
     assert message in str(error.value)
-
-
-WRONG = (None, 0, -1, True, 2.5, "5", b"x", [], {}, {"a": 1}, [None], [[1]], object(), {"kind": 5})
-
-
-@settings(max_examples=150)
-@given(st.data())
-def test_a_wrongly_typed_argument_is_refused_and_never_a_traceback(board, data):
-    wrong = st.sampled_from(WRONG)
-    call, first = data.draw(
-        st.sampled_from(
-            [
-                (board.search, "a room"),
-                (board.find, "a room"),
-                (board.find_many, ["a room"]),
-                (board.search_agents, "a room"),
-            ]
-        )
-    )
-    names = data.draw(st.sets(st.sampled_from(["k", "index", "where", "mode"])))
-    names -= {"mode"} if "find" in call.__name__ else set()
-    arguments = {name: data.draw(wrong) for name in sorted(names)}
-
-    with suppress(PegboardError):
-        call(data.draw(st.just(first) | wrong), **arguments)
-    with suppress(PegboardError):
-        board.tool(data.draw(wrong))
-    with suppress(PegboardError):
-        board.list_tools(data.draw(wrong))
 
 
 def test_a_nul_in_the_address_is_refused():

@@ -20,30 +20,6 @@ def hit(name, agent="git", schema=None, **given):
     return Hit(tool, owner, 0.5, {"text": {"rank": 1, "score": 0.5, "part": "document"}})
 
 
-def names(*hits):
-    return list(pegboard.call_names(hits))
-
-
-@pytest.mark.parametrize(
-    ("tools", "expected"),
-    [
-        ([("create_issue", "git"), ("getRecord-v2", "git")], ["create_issue", "getRecord-v2"]),
-        ([("users.list/all", "git"), ("天気予報 v2", "git")], ["users_list_all", "_____v2"]),
-        (
-            [("search", "git"), ("search", "o'brien"), ("search", "天気")],
-            ["git__search", "o_brien__search", "____search"],
-        ),
-        (
-            [("a.b", "git"), ("a/b", "git")],
-            ["a_b_49cd0fd6", "a_b_774d2a47"],
-        ),
-    ],
-    ids=["valid", "invalid characters", "same name", "still the same"],
-)
-def test_names_for_calls_are_valid_and_unique(tools, expected):
-    assert names(*(hit(*tool) for tool in tools)) == expected
-
-
 def test_each_api_takes_its_own_shape():
     named = {"name": "create_issue", "description": "What it does."}
     output, annotations = {"type": "object"}, {"readOnlyHint": True}

@@ -9,7 +9,6 @@ import pegboard
 from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.languages import IndexLanguages, language_of, main_language
 from pegboard.search.text import stop_word_languages
-from tasks.settings.configuration import IndexSettings
 
 CATALOGS = json.loads(Path(__file__).with_name("other_languages.json").read_text("utf-8"))
 """A Chinese and a German catalog, each with requests and their right tools."""
@@ -92,7 +91,7 @@ def languages(**texts: list[str]) -> IndexLanguages:
 def test_what_to_set_names_the_catalogs_the_encoder_and_the_language():
     german = languages(kasse=[TEXTS["german"]] * 3, git=[TEXTS["english"]])
 
-    encoder, language = german.advice(IndexSettings())
+    encoder, language = german.advice("full", DEFAULT_ENCODER, "english")
     assert f"index 'full': {DEFAULT_ENCODER} knows English only" in encoder
     assert "'kasse' (German)" in encoder
     assert "'git'" not in encoder
@@ -105,11 +104,11 @@ def test_an_index_that_fits_its_texts_needs_no_advice():
     german, chinese = languages(kasse=[TEXTS["german"]]), languages(kasse=[TEXTS["chinese"]])
     hosted = "openai/text-embedding-3-small"
 
-    assert list(german.advice(IndexSettings(encoder=hosted, language="german"))) == []
+    assert list(german.advice("full", hosted, "german")) == []
     assert german.understood(hosted) == 1
-    assert list(chinese.advice(IndexSettings(encoder=hosted))) == []
-    assert list(languages(git=[TEXTS["english"]]).advice(IndexSettings())) == []
-    assert list(languages().advice(IndexSettings())) == []
+    assert list(chinese.advice("full", hosted, "english")) == []
+    for fitting in (languages(git=[TEXTS["english"]]), languages()):
+        assert list(fitting.advice("full", DEFAULT_ENCODER, "english")) == []
     assert languages().understood(DEFAULT_ENCODER) == 1
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from pegboard.hits import as_anthropic_tools
 from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, SEARCH_TOOL
-from pegboard.integrations.discovery import Discovered, Discovery, ProviderToolSearch
+from pegboard.integrations.discovery import Discovered, ProviderToolSearch
 
 
 class MessagesToolSearch(ProviderToolSearch):
@@ -22,31 +22,22 @@ class MessagesToolSearch(ProviderToolSearch):
 
     Args:
         discovery: of the conversation.
-        cache_control: of the search tool, the last one in the cached prefix if it is sent last of
-            the tools that are not deferred. Deferred tools must have none.
     """
 
     _arguments = "input"
 
-    def __init__(
-        self,
-        discovery: Discovery,
-        *,
-        cache_control: Mapping[str, Any] | None = None,
-    ) -> None:
-        super().__init__(discovery)
-        self._search: dict[str, Any] = {
+    def tools(self) -> list[dict[str, Any]]:
+        """Return the entries of `tools`: the search, then all found tools as deferred ones.
+
+        The search may have a `cache_control`, and deferred tools must have none.
+        """
+        search = {
             "name": SEARCH_TOOL,
             "description": SEARCH_DESCRIPTION,
             "input_schema": dict(QUERY_SCHEMA),
         }
-        if cache_control is not None:
-            self._search["cache_control"] = dict(cache_control)
-
-    def tools(self) -> list[dict[str, Any]]:
-        """Return the entries of `tools`: the search, then all found tools as deferred ones."""
         found = as_anthropic_tools(self.discovery.found, self.discovery.options.descriptions)
-        return [dict(self._search), *({**tool, "defer_loading": True} for tool in found)]
+        return [search, *({**tool, "defer_loading": True} for tool in found)]
 
     def _is_search(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "tool_use" and item.get("name") == SEARCH_TOOL

@@ -24,7 +24,6 @@ import hashlib
 import json
 import re
 import tomllib
-import traceback
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -32,7 +31,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from pegboard.encoders import import_extra
-from pegboard.errors import ConfigurationError, EncoderError, did_you_mean
+from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.llm import ChatRequest, Message
 
 COMMON_VALUES = ("context", "examples")
@@ -41,6 +40,7 @@ REPLY_TOKENS = 600
 """Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
 
 _FRONT_MATTER = ("version", "context", "examples")
+_FRONT = re.compile(r"\+\+\+[ \t]*(\n.*?)\n\+\+\+[ \t]*(?:\n|$)", re.DOTALL)
 
 
 class Examples(list[dict[str, str]]):
@@ -223,19 +223,6 @@ def render(source: str, values: Mapping[str, Any]) -> str:
     return re.sub(r"\n\s*\n", "\n\n", _compiled(source).render(values)).strip()
 
 
-def _names_in(source: str) -> dict[str, int]:
-    """The names that a template uses, each with its first line.
-
-    Raises jinja2's TemplateSyntaxError, whose `lineno` is the line.
-    """
-    environment = _environment()
-    from jinja2 import meta, nodes
-
-    tree = environment.parse(source)
-    lines = {node.name: node.lineno for node in reversed(list(tree.find_all(nodes.Name)))}
-    return {name: lines.get(name, 1) for name in meta.find_undeclared_variables(tree)}
-
-
 @lru_cache(maxsize=64)
 def _compiled(source: str) -> Any:
     return _environment().from_string(source)
@@ -272,122 +259,113 @@ def _read_file(
     """Return the prompt of a file; None if it has problems, which are added to the list."""
     try:
         content = path.read_bytes() if text is None else text.encode()
-        lines = content.decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+        source = content.decode("utf-8-sig").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path}: cannot be read: {error}")
         return None
     own: Problems = []
-    front, body = _front_matter(lines, own)
-    sections = _sections(expected.sections, lines, body, own) if body is not None else {}
-    used = {name for source in sections.values() for name in _check_template(expected, source, own)}
+    front, start = _front_matter(source, own)
+    sections = _sections(expected, source, start, own)
+    used = {name for part in sections.values() for name in _check_template(expected, part, own)}
     if not own and expected.required and not used & set(expected.required):
         shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
         own.append((None, f"expected the template to show {shown}"))
     if own:
         problems += [f"{path}{f':{line}' if line else ''}: {problem}" for line, problem in own]
         return None
-    examples = tuple((shot["input"], shot["output"]) for shot in front.get("examples", ()))
     return Prompt(
         name=path.stem,
         path=path,
         format=expected,
         version=front["version"],
         digest=hashlib.sha256(content).hexdigest(),
-        sections=tuple((name, sections[name]) for name in expected.sections),
+        sections=tuple(sections.items()),
         context=" ".join(front.get("context", "").split()),
-        examples=examples,
+        examples=tuple((shot["input"], shot["output"]) for shot in front.get("examples", ())),
     )
 
 
-def _front_matter(lines: list[str], problems: Problems) -> tuple[dict[str, Any], int | None]:
-    """Return the front matter, and the index of the line behind it; None if there is none."""
-    end = next((n for n, line in enumerate(lines[1:], 1) if line.rstrip() == "+++"), None)
-    if lines[0].rstrip() != "+++" or end is None:
+def _front_matter(source: str, problems: Problems) -> tuple[dict[str, Any], int]:
+    """Return the front matter, and the place behind it."""
+    match = _FRONT.match(source)
+    if match is None:
         problem = 'expected a front matter first: a line `+++`, `version = "1"`, a line `+++`'
         problems.append((1, problem))
-        return {}, None
+        return {}, 0
     try:
-        front = tomllib.loads("\n".join(["", *lines[1:end]]))  # with the lines of the file
+        front = tomllib.loads(match[1])  # with the lines of the file
     except tomllib.TOMLDecodeError as error:
         problems.append((1, f"the front matter is not TOML: {error}"))
-        return {}, end + 1
+        return {}, match.end()
     for key in front.keys() - {*_FRONT_MATTER}:
         problems.append((1, f"unknown setting '{key}'{did_you_mean(key, _FRONT_MATTER)}"))
     version, context = front.get("version"), front.get("context", "")
     if not isinstance(version, str) or not version.strip():
-        got = "" if version is None else f" (got {version!r:.40})"
-        expected = 'expected a text such as "1", to be changed with the wording'
-        problems.append((1, f"version: {expected}{got}"))
+        problem = 'version: expected a text such as "1", to be changed with the wording'
+        problems.append((1, problem))
     if not isinstance(context, str):
         problems.append((1, f"context: expected a text (got {context!r:.40})"))
     if not _are_examples(front.get("examples", [])):
         expected = "tables [[examples]], each with the texts `input` and `output`"
         problems.append((1, f"examples: expected {expected}"))
-    return front, end + 1
+    return front, match.end()
 
 
 def _are_examples(value: Any) -> bool:
-    return isinstance(value, list) and all(
+    shots: list[Any] = value if isinstance(value, list) else [value]
+    return all(
         isinstance(shot, dict)
-        and set(cast("dict[str, Any]", shot)) == {"input", "output"}
-        and all(isinstance(text, str) for text in cast("dict[str, Any]", shot).values())
-        for shot in cast("list[Any]", value)
+        and shot.keys() == {"input", "output"}
+        and all(isinstance(text, str) for text in shot.values())
+        for shot in shots
     )
 
 
 def _sections(
-    expected: Sequence[str], lines: list[str], start: int, problems: Problems
+    expected: PromptFormat, source: str, start: int, problems: Problems
 ) -> dict[str, str]:
     """Return the template of every section, each with the line numbers of the file."""
-    headings = " and ".join(f"`# {section}`" for section in expected)
-    sections: dict[str, list[str]] = {}
-    stray: list[int] = []
-    current: list[str] | None = None
-    for number, line in enumerate(lines[start:], start):
-        head = re.fullmatch(r"#\s+(\w+)\s*", line)
-        name = head[1].lower() if head else ""
-        if name in expected:
-            if name in sections:
-                problems.append((number + 1, f"the section `# {name}` is repeated"))
-            current = sections[name] = [""] * (number + 1)
-        elif current is not None:
-            current.append(line)
-        elif line.strip():
-            stray.append(number + 1)
-    if stray:
-        problems.append((stray[0], f"text before the first section; expected {headings}"))
-    problems += [
-        (None, f"the section `# {section}` is missing or empty; expected {headings}")
-        for section in expected
-        if not "".join(sections.get(section, ())).strip()
-    ]
-    return {name: "\n".join(own) for name, own in sections.items()}
+    names = "|".join(expected.sections)
+    heads = [*re.finditer(rf"(?im)^#[ \t]+({names})[ \t]*$", source[start:])]
+    ends = [*(head.start() for head in heads[1:]), len(source) - start]
+    sections = {
+        head[1].lower(): "\n" * source.count("\n", 0, start + head.end())
+        + source[start + head.end() : start + end]
+        for head, end in zip(heads, ends, strict=False)
+    }
+    stray = source[start : start + heads[0].start()] if heads else ""
+    names = tuple(head[1].lower() for head in heads)
+    if names != expected.sections or stray.strip() or not all(map(str.strip, sections.values())):
+        headings = " and ".join(f"`# {section}`" for section in expected.sections)
+        problem = f"expected {headings}, in this order, each with a text below it and none above"
+        problems.append((None, problem))
+    return sections
 
 
 def _check_template(expected: PromptFormat, source: str, problems: Problems) -> Collection[str]:
     """Add the problems of a template to the list; returns the names that it uses."""
+    environment = _environment()
+    from jinja2 import meta, nodes
+
     try:
-        names = _names_in(source)
-        _compiled(source)
-    except EncoderError:  # Jinja2 is missing
-        raise
-    except Exception as error:  # TemplateSyntaxError, or of a block that the sandbox lacks
-        problems.append((getattr(error, "lineno", None), f"invalid template: {error}"))
-        return ()
-    if unknown := sorted(names.keys() - set(expected.names)):
-        choices = ", ".join(expected.names)
-        for name in unknown:
-            suggestion = did_you_mean(name, expected.names)
-            problem = f"unknown value `{name}`, expected one of {choices}{suggestion}"
-            problems.append((names[name], problem))
-        return names
-    # Rendered with all values and with none, to find errors in its conditions.
-    for fill, values in (("x", _TRIAL_VALUES), ("", _EMPTY_VALUES)):
-        try:
+        tree = environment.parse(source)
+        names = meta.find_undeclared_variables(tree)
+        if unknown := names - {*expected.names}:
+            lines = {node.name: node.lineno for node in tree.find_all(nodes.Name)}
+            problems += [
+                (
+                    lines.get(name),
+                    f"unknown value `{name}`, expected one of {', '.join(expected.names)}"
+                    f"{did_you_mean(name, expected.names)}",
+                )
+                for name in sorted(unknown)
+            ]
+            return names
+        # Rendered with all values and with none, to find errors in its conditions.
+        for fill, values in (("x", _TRIAL_VALUES), ("", _EMPTY_VALUES)):
             render(source, dict.fromkeys(expected.names, fill) | values)
-        except Exception as error:  # a template is a program of the user's, and may fail in any way
-            frames = reversed(traceback.extract_tb(error.__traceback__))
-            line = next((frame.lineno for frame in frames if frame.filename == "<template>"), None)
-            problems.append((line, f"the template cannot be rendered: {error}"))
-            break
+    except Exception as error:  # a template is a program of the user's, and may fail in any way
+        line = getattr(error, "lineno", None)
+        problems.append((line, f"the template cannot be rendered: {error}"))
+        return ()
     return names

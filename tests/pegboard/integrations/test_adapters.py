@@ -439,32 +439,3 @@ def test_haystack_takes_toolsets_and_a_run_finds_only_the_tools_selected_for_it(
     for refused in (lambda: toolset.add(held[0]), toolset.to_dict):
         with pytest.raises(NotImplementedError):
             refused()
-
-
-def test_with_anthropic_the_search_of_pydantic_ai_answers_by_references():
-    pydantic_ai = pytest.importorskip("pydantic_ai", reason="pydantic-ai is not installed")
-    pytest.importorskip("httpx2", reason="what anthropic 2 sends requests with")
-    from pydantic_ai.models.anthropic import AnthropicModel
-    from pydantic_ai.providers.anthropic import AnthropicProvider
-
-    from pegboard.integrations.pydantic_ai import tool_search
-    from tests.pegboard.integrations.test_anthropic import SAID, MessagesApi, blocks, use
-
-    api = MessagesApi(
-        use("search_tools", queries=["book_room"]), use("book_room", "toolu_2", day="Monday"), SAID
-    )
-    provider = AnthropicProvider(anthropic_client=api.async_client())
-    agent = pydantic_ai.Agent(
-        AnthropicModel("claude-sonnet-4-6", provider=provider),
-        tools=PydanticAi().tools(),
-        capabilities=[tool_search(BoardSearch(Shelf().board, k=1))],
-    )
-
-    result = asyncio.run(agent.run("A room on Monday.", model_settings={"max_tokens": 100}))
-
-    assert result.output == "Booked."
-    assert all(each["tools"] == api.requests[0]["tools"] for each in api.requests)
-    results = [b for b in blocks(api.requests[1]["messages"]) if b["type"] == "tool_result"]
-    assert [b["content"] for b in results] == [
-        [{"type": "tool_reference", "tool_name": "book_room"}]
-    ]

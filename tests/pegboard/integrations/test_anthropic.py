@@ -27,12 +27,6 @@ class MessagesApi:
             api_key="none", max_retries=0, http_client=httpx.Client(transport=transport)
         )
 
-    def async_client(self):
-        transport = httpx.MockTransport(self._answer)
-        return anthropic.AsyncAnthropic(
-            api_key="none", max_retries=0, http_client=httpx.AsyncClient(transport=transport)
-        )
-
     def _answer(self, request):
         body = json.loads(request.content)
         self.requests.append(body)
@@ -117,9 +111,7 @@ def test_a_conversation_finds_calls_and_ends(shelf):
         use("order_lunch", "toolu_5"),
         SAID,
     )
-    tools = MessagesToolSearch(
-        Discovery(BoardSearch(shelf.board, k=2)), cache_control={"type": "ephemeral"}
-    )
+    tools = MessagesToolSearch(Discovery(BoardSearch(shelf.board, k=2)))
 
     assert converse(api, tools) == ["kit/desk/book_room", "kit/desk/order_lunch"]
     declared = [each["tools"] for each in api.requests]

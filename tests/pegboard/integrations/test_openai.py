@@ -1,6 +1,5 @@
 """The Responses API: the items are those of the real client, and a scripted API accepts them."""
 
-import asyncio
 import json
 import re
 
@@ -142,12 +141,3 @@ def test_a_search_that_finds_nothing_says_why(tools):
     assert answer["tools"] == []
     assert message["role"] == "developer"
     assert message["content"] == ("The query is blank. Say in a few words what the tool should do.")
-
-
-def test_an_event_loop_gets_the_same_answers(shelf):
-    def searches():
-        return ResponsesToolSearch(Discovery(shelf.board))
-
-    output = [search("book_room"), search("", "call_2"), SAID]
-
-    assert asyncio.run(searches().answers_async(output)) == searches().answers(output)

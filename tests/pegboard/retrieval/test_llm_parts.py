@@ -40,11 +40,6 @@ UNUSABLE = [
 UNUSABLE_TEXTS = [
     ({"query": " ", "steps": [], "queries": []}, "the reply "),
     ({"query": "...", "steps": ["..."], "queries": ["- -"]}, "the reply "),
-    (
-        {field: ["Sorry, I can't help with that."] for field in FIELDS}
-        | {"query": "I cannot answer that."},
-        "the reply is a refusal",
-    ),
 ]
 
 

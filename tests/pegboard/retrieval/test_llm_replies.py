@@ -44,8 +44,7 @@ def test_texts_are_read_from_what_models_write_around_them(reply):
     [
         ("", "holds no JSON object"),
         ('["a", "b"]', "holds no JSON object"),
-        ("I'm sorry, but I can't help with that request.", "is a refusal"),
-        ('{"steps": ["I\'m sorry, but I cannot assist with that."]}', "is a refusal"),
+        ("I'm sorry, but I can't help with that request.", "holds no JSON object"),
         ('{"tasks": ["a"]}', "has no 'steps'"),
         ('{"steps": "a"}', "has no list of texts as 'steps'"),
         ('{"steps": [{"step": "a"}]}', "has no list of texts as 'steps'"),
@@ -61,13 +60,6 @@ def test_an_invalid_text_is_unusable_with_a_reason():
         read_field_text('{"query": ["a"]}', "query")
     with pytest.raises(UnusableReply, match="says nothing as 'query'"):
         read_field_text('{"query": " ... "}', "query")
-
-
-@pytest.mark.parametrize(
-    "text", ["I can't connect to the VPN", "I'm sorry to ask again, book a berth"]
-)
-def test_a_request_that_sounds_like_a_refusal_is_none(text):
-    assert read_field_text(json.dumps({"query": text}), "query") == text
 
 
 def test_only_offered_names_count():

@@ -54,7 +54,7 @@ def test_all_problems_of_a_strategy_are_reported_at_once():
         "'transforms[1]' names the part 'no-such-part'",
         "clauses",
         "'transforms[2]' is 7",
-        "'fuse_queries.k' is 'sixty', expected a whole number",
+        "'fuse_queries.k' is 'sixty', expected int",
         "has no 'q'; it has k",
         "'refine' is 'dependencies', expected a list of parts",
         "'modes' is ['fuzzy'], expected a list with one of hybrid, vector, text",
