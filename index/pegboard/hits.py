@@ -116,14 +116,8 @@ def as_responses_tools(
     They are not `strict`: that takes only schemas in which every property is required.
     """
     return [
-        {
-            "type": "function",
-            "name": name,
-            "description": cut_description(description),
-            "parameters": object_schema(tool.input_schema),
-            "strict": False,
-        }
-        for name, description, tool in _definitions(hits, descriptions)
+        {"type": "function", **tool["function"], "strict": False}
+        for tool in as_openai_tools(hits, descriptions)
     ]
 
 

@@ -12,7 +12,7 @@ from pegboard.hits import Descriptions, Hit
 from pegboard.naming import CallNames
 from pegboard.records import READ_KINDS
 from pegboard.retrieval.found import FindResult
-from pegboard.tokens import definition_tokens, within_tokens
+from pegboard.tokens import within_tokens
 
 SEARCH_TOOL = "search_tools"
 SEARCH_PURPOSE = (
@@ -159,8 +159,11 @@ class BoardSearch:
         if self.max_tokens is None:
             return Findings(tuple(hits), names)
         fitting, others = within_tokens(hits, self.max_tokens, self.descriptions)
-        reason = "" if fitting else self._too_long(others)
-        return Findings(tuple(fitting), names, reason, tuple(others))
+        too_long = (
+            f"{len(others)} tools were found, but the definition of each is too long: "
+            f"{self.max_tokens} tokens are allowed."
+        )
+        return Findings(tuple(fitting), names, "" if fitting else too_long, tuple(others))
 
     def _reason(self, result: FindResult) -> str:
         if result.hits:
@@ -170,13 +173,6 @@ class BoardSearch:
                 "on without one."
             )
         return NO_MATCH if not self.where else NO_TOOL
-
-    def _too_long(self, hits: Sequence[Hit]) -> str:
-        least = min(definition_tokens(hit, self.descriptions) for hit in hits)
-        return (
-            f"{len(hits)} tools were found, but the definition of each is too long: the shortest "
-            f"takes about {least:.0f} tokens, and {self.max_tokens} are allowed."
-        )
 
 
 def narrowed(where: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any] | None:

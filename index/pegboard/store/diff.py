@@ -5,12 +5,12 @@ that differ are read whole."""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import tool_from_row
-from pegboard.store.contract import CATALOG_TOOL, EDGES, check_contract, embedding_table
+from pegboard.store.contract import EDGES, check_contract, embedding_table
 from pegboard.store.database import sql_literals
 from pegboard.store.releases import Pin, Release, ReleaseStore
 
@@ -130,22 +130,17 @@ def field_changes(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, Fie
 
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
-    written = asdict(tool.enrichment or Enrichment())
-    fields: dict[str, Any] = {}
-    for column in CATALOG_TOOL:
-        if column.name not in ("id", "catalog", "agent"):
-            value = getattr(tool, column.name, kind)  # the kind is of its agent
-            fields[column.name] = _listed(value) if column.kind == "texts" else value
+    fields = {"kind": kind, **asdict(replace(tool, enrichment=tool.enrichment or Enrichment()))}
+    for name in ("id", "catalog", "agent"):
+        del fields[name]
+    written = fields.pop("enrichment")
     return {
-        **fields,
-        "dependencies": [asdict(dependency) for dependency in tool.dependencies],
-        "flags": list(tool.flags),
-        **{f"enrichment.{name}": _listed(value) for name, value in written.items()},
+        name: list(value) if isinstance(value, tuple) else value
+        for name, value in {
+            **fields,
+            **{f"enrichment.{name}": value for name, value in written.items()},
+        }.items()
     }
-
-
-def _listed(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _change(old: Any, new: Any) -> FieldChange:

@@ -62,6 +62,14 @@ def test_an_invalid_text_is_unusable_with_a_reason():
         read_field_text('{"query": " ... "}', "query")
 
 
+def test_an_endless_reply_is_bounded():
+    endless = "go on and on " * 5_000
+
+    assert len(read_field_text(json.dumps({"query": endless}), "query")) <= 300
+    texts = read_texts(json.dumps({"steps": [f"{n} {endless}" for n in range(100)]}), "steps", 5)
+    assert [len(text) <= 300 for text in texts] == [True] * 5
+
+
 def test_only_offered_names_count():
     reply = '{"tools": ["drop_tables", "FIND_berth", "`list_tides`", "list_tides", "list"]}'
 

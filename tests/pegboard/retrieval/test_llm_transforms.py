@@ -17,22 +17,6 @@ REQUEST = "what are the tides at Whitby, and then send Anna an email about it"
 ASKED = [Query(REQUEST)]
 TWO = [Query("tides at Whitby", 1, "step"), Query("email to Anna", 2, "step")]
 STEPS = {"steps": ["Get the tides at Whitby", "Send an email to Anna"]}
-GOOD = {
-    Rewrite(): {"query": "Get the tides"},
-    Decompose(): STEPS,
-    ContextDecompose(): STEPS,
-    Expand(): {"queries": ["tide table"]},
-    StepBackPrompting(): {"query": "Look up tides"},
-}
-# What a small model repeats from the examples in the prompt.
-COPIED = {
-    Rewrite(): "get the tide times at Whitby for tomorrow and book a berth at Whitby",
-    Decompose(): ["Send mail", "Find a free berth in Calais on Friday"],
-    ContextDecompose(): ["Send mail", "Find the booking of the berth in Calais"],
-    Expand(): ["Look up tidal predictions for a port by date"],
-    StepBackPrompting(): "Convert an amount of money from one currency to another",
-}
-for_each_part = pytest.mark.parametrize(("part", "good"), GOOD.items())
 
 
 def test_a_request_is_rewritten_with_the_conversation_in_view():
@@ -119,23 +103,9 @@ def test_a_step_without_an_answer_is_searched_alone():
     assert scripted.trace.fallback_reason == "for 1 of 2: the reply holds no JSON object"
 
 
-@for_each_part
-def test_a_reply_that_repeats_an_example_of_the_prompt_is_unusable(part, good):
-    scripted = context(REQUEST, dict.fromkeys(good, COPIED[part]))
+def test_a_reply_that_repeats_an_example_of_the_prompt_is_unusable():
+    copied = ["Send mail", "Find a free berth in Calais on Friday"]
+    scripted = context(REQUEST, {"steps": copied})
 
-    assert transformed(part, ASKED, scripted)
+    assert transformed(Decompose(), ASKED, scripted)
     assert scripted.trace.fallback_reason == "the reply repeats an example of its prompt"
-
-
-@for_each_part
-def test_an_endless_reply_is_bounded(part, good):
-    [(field, value)] = good.items()
-    endless = "go on and on " * 5000
-    many = [f"{number} {endless}" for number in range(100)]
-
-    queries = transformed(
-        part, ASKED, context(REQUEST, {field: many if isinstance(value, list) else endless})
-    )
-
-    assert len(queries) <= 9
-    assert all(len(query.text) <= 300 for query in queries)

@@ -206,15 +206,3 @@ def test_missing_credentials_are_reported_with_the_variables_to_set(
     monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", "/none/account.json")
     match = f"{no_credentials}/none/account.json.*GOOGLE_SERVICE_ACCOUNT"
     board_and_lake_fail("gs://bucket/board", match)
-
-
-def test_without_credentials_googles_silent_address_is_given_up(
-    monkeypatch, refusing, tmp_path, configured, board_and_lake_fail
-):
-    # Google's own machines are asked for a token; elsewhere nobody answers at that address.
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.setenv("GCE_METADATA_HOST", refusing(None).removeprefix("http://"))
-    uri = "gs://without/board"
-    configured(uri, client_retry_timeout="2", **HASTY)
-
-    board_and_lake_fail(uri, "credentials|does not answer in time")

@@ -2,8 +2,6 @@
 release intact.
 """
 
-import errno
-import os
 import subprocess
 from contextlib import suppress
 from pathlib import Path
@@ -14,7 +12,6 @@ import pegboard
 from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.errors import StoreError
-from pegboard.store.failures import explain
 from tests.step_events import StepEvents
 
 FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
@@ -120,17 +117,3 @@ def test_a_disk_that_can_only_be_read_is_searched_and_not_written(small_disk, wo
 
     assert store.channel().release == second.release.id
     assert workshop.run(configuration).release.id != second.release.id
-
-
-@pytest.mark.parametrize(
-    ("code", "meaning"),
-    [
-        (errno.EFBIG, "a file would become larger than is allowed here"),
-        (errno.EDQUOT, "there is no space left"),
-        (errno.EPERM, "permission was denied"),
-    ],
-)
-def test_a_limit_of_the_file_system_is_explained(code, meaning):
-    said, _ = explain(OSError(code, os.strerror(code)))
-
-    assert said == f"{meaning} ({os.strerror(code)})"
