@@ -167,8 +167,9 @@ def open_caller(
     if isinstance(llm, str):
         from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
 
-        model = {name: given[name] for name in _MODEL_OPTIONS if name in given}
-        llm = HostedCompleter(llm, **{"timeout": TIMEOUT, **model})
+        model: dict[str, Any] = {name: given[name] for name in _MODEL_OPTIONS if name in given}
+        model.setdefault("timeout", TIMEOUT)
+        llm = HostedCompleter(llm, **model)
     elif not callable(getattr(llm, "complete", None)) or not isinstance(
         getattr(llm, "name", None), str
     ):
