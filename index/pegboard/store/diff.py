@@ -130,16 +130,13 @@ def field_changes(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, Fie
 
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
-    fields = {"kind": kind, **asdict(replace(tool, enrichment=tool.enrichment or Enrichment()))}
+    whole = replace(tool, enrichment=tool.enrichment or Enrichment())
+    fields: dict[str, Any] = {"kind": kind, **asdict(whole)}
     for name in ("id", "catalog", "agent"):
         del fields[name]
-    written = fields.pop("enrichment")
+    fields |= {f"enrichment.{name}": value for name, value in fields.pop("enrichment").items()}
     return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in {
-            **fields,
-            **{f"enrichment.{name}": value for name, value in written.items()},
-        }.items()
+        name: list(value) if isinstance(value, tuple) else value for name, value in fields.items()
     }
 
 
