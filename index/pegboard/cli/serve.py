@@ -2,23 +2,12 @@
 
 import argparse
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, add_command, add_options, default_board
 from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
 
-MODULES = (
-    "fastapi",
-    "fastmcp",
-    "httpx2",
-    "jsonschema_rs",
-    "mcp",
-    "opentelemetry",
-    "prometheus_client",
-    "uvicorn",
-)
 FILE = "pegboard.toml"
 HOST, PORT = "127.0.0.1", 8720
 SERVE = """\
@@ -27,15 +16,8 @@ examples:
   pegboard serve --board ./board --port 9000
   pegboard serve -c pegboard.toml --stdio          for the configuration of an MCP client
 
-clients:
-  Claude Code      claude mcp add --transport http pegboard http://127.0.0.1:8720/mcp
-  Codex            codex mcp add pegboard -- pegboard serve --stdio -c /path/to/pegboard.toml
-  Cursor           mcp.json: {"mcpServers": {"pegboard": {"url": "http://127.0.0.1:8720/mcp"}}}
-  VS Code          mcp.json: {"servers": {"pegboard": {"type": "http",
-                                                       "url": "http://127.0.0.1:8720/mcp"}}}
-
 `[serve]` of pegboard.toml says who may see and call what, and how calls are made; see
-docs/how-to/serve-a-board.md."""
+docs/how-to/serve-a-board.md, also for how Claude, Codex, Cursor and VS Code connect."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -64,11 +46,6 @@ def register(subparsers: Subparsers) -> None:
 
 
 def _serve(options: argparse.Namespace) -> int:
-    missing = [name for name in MODULES if find_spec(name) is None]
-    if missing:
-        raise ConfigurationError(
-            f"`pegboard serve` needs {', '.join(missing)}. Install: {install_command('uvicorn')}"
-        )
     if options.client is not None and not options.stdio:
         raise ConfigurationError(
             "--client without --stdio: over HTTP the token or header of each request says which "
@@ -76,14 +53,18 @@ def _serve(options: argparse.Namespace) -> int:
         )
     import asyncio
 
-    from pegboard.serve.app import check_host, listen, serve_http, serve_stdio
-    from pegboard.serve.gateway import open_gateway
-    from pegboard.serve.settings import load_gateway_settings
+    try:
+        from pegboard.serve.app import create_app, listen, serve_http, serve_stdio
+        from pegboard.serve.calls.upstreams import sign_in
+        from pegboard.serve.gateway import open_gateway
+        from pegboard.serve.settings import load_gateway_settings
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"`pegboard serve` needs {error.name}. Install: {install_command('uvicorn')}"
+        ) from error
 
     file = options.config or (FILE if Path(FILE).is_file() else None)
     if options.login is not None:
-        from pegboard.serve.calls.upstreams import sign_in
-
         asyncio.run(sign_in(load_gateway_settings(file or FILE), options.login))
         print(f"Signed in at {options.login}; the tokens are kept encrypted.", file=sys.stderr)
         return 0
@@ -97,12 +78,11 @@ def _serve(options: argparse.Namespace) -> int:
         return 0
     host = options.host
     with listen(host, options.port) as listening:
-        gateway = open_gateway(file, board, options.channel)
-        check_host(gateway, host)
+        app = create_app(open_gateway(file, board, options.channel), host)
         name = f"[{host}]" if ":" in host else host
         address = f"http://{name}:{listening.getsockname()[1]}"
         print(f"pegboard serve: MCP at {address}/mcp, a page at {address}/", file=sys.stderr)
-        return 0 if serve_http(gateway, host, listening) else 1
+        return 0 if serve_http(app, listening) else 1
 
 
 def _port(text: str) -> int:

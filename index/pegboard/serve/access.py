@@ -5,7 +5,7 @@ Rules match ids, which the release has, never a name that a client sent.
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -17,6 +17,10 @@ from pegboard.serve.settings import ClientSettings, Rule
 
 TOKEN: ContextVar[str] = ContextVar("token", default="")
 """The bearer token of a call over the HTTP API."""
+
+Credentials = bytes | tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
+"""The digest of a token; of a client without one, its header and its claims."""
+NONE = frozenset[tuple[str, str]](), frozenset[tuple[str, str]]()
 
 
 class Ruled(Protocol):
@@ -97,11 +101,15 @@ class AccessRules:
             name: Client(name, own.allow, own.deny, own.operator, own.has_credentials)
             for name, own in clients.items()
         }
-        self._by_token: dict[bytes, Client] = {}
-        self._without: Client | None = None if clients else ANYONE
+        self._by_credentials: dict[Credentials, Client] = {} if clients else {NONE: ANYONE}
         problems: list[str] = []
         for name, own in clients.items():
-            self._add(self.clients[name], own, problems)
+            place = f"serve.clients.{name}"
+            for credentials in _credentials(own, place, problems):
+                other = self._by_credentials.setdefault(credentials, self.clients[name])
+                if other.name != name:
+                    what = "credentials" if own.has_credentials else "lack of any"
+                    problems.append(f"{place}: has the same {what} as '{other.name}'")
         if problems:
             raise ConfigurationError.from_problems("[serve.clients]", problems)
 
@@ -117,7 +125,7 @@ class AccessRules:
             claims: those of its token, if an identity provider has verified it.
         """
         if claims is None and "authorization" in headers:
-            client = self._by_token.get(_digest(bearer_token(headers)))
+            client = self._by_credentials.get(_digest(bearer_token(headers)))
             return client if client and self._has_header(client, headers) else None
         for name, own in self._settings.items():
             verified = bool(own.claims) == (claims is not None)
@@ -126,7 +134,7 @@ class AccessRules:
             stated = all(_states(claims or {}, *claim) for claim in own.claims.items())
             if stated and self._has_header(self.clients[name], headers):
                 return self.clients[name]
-        return None if claims is not None else self._without
+        return None if claims is not None else self._by_credentials.get(NONE)
 
     def named(self, name: str | None) -> Client:
         """Return the client of that name; for None that of requests without credentials.
@@ -134,8 +142,8 @@ class AccessRules:
         Raises:
             ConfigurationError: there is none.
         """
-        if name is None and self._without is not None:
-            return self._without
+        if name is None and self.is_open:
+            return self._by_credentials[NONE]
         if name in self.clients:
             return self.clients[name]
         known = ", ".join(self.clients) or "none"
@@ -148,30 +156,7 @@ class AccessRules:
     @property
     def is_open(self) -> bool:
         """Whether requests without credentials are answered."""
-        return self._without is not None
-
-    def _add(self, client: Client, settings: ClientSettings, problems: list[str]) -> None:
-        place = f"serve.clients.{client.name}"
-        for reference in settings.token:
-            variable = reference[2:-1]
-            token = os.environ.get(variable, "")
-            if not token.strip():
-                problems.append(f"{place}.token: the environment variable {variable} is not set")
-            elif _digest(token.strip()) in self._by_token:
-                problems.append(f"{place}.token: another client has the same")
-            else:
-                remember_secrets([token])
-                self._by_token[_digest(token.strip())] = client
-        same = [
-            name
-            for name, other in self._settings.items()
-            if not (settings.token or other.token)
-            and (other.header, other.claims) == (settings.header, settings.claims)
-        ]
-        if not settings.token and same[0] != client.name:
-            problems.append(f"{place}: has the same credentials as '{same[0]}', or none either")
-        if not settings.has_credentials:
-            self._without = client
+        return NONE in self._by_credentials
 
     def _has_header(self, client: Client, headers: Mapping[str, str]) -> bool:
         expected = self._settings[client.name].header.items()
@@ -182,6 +167,22 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     """Return the bearer token of a request, by its headers' lower-case names; "" for none."""
     scheme, _, token = headers.get("authorization", "").partition(" ")
     return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def _credentials(
+    settings: ClientSettings, place: str, problems: list[str]
+) -> Iterator[Credentials]:
+    """Yield the digests of a client's tokens, or else what else tells it from other clients."""
+    for reference in settings.token:
+        variable = reference[2:-1]
+        token = os.environ.get(variable, "").strip()
+        if token:
+            remember_secrets([token])
+            yield _digest(token)
+        else:
+            problems.append(f"{place}.token: the environment variable {variable} is not set")
+    if not settings.token:
+        yield frozenset(settings.header.items()), frozenset(settings.claims.items())
 
 
 def _states(claims: Mapping[str, Any], name: str, expected: str) -> bool:

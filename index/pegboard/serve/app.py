@@ -3,27 +3,29 @@
 import socket
 from collections.abc import AsyncGenerator, Collection, MutableMapping
 from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from fastmcp.server.middleware.rate_limiting import TokenBucketRateLimiter
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.provider import AccessToken
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import FileResponse, Response
+from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from pegboard import __version__
 from pegboard.errors import ConfigurationError
+from pegboard.serve import ard, http_api
 from pegboard.serve.access import ANYONE, Client
-from pegboard.serve.ard import ArdRegistry
 from pegboard.serve.changes import telling_of_changes
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http_api import HttpApi
-from pegboard.serve.http_errors import ApiError, not_served, unknown_client
+from pegboard.serve.http_errors import ApiError, error_of
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.request_ids import McpEndpoint, limited
 
@@ -32,10 +34,9 @@ BACKLOG = 2048
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 MAX_BODY = 1_048_576
 """Bytes of a request's body to the HTTP API."""
-MANIFEST = "/.well-known/ard.json"
-"""Is answered without credentials, and says more to a client that has some."""
-PUBLIC = ("/", "/openapi.json", "/healthz", MANIFEST)
-"""Paths that are answered without credentials: nothing of the board is behind them."""
+PAGE = Path(__file__).with_name("page")
+PUBLIC = ("/openapi.json", "/healthz")
+"""Paths that are answered without credentials, as the page is: nothing of the board is there."""
 
 POLICY = "; ".join(
     (
@@ -51,9 +52,10 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
-HEADERS = {
+HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+PAGE_HEADERS = {
+    **HEADERS,
     "Content-Security-Policy": POLICY,
-    "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
@@ -71,8 +73,13 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     Raises:
         ConfigurationError: others than this machine would be let in without credentials.
     """
-    check_host(gateway, host)
-    gateway.live.closed = host not in LOOPBACK
+    local = host in LOOPBACK
+    if not local and gateway.rules.is_open:
+        raise ConfigurationError(
+            f"On {host} anyone could call the tools of the board. Expected [serve.clients.NAME] "
+            f"with a token for each client, and none without; or --host 127.0.0.1."
+        )
+    gateway.closed = not local
     mcp_app = mcp_server(gateway).http_app("/mcp")
 
     @asynccontextmanager
@@ -82,11 +89,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         await gateway.close()
 
     auth_routes = gateway.auth.get_routes("/mcp") if gateway.auth is not None else []
-    routes = [
-        *auth_routes,
-        Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
-        *_page_routes(),
-    ]
+    public = {*PUBLIC, *(route.path for route in auth_routes)}
     app = FastAPI(
         title="Pegboard gateway",
         description="Finds the right few tools for a request. Every answer is about the tools "
@@ -95,34 +98,25 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         servers=[{"url": "."}],
         docs_url=None,
         redoc_url=None,
-        routes=routes,
-        lifespan=lifespan,
-        middleware=[
-            Middleware(
-                ClientMiddleware,
-                gateway=gateway,
-                local=host in LOOPBACK,
-                public={*PUBLIC, *(route.path for route in auth_routes)},
-            )
+        routes=[
+            *auth_routes,
+            Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
+            Route("/", lambda _: FileResponse(PAGE / "index.html")),
+            Mount("/page", StaticFiles(directory=PAGE)),
         ],
-        exception_handlers={404: not_served, 405: not_served},
+        lifespan=lifespan,
+        middleware=[Middleware(ClientMiddleware, gateway=gateway, local=local, public=public)],
+        exception_handlers={HTTPException: _refusal, RequestValidationError: _refusal},
     )
-    app.include_router(HttpApi(gateway).router())
-    app.include_router(ArdRegistry(gateway).router())
+    app.state.gateway = gateway
+    for router in (http_api.health_router, http_api.router, ard.router):
+        app.include_router(router)
     return app
 
 
-def check_host(gateway: Gateway, host: str) -> None:
-    """Raise ConfigurationError if others than this machine would be let in without credentials."""
-    if host not in LOOPBACK and gateway.rules.is_open:
-        raise ConfigurationError(
-            f"On {host} anyone could call the tools of the board. Expected [serve.clients.NAME] "
-            f"with a token for each client, and none without; or --host 127.0.0.1."
-        )
-
-
 class ClientMiddleware:
-    """Decides whose request it is, as `request.state.client`; answers 401 for unknown ones.
+    """Decides whose request it is, as `request.state.client`; answers 401 for unknown ones, and
+    turns errors into answers.
 
     Args:
         local: whether only requests to loopback are answered, and to `allowed_hosts`.
@@ -139,35 +133,39 @@ class ClientMiddleware:
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        headers = Headers(scope=scope)
-        if problem := _forbidden(headers, self._hosts):
-            self.gateway.observer.refused("origin", problem)
-            error = ApiError(
-                403, "other_origin", problem, "Host or Origin",
-                "Send it to the address that the gateway listens on, from its own page or no "
-                "browser.",
-            )  # fmt: skip
-            return await error.response()(scope, receive, send)
-        path = scope["path"]
-        if path.startswith("/page/") or (path in self.public and path != MANIFEST):
-            return await self.app(scope, receive, send)
-        client = await self.gateway.identified(headers)
-        scope.setdefault("state", {})["client"] = client
-        if client is None:
-            if path == MANIFEST:
-                return await self.app(scope, receive, send)
-            self.gateway.observer.refused("credentials", path)
-            return await unknown_client(self._sign_in())(scope, receive, send)
-        # By this the SDK binds a session to who opened it.
-        token = AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
-        scope["user"] = AuthenticatedUser(token)
+        state = scope.setdefault("state", {})
+        path, state["client"] = scope["path"], None
+        of_page = path == "/" or path.startswith("/page/")
+
+        async def respond(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                own = MutableHeaders(scope=message)
+                for name, value in (PAGE_HEADERS if of_page else HEADERS).items():
+                    own.setdefault(name, value)
+            await send(message)
+
         try:
-            await self._check_rate(client)
+            headers = Headers(scope=scope)
+            _check_origin(headers, self._hosts)
+            if not of_page and path not in self.public:
+                client = state["client"] = await self.gateway.identified(headers)
+                if client is not None:
+                    # By this the SDK binds a session to who opened it.
+                    token = AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
+                    scope["user"] = AuthenticatedUser(token)
+                    await self._check_rate(client)
+                elif path != ard.MANIFEST:
+                    raise self._unknown_client()
             own = receive if path == "/mcp" else limited(receive, MAX_BODY)
-            return await self.app(scope, own, send)
-        except ApiError as error:
-            self.gateway.observer.refused(error.values["code"], str(error), client.name)
-            return await error.response()(scope, receive, send)
+            await self.app(scope, own, respond)
+        except Exception as error:
+            if path == "/mcp" and not isinstance(error, ApiError):
+                raise
+            problem, client = error_of(error), state["client"]
+            if problem.status < 500:
+                detail = f"{scope['method']} {path}: {problem.values['what']}"
+                self.gateway.observer.refused(problem.code, detail, client.name if client else "")
+            await problem.response()(scope, receive, respond)
 
     async def _check_rate(self, client: Client) -> None:
         """Raise ApiError if a client made too many requests."""
@@ -181,11 +179,17 @@ class ClientMiddleware:
                 f"Wait for {60 / most:.0f} seconds.",
             )  # fmt: skip
 
-    def _sign_in(self) -> str:
-        """Return the address of the metadata that says where to get a token; "" without one."""
-        auth = self.gateway.auth
-        base = auth.base_url if auth is not None else None
-        return f"{str(base).rstrip('/')}/.well-known/oauth-protected-resource/mcp" if base else ""
+    def _unknown_client(self) -> ApiError:
+        """Return the error of unknown credentials, which says where to get a token."""
+        auth, metadata = self.gateway.auth, ""
+        if auth is not None and auth.base_url:
+            base = str(auth.base_url).rstrip("/")
+            metadata = f' resource_metadata="{base}/.well-known/oauth-protected-resource/mcp"'
+        return ApiError(
+            401, "unknown_client", "The credentials are not known here.", "Authorization",
+            "Send the header `Authorization: Bearer TOKEN` with the token of a client.",
+            {"WWW-Authenticate": f"Bearer{metadata}"},
+        )  # fmt: skip
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -206,17 +210,11 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def serve_http(gateway: Gateway, host: str, listening: socket.socket) -> bool:
-    """Serve a gateway over HTTP until interrupted; return whether it began to.
-
-    Args:
-        host: as in `create_app`.
-    """
+def serve_http(app: FastAPI, listening: socket.socket) -> bool:
+    """Serve an application over HTTP until interrupted; return whether it began to."""
     import uvicorn
 
-    app = create_app(gateway, host)
-    config = uvicorn.Config(app, log_level="warning", access_log=False)
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
         server.run(sockets=[listening])
     return server.started
@@ -232,30 +230,24 @@ async def serve_stdio(gateway: Gateway) -> None:
         await gateway.close()
 
 
-def _forbidden(headers: Headers, hosts: Collection[str]) -> str:
-    """Say why a request is refused that a web page of another origin may have sent; else ""."""
-    host = headers.get("host", "")
+def _check_origin(headers: Headers, hosts: Collection[str]) -> None:
+    """Raise ApiError for a request that a web page of another origin may have sent."""
+    host, origin = headers.get("host", ""), headers.get("origin")
     name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    problem = ""
     if hosts and name.strip("[]") not in hosts:
         expected = ", ".join(hosts)
-        return f"The host {host!r:.100} is not served here; expected one of {expected}."
-    origin = headers.get("origin")
-    if origin and origin.partition("://")[2] != host:
-        return f"Pages of {origin!r:.100} may not use this gateway."
-    return ""
+        problem = f"The host {host!r:.100} is not served here; expected one of {expected}."
+    elif origin and origin.partition("://")[2] != host:
+        problem = f"Pages of {origin!r:.100} may not use this gateway."
+    if problem:
+        raise ApiError(
+            403, "other_origin", problem, "Host or Origin",
+            "Send it to the address that the gateway listens on, from its own page or no browser.",
+        )  # fmt: skip
 
 
-class _Page(StaticFiles):
-    def file_response(self, *args: Any, **options: Any) -> Response:
-        response = super().file_response(*args, **options)
-        response.headers.update(HEADERS)
-        return response
-
-
-def _page_routes() -> list[BaseRoute]:
-    page = _Page(packages=[("pegboard.serve", "page")])
-
-    async def index(request: Request) -> Response:
-        return await page.get_response("index.html", request.scope)
-
-    return [Route("/", index, methods=["GET"]), Mount("/page", page)]
+async def _refusal(request: Request, error: Exception) -> Response:
+    """Answer a path that is not served, or parameters that are invalid."""
+    problem = error_of(error)
+    return ard.refusal(problem) if request.url.path == ard.SEARCH else problem.response()

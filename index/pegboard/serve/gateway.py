@@ -1,24 +1,29 @@
 """The parts of a running gateway, which its MCP server and its HTTP API share."""
 
 import asyncio
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from fastmcp.server.auth import AuthProvider
 
 from pegboard.board import Board
+from pegboard.errors import PegboardError
 from pegboard.opening import open_board
 from pegboard.serve.access import AccessRules, Client, bearer_token
 from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
-from pegboard.serve.live_settings import LiveSettings
 from pegboard.serve.observer import Observer
 from pegboard.serve.releases import ServedReleases
 from pegboard.serve.request_ids import RequestIds
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
+
+FileStates = dict[Path, tuple[int, int, int]]
+
+log = logging.getLogger("pegboard.serve")
 
 
 class Gateway:
@@ -29,7 +34,10 @@ class Gateway:
         uri: the board's address, for its other releases; "" for a board in memory.
 
     Attributes:
+        settings, rules: those that hold now.
+        closed: whether every client needs credentials, since others than this machine may ask.
         stdio_client: the client of a gateway over stdio.
+        saving: held while a golden query is saved.
 
     Raises:
         ConfigurationError: the request log cannot be written, or `[serve.auth]` cannot be used.
@@ -37,7 +45,10 @@ class Gateway:
 
     def __init__(self, settings: GatewaySettings, board: Board, uri: str = "") -> None:
         serve = settings.serve
-        self.board, self.live = board, LiveSettings(settings)
+        self.board, self.settings, self.rules = board, settings, AccessRules(serve.clients)
+        self._read = self._seen = _states(settings)
+        self.closed = False
+        self.stdio_client: str | None = None
         self.observer = Observer(None if serve.log is None else settings.base / serve.log)
         self.caller = Caller(settings, self.observer)
         self.views = Views(board, can_call=self.caller.can_call)
@@ -46,17 +57,7 @@ class Gateway:
         self.releases = ServedReleases(self.finder, uri)
         self.auth: AuthProvider | None = open_auth(serve.auth)
         self.sessions, self.request_ids = Sessions(), RequestIds()
-        self.stdio_client: str | None = None
-
-    @property
-    def settings(self) -> GatewaySettings:
-        """The settings that hold now."""
-        return self.live.settings
-
-    @property
-    def rules(self) -> AccessRules:
-        """The rules that hold now."""
-        return self.live.rules
+        self.saving = asyncio.Lock()
 
     @property
     def golden(self) -> Path | None:
@@ -77,21 +78,54 @@ class Gateway:
                 return self.rules.client(headers, access.claims)
         return client
 
-    async def reload_if_changed(self) -> None:
-        """Take the catalogs, servers, APIs and limits of a file that changed; sessions go on.
+    async def reload_if_changed(self) -> bool:
+        """Take the rules, catalogs, servers, APIs and limits of files that changed, and return
+        whether they did; sessions go on.
 
-        The log, the file of golden queries, `[serve.auth]` and `allowed_hosts` stay as they were.
+        The log, `[serve.auth]`, `[serve.llm]`, `allowed_hosts`, `requests_per_minute` and the
+        `concurrency` of calls stay as they were. A change may take from anyone and give to clients
+        with credentials. It never lets everyone in: an emptied file reads like one that asks for
+        that, so only a start does.
         """
-        if await asyncio.to_thread(self.live.reload_if_changed):
-            await self.caller.reload(self.settings)
-            self.views.forget()
+        states = await asyncio.to_thread(_states, self.settings)
+        settled, self._seen = states == self._seen, states
+        # At the first look that sees a change, the file may be half written.
+        if states == self._read or not settled or self.settings.file is None:
+            return False
+        self._read = states
+        try:
+            settings = await asyncio.to_thread(load_gateway_settings, self.settings.file)
+            rules = AccessRules(settings.serve.clients)
+        except PegboardError as error:
+            log.error("The settings stay as they were: %s", error)
+            return False
+        if why := self._opens(rules):
+            log.error(
+                "The settings stay as they were: in %s %s. Restart the gateway if that is meant.",
+                settings.file,
+                why,
+            )
+            return False
+        self.settings, self.rules = settings, rules
+        self._read = self._seen = _states(settings)
+        log.warning("The settings of %s were read again.", settings.file)
+        await self.caller.reload(settings)
+        self.views.forget()
+        return True
 
     async def close(self) -> None:
         """End what calls started, and stop following the board."""
         await self.caller.close()
-        self.releases.close()
         self.board.close()
         self.observer.close()
+
+    def _opens(self, rules: AccessRules) -> str:
+        """Say why everyone would be let in by rules that replace these; else ""."""
+        if self.rules.clients and not rules.clients:
+            return "[serve.clients] has no clients any more, and anyone could call every tool"
+        if self.closed and rules.is_open:
+            return "a client has no credentials, and the gateway is not on loopback"
+        return ""
 
 
 def open_gateway(
@@ -109,14 +143,34 @@ def open_gateway(
         BoardError: the board cannot be opened.
     """
     settings = GatewaySettings() if file is None else load_gateway_settings(file)
-    uri = board or settings.board or ""
+    uri = board or settings.uri
     llm = settings.serve.llm
-    asking = {} if llm is None else {"api_base": llm.api_base, "timeout": llm.timeout}
     opened = open_board(
         uri,
-        channel or settings.channel,
+        channel or settings.board.channel,
         background=True,
         llm=llm.model if llm else None,
-        llm_options={name: value for name, value in asking.items() if value is not None},
+        llm_options=llm.model_dump(include={"api_base", "timeout"}) if llm else None,
     )
     return Gateway(settings, opened, uri)
+
+
+def _states(settings: GatewaySettings) -> FileStates:
+    """Return when each file was changed, in nanoseconds, its bytes and its inode."""
+    states: FileStates = {}
+    for path in _files(settings):
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        states[path] = status.st_mtime_ns, status.st_size, status.st_ino
+    return states
+
+
+def _files(settings: GatewaySettings) -> Iterator[Path]:
+    """Yield the settings' file, and those of MCP servers that it names."""
+    if settings.file is not None:
+        yield settings.file
+    for table in settings.catalogs.values():
+        if table.get("type") == "mcp" and table.get("path"):
+            yield settings.base / Path(str(table["path"])).expanduser()

@@ -9,7 +9,7 @@ request log, without argument values and secrets:
      "tool": "finance/money/convert", "outcome": "ok", "bytes": 512, "credentials": true,
      "ms": 230.1}
     {"time": ..., "event": "refused", "client": "", "session": "",
-     "reason": "credentials", "detail": "203.0.113.9 POST /mcp"}
+     "reason": "unknown_client", "detail": "POST /mcp: The credentials are not known here."}
 
 `pegboard examples` reads the log. A session is written as a digest: the id itself would let a
 reader of the log into the session. Labels have few values: clients, which the operator names,
@@ -174,8 +174,8 @@ class Observer:
         """Record a request that was refused.
 
         Args:
-            reason: one of few words, such as `credentials`, `origin`, `unknown_tool`.
-            detail: who asked for what, without the credentials; secrets are taken out of it.
+            reason: the code of the error, such as `unknown_client`, `unknown_tool`.
+            detail: what was asked for, without the credentials; secrets are taken out of it.
             client: its name, "" for one that is not known.
         """
         self._refusals.labels(reason).inc()

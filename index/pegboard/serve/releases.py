@@ -2,16 +2,15 @@
 it."""
 
 import asyncio
-from collections import OrderedDict
+from functools import lru_cache
 from typing import Any
 
 from pegboard.cli.gate import gate_state
-from pegboard.errors import BoardNotFound
 from pegboard.opening import open_board
 from pegboard.serve.finder import Finder
 from pegboard.serve.views import Views
 from pegboard.store.contract import CONTRACT
-from pegboard.store.releases import Channel, ReleaseStore
+from pegboard.store.releases import ReleaseStore
 
 MAX_OTHERS = 2
 """Releases beside the live one that are held in memory at once."""
@@ -24,19 +23,13 @@ class ServedReleases:
 
     Args:
         live: follows the channel.
-        uri: the board's address; "" for a board in memory, which has one release.
+        uri: the board's address.
     """
 
     def __init__(self, live: Finder, uri: str) -> None:
-        self.live, self._uri = live, uri
-        self._store = ReleaseStore(uri) if uri else None
-        self._others: OrderedDict[str, Finder] = OrderedDict()
+        self._live, self._uri, self._store = live, uri, ReleaseStore(uri)
+        self._others = lru_cache(MAX_OTHERS)(self._open)
         self._opening = asyncio.Lock()
-
-    @property
-    def channel(self) -> str | None:
-        """The channel that is followed; None for a board that stays at one release."""
-        return self.live.views.board.status().channel
 
     async def finder(self, release: str | None) -> Finder:
         """Return the finder of a release, by its id or the beginning of it; None means the live
@@ -45,52 +38,34 @@ class ServedReleases:
         Raises:
             BoardNotFound: there is no such release, or there are several.
         """
-        live = await asyncio.to_thread(lambda: self.live.views.board.release.id)
-        if release is None or release == live:
-            return self.live
+        if release is None:
+            return self._live
         async with self._opening:
-            identity = await asyncio.to_thread(self._whole_id, release)
-            if identity == live:
-                return self.live
-            if identity not in self._others:
-                board = await asyncio.to_thread(open_board, self._uri, release=identity)
-                views = Views(board, self.live.views)
-                self._others[identity] = Finder(views, self.live.observer)
-            self._others.move_to_end(identity)
-            while len(self._others) > MAX_OTHERS:
-                _, finder = self._others.popitem(last=False)
-                finder.views.board.close()
-            return self._others[identity]
+            return await asyncio.to_thread(self._named, release)
 
-    def listed(self) -> tuple[str, list[dict[str, Any]]]:
-        """Return the id of the channel's release, and a row for each of the newest, newest first.
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row for each of the newest releases, newest first.
 
         What was counted or measured is left out, since it tells of tools that a client may not see.
         """
-        live = self.live.views.board.release
-        channels: list[Channel] = []
-        releases = [live]
-        if self._store is not None:
-            channels, releases = self._store.channels(), self._store.all()
-        rows: list[dict[str, Any]] = [
+        live, channels = self._live.views.board.release.id, self._store.channels()
+        releases = [release for release in self._store.all() if release.contract == CONTRACT]
+        return [
             {
                 "release": release.id,
                 "created_at": release.created_at.isoformat(),
                 "indexes": sorted(release.manifest["indexes"]),
                 "gate": gate_state(release, channels),
-                "channels": [channel.name for channel in channels if channel.release == release.id],
-                "live": release.id == live.id,
+                "live": release.id == live,
             }
-            for release in [one for one in releases if one.contract == CONTRACT][:MAX_LISTED]
+            for release in releases[:MAX_LISTED]
         ]
-        return live.id, rows
 
-    def close(self) -> None:
-        """Close the boards of releases that are not live."""
-        while self._others:
-            self._others.popitem()[1].views.board.close()
+    def _named(self, release: str) -> Finder:
+        identity = self._store.get(release).id
+        live = self._live.views.board.release.id
+        return self._live if identity == live else self._others(identity)
 
-    def _whole_id(self, release: str) -> str:
-        if self._store is None:
-            raise BoardNotFound("This board is in memory and has one release. Leave `release` out.")
-        return self._store.get(release).id
+    def _open(self, release: str) -> Finder:
+        board = open_board(self._uri, release=release)
+        return Finder(Views(board, self._live.views), self._live.observer)

@@ -1,11 +1,10 @@
 """`[serve]` of pegboard.toml, and the `[catalogs]` beside it as far as calls need them."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, cast
+from typing import Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
@@ -16,7 +15,8 @@ Destructive = Literal["confirm", "allow", "refuse"]
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
-def _as_list(value: Any) -> Any:
+def as_list(value: Any) -> Any:
+    """Return a text as a list of one; anything else as it is."""
     return (value,) if isinstance(value, str) else value
 
 
@@ -38,7 +38,7 @@ class Rule(Settings):
     tag: Globs | None = None
     tool: Globs | None = None
 
-    _listed = field_validator("*", mode="before")(_as_list)
+    _listed = field_validator("*", mode="before")(as_list)
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -71,7 +71,7 @@ class ClientSettings(Settings):
     deny: tuple[Rule, ...] = ()
     operator: bool = False
 
-    _listed = field_validator("token", mode="before")(_as_list)
+    _listed = field_validator("token", mode="before")(as_list)
 
     @property
     def has_credentials(self) -> bool:
@@ -245,62 +245,64 @@ class ServeSettings(Settings):
     llm: LlmSettings | None = None
 
 
+class BoardTable(Settings):
+    """`[board]`, as far as it says where the board is; builds check the rest."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    uri: str | None = None
+    channel: str = "live"
+    storage: dict[str, Any] = Field(default_factory=dict[str, Any])
+
+
 class GatewaySettings(Settings):
     """What the gateway takes from a pegboard.toml.
 
     Attributes:
         file: the file; None without one.
-        board: the address of the board, if the file names one.
         catalogs: the tables of `[catalogs]`, unchecked: builds check them.
-        overridden: ids of tools that `[overrides]` describes otherwise than their catalog.
+        overridden: by id, what `[overrides]` says of tools otherwise than their catalog.
     """
 
+    model_config = ConfigDict(extra="ignore", validate_by_name=True)
+
     file: Path | None = None
-    board: str | None = None
-    channel: str = "live"
+    board: BoardTable = BoardTable()
     serve: ServeSettings = ServeSettings()
     catalogs: dict[str, dict[str, Any]] = Field(default_factory=dict[str, dict[str, Any]])
-    overridden: frozenset[str] = frozenset()
+    overridden: dict[str, Any] = Field(default_factory=dict[str, Any], alias="overrides")
 
     @property
     def base(self) -> Path:
         """The folder from which relative paths count."""
         return Path.cwd() if self.file is None else self.file.parent
 
+    @property
+    def uri(self) -> str:
+        """The board's root as an absolute folder or an address; "" if the file names none."""
+        uri = self.board.uri or ""
+        return (
+            uri if "://" in uri or not uri else str((self.base / Path(uri).expanduser()).resolve())
+        )
+
 
 def load_gateway_settings(file: str | Path) -> GatewaySettings:
     """Read what the gateway needs of a pegboard.toml.
 
     Raises:
-        ConfigurationError: the file cannot be read, or `[serve]` has problems; all are listed.
+        ConfigurationError: the file cannot be read, or has problems; all are listed.
     """
     tables = read_toml(file, "name a board with --board")
     path = Path(file).expanduser().resolve()
-    board: Any = tables.get("board", {})
-    uri = board.get("uri") if isinstance(board, Mapping) else None
     try:
-        serve = ServeSettings.model_validate(tables.get("serve", {}))
+        settings = GatewaySettings.model_validate({**tables, "file": path})
     except ValidationError as error:
-        problems = problems_of(error, ServeSettings, "serve.")
+        problems = problems_of(error, GatewaySettings)
         raise ConfigurationError.from_problems(
             str(file), problems, "See `[serve]` in the reference."
         ) from None
-    if isinstance(uri, str) and "://" not in uri:
-        uri = str((path.parent / Path(uri).expanduser()).resolve())
-    if isinstance(uri, str) and isinstance(storage := board.get("storage"), Mapping):
-        options = {str(name): str(value) for name, value in cast("Any", storage).items()}
-        remember_options(uri, options)
+    if settings.board.storage:
+        options = {name: str(value) for name, value in settings.board.storage.items()}
+        remember_options(settings.uri, options)
     allow_hosted(configured_encoders(tables))
-    catalogs: Any = tables.get("catalogs", {})
-    if not isinstance(catalogs, Mapping):
-        catalogs = {}
-    return GatewaySettings(
-        file=path,
-        board=uri,
-        channel=str(board.get("channel", "live")) if isinstance(board, Mapping) else "live",
-        serve=serve,
-        catalogs={
-            name: dict(table) for name, table in catalogs.items() if isinstance(table, Mapping)
-        },
-        overridden=frozenset(cast("Any", tables.get("overrides") or {})),
-    )
+    return settings

@@ -1,13 +1,13 @@
 """`pegboard serve`: what it says where it cannot start."""
 
 import socket
+import sys
 
-import pegboard.cli.serve
 from pegboard.cli.main import main
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setattr(pegboard.cli.serve, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "pegboard.serve.app", None)
 
     assert main(["serve", "--board", "board"]) == 2
     assert "pip install './index[serve]' in Pegboard's checkout" in capsys.readouterr().err

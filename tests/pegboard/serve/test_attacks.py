@@ -16,7 +16,6 @@ from mcp.client.streamable_http import streamable_http_client
 from pegboard.opening import open_board
 from pegboard.serve.app import create_app
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.live_settings import LiveSettings
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import RESERVED
@@ -345,7 +344,7 @@ def test_no_change_of_the_file_opens_a_gateway_that_is_not_on_loopback(settings,
         gateway = Gateway(load_gateway_settings(settings.file), open_board(desk_uri))
         create_app(gateway, host)
         settings.file.write_text(everyone)
-        looks(gateway.live)
+        asyncio.run(looks(gateway))
         client = gateway.client({})
         asyncio.run(gateway.close())
         settings.file.write_text(everyone.replace("[serve.clients.everyone]", ""))
@@ -356,24 +355,29 @@ def test_no_change_of_the_file_opens_a_gateway_that_is_not_on_loopback(settings,
     assert client_without_credentials("127.0.0.1").name == "everyone"
 
 
-def looks(live):
+async def looks(gateway):
     """Look at the file twice, which reads it."""
-    return [live.reload_if_changed() for _ in range(2)]
+    return [await gateway.reload_if_changed() for _ in range(2)]
 
 
-def test_a_file_that_is_being_written_is_not_read(settings):
+def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):
     """Half of a file may lack the line that denies something."""
-    live, text = LiveSettings(settings), settings.file.read_text()
+    text = settings.file.read_text()
     half = text.partition("deny")[0] + "\n"
 
-    reads = []
-    for part in (half, f"{half}# more", text + "\n", None, None):
-        if part:
-            settings.file.write_text(part)
-        reads.append(live.reload_if_changed())
+    async def run():
+        gateway, reads = Gateway(settings, open_board(desk_uri)), []
+        for part in (half, f"{half}# more", text + "\n", None, None):
+            if part:
+                settings.file.write_text(part)
+            reads.append(await gateway.reload_if_changed())
+        await gateway.close()
+        return reads, gateway.rules
+
+    reads, rules = asyncio.run(run())
 
     assert reads == [False, False, False, True, False]
-    assert live.rules.clients["ana"].deny
+    assert rules.clients["ana"].deny
 
 
 def test_a_name_that_comes_to_mean_another_tool_is_not_obeyed(workshop):

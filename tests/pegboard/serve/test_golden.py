@@ -1,7 +1,5 @@
 """Golden queries that the page saves."""
 
-import json
-
 import pytest
 
 from pegboard.evaluation.golden import read_queries
@@ -25,31 +23,19 @@ def save(board_uri, ask, tmp_path):
 
 
 def test_a_query_is_saved_once_without_secrets_as_a_line_that_builds_read(save):
-    """Also behind a last line without its end."""
+    """Also behind a last line without its end. With other tools it was saved, too."""
+    more = {**RATES, "tools": [*RATES["tools"], "finance/finance/convert_currency"]}
     secret = {**RATES, "query": "rates with key sk-abcdef1234567890abcdef12"}
 
     (first, again, other), file = save(
-        RATES, RATES, secret, before='{"query": "tea", "tools": ["a/b/c"]}'
+        RATES, more, secret, before='{"query": "tea", "tools": ["a/b/c"]}'
     )
 
     assert [first.status_code, again.status_code, other.status_code] == [201, 200, 201]
     assert (first.json()["saved"], again.json()["saved"]) == (True, False)
     _, query, _ = read_queries(file)
     assert (query.query, query.tools) == (RATES["query"], tuple(RATES["tools"]))
-    assert query.id == first.json()["id"]
     assert "sk-abcdef" not in file.read_text("utf-8")
-
-
-def test_the_request_with_other_tools_is_refused_and_names_those_that_one_may_see(save, tmp_path):
-    line = {**RATES, "tools": [*RATES["tools"], "kit/git/create_issue"]}
-    other = {**RATES, "tools": ["finance/finance/convert_currency"]}
-
-    [response], _ = save(other, before=json.dumps(line) + "\n", clients=FINANCE)
-
-    assert response.status_code == 409
-    assert "finance/finance/list_rates" in response.json()["error"]["what"]
-    assert "create_issue" not in response.text
-    assert str(tmp_path) not in response.text
 
 
 def test_what_is_wrong_with_the_file_is_in_the_log_alone(save, tmp_path, caplog):

@@ -92,7 +92,7 @@ deny = [{{ tool = "real/git/git_commit" }}]
 """
     )
     settings = load_gateway_settings(file)
-    with served(settings.board, settings) as (url, _):
+    with served(settings.uri, settings) as (url, _):
         yield url
 
 

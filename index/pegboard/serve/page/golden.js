@@ -48,7 +48,7 @@ function show() {
 async function save(told) {
   try {
     const { saved } = await post("v1/golden", { query: draft.query, tools: [...draft.tools.keys()], kind: draft.steps > 1 ? "multi" : null });
-    const text = saved ? "Saved as a golden query." : "It was saved before.";
+    const text = saved ? "Saved as a golden query." : "The request was saved before; its line in the file has its tools.";
     draft.tools.clear();
     show();
     dispatchEvent(new Event("marks"));
