@@ -2,15 +2,17 @@
 their problems are worded.
 """
 
+import os
+import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.redaction import is_secret_name, redact_opaque
+from pegboard.redaction import is_secret_name, redact_opaque, remember_secrets
 
 SECRET_TABLES = ("headers", "env", "storage")
 """Tables whose values may be secrets whatever their names are."""
@@ -57,6 +59,33 @@ def configured_encoders(tables: Mapping[str, Any]) -> list[str]:
         for index in (indexes if isinstance(indexes, list) else ())
         if isinstance(index, Mapping) and isinstance(index.get("encoder"), str)
     ]
+
+
+def _checked_reference(text: str) -> str:
+    if not re.search(r"\$\{[^}]+\}", text):
+        raise ValueError(
+            "secrets are not allowed in the file. Set an environment variable, and write "
+            '"${NAME_OF_THE_VARIABLE}"'
+        )
+    return text
+
+
+SecretReference = Annotated[str, AfterValidator(_checked_reference)]
+"""A secret of the settings, as `${VARIABLE}`."""
+
+
+def secret_of(reference: str) -> str:
+    """Return the value of `${VARIABLE}`, which from then on is taken out of texts.
+
+    Raises:
+        ValueError: the text is no such reference, or the variable is not set.
+    """
+    variable = _checked_reference(reference).removeprefix("${").removesuffix("}")
+    secret = os.environ.get(variable, "").strip()
+    if not secret:
+        raise ValueError(f"the environment variable {variable} is not set")
+    remember_secrets([secret])
+    return secret
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[str]:

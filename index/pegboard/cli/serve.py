@@ -41,7 +41,7 @@ def register(subparsers: Subparsers) -> None:
     )
     parser.add_argument("--host", default=HOST, help="default: %(default)s")
     parser.add_argument(
-        "--port", type=_port, default=PORT, help="default: %(default)s; 0 takes a free one"
+        "--port", type=int, default=PORT, help="default: %(default)s; 0 takes a free one"
     )
 
 
@@ -83,9 +83,3 @@ def _serve(options: argparse.Namespace) -> int:
         address = f"http://{name}:{listening.getsockname()[1]}"
         print(f"pegboard serve: MCP at {address}/mcp, a page at {address}/", file=sys.stderr)
         return 0 if serve_http(app, listening) else 1
-
-
-def _port(text: str) -> int:
-    if not text.isdecimal() or int(text) > 65_535:
-        raise argparse.ArgumentTypeError(f"{text!r}: expected a whole number from 0 to 65535")
-    return int(text)

@@ -4,7 +4,6 @@ Rules match ids, which the release has, never a name that a client sent.
 """
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.redaction import remember_secrets
 from pegboard.serve.settings import ClientSettings, Rule
+from pegboard.toml_settings import secret_of
 
 TOKEN: ContextVar[str] = ContextVar("token", default="")
 """The bearer token of a call over the HTTP API."""
@@ -174,13 +173,10 @@ def _credentials(
 ) -> Iterator[Credentials]:
     """Yield the digests of a client's tokens, or else what else tells it from other clients."""
     for reference in settings.token:
-        variable = reference[2:-1]
-        token = os.environ.get(variable, "").strip()
-        if token:
-            remember_secrets([token])
-            yield _digest(token)
-        else:
-            problems.append(f"{place}.token: the environment variable {variable} is not set")
+        try:
+            yield _digest(secret_of(reference))
+        except ValueError as error:
+            problems.append(f"{place}.token: {error}")
     if not settings.token:
         yield frozenset(settings.header.items()), frozenset(settings.claims.items())
 

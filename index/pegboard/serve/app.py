@@ -200,9 +200,11 @@ def listen(host: str, port: int) -> socket.socket:
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        host.encode("idna")  # where that fails, `create_server` leaves its socket open
+        # Where one of these fails, `create_server` leaves its socket open.
+        host.encode("idna")
+        port.to_bytes(2, "big")
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
-    except (OSError, UnicodeError) as error:
+    except (OSError, UnicodeError, OverflowError) as error:
         raise ConfigurationError(
             f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}. "
             f"Expected an address of this machine with --host, such as 127.0.0.1, and with --port "

@@ -1,6 +1,5 @@
 """Tokens of an identity provider, by FastMCP: verified as JWTs, or got by signing in (OAuth)."""
 
-import os
 from collections.abc import Mapping
 from importlib import import_module
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 from fastmcp.server.auth import AuthProvider
 
 from pegboard.errors import ConfigurationError
-from pegboard.redaction import remember_secrets
+from pegboard.toml_settings import secret_of
 
 TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
 """Short names of classes below `fastmcp.server.auth`."""
@@ -50,16 +49,7 @@ def _resolved(name: str, value: Any) -> Any:
     """Return an argument; that of a secret or a key is the value of a `${VARIABLE}`."""
     if not name.endswith(("secret", "key")):
         return value
-    variable = str(value).removeprefix("${").removesuffix("}")
-    if value != f"${{{variable}}}":
-        raise ConfigurationError(
-            f"serve.auth.{name}: secrets are not allowed in the file. Set an environment variable, "
-            f'and write "${{NAME_OF_THE_VARIABLE}}".'
-        )
-    secret = os.environ.get(variable, "")
-    if not secret.strip():
-        raise ConfigurationError(
-            f"serve.auth.{name}: the environment variable {variable} is not set. Set it."
-        )
-    remember_secrets([secret])
-    return secret
+    try:
+        return secret_of(str(value))
+    except ValueError as error:
+        raise ConfigurationError(f"serve.auth.{name}: {error}.") from None

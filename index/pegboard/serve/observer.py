@@ -93,40 +93,48 @@ class Observer:
 
     def __init__(self, log: Path | None = None) -> None:
         self._log = None if log is None else _open_log(log)
-        self._registry = CollectorRegistry()
-        common: Any = {"registry": self._registry}
-        self._finds = Counter(
-            "pegboard_finds", "Requests for tools.", ["client", "outcome"], **common
+        self._registry = registry = CollectorRegistry()
+        self._finds = Histogram(
+            "pegboard_find_seconds",
+            "Seconds of a request for tools.",
+            ["client", "outcome"],
+            buckets=SECONDS,
+            registry=registry,
         )
-        self._find_seconds = Histogram(
-            "pegboard_find_seconds", "Seconds of a request for tools.", buckets=SECONDS, **common
-        )
-        self._calls = Counter(
-            "pegboard_calls", "Calls of tools.", ["client", "catalog", "outcome"], **common
-        )
-        self._call_seconds = Histogram(
-            "pegboard_call_seconds", "Seconds of a call.", ["catalog"], buckets=SECONDS, **common
+        self._calls = Histogram(
+            "pegboard_call_seconds",
+            "Seconds of a call.",
+            ["client", "catalog", "outcome"],
+            buckets=SECONDS,
+            registry=registry,
         )
         self._tokens_sent = Counter(
-            "pegboard_tokens_sent", "Tokens of definitions sent, about.", ["client"], **common
+            "pegboard_tokens_sent",
+            "Tokens of definitions sent, about.",
+            ["client"],
+            registry=registry,
         )
         self._tokens_saved = Counter(
             "pegboard_tokens_saved",
             "Tokens that the definitions of all tools would have taken more, about.",
             ["client"],
-            **common,
+            registry=registry,
         )
-        self._refusals = Counter("pegboard_refusals", "Requests refused.", ["reason"], **common)
+        self._refusals = Counter(
+            "pegboard_refusals", "Requests refused.", ["reason"], registry=registry
+        )
         self._upstreams = Gauge(
-            "pegboard_upstream_state", "State of an MCP server: 1.", ["agent", "state"], **common
+            "pegboard_upstream_state",
+            "State of an MCP server: 1.",
+            ["agent", "state"],
+            registry=registry,
         )
 
     def found(self, client: Client, session: str, query: str, found: Found, ms: float) -> None:
         """Record a search, which took `ms` milliseconds. `session` is "" outside a session."""
         result = found.result
         outcome = "empty" if not result else "nothing_fits" if result.nothing_fits else "found"
-        self._finds.labels(client.name, outcome).inc()
-        self._find_seconds.observe(ms / 1_000)
+        self._finds.labels(client.name, outcome).observe(ms / 1_000)
         values: dict[str, Any] = {
             "release": result.release,
             "strategy": result.trace.strategy,
@@ -150,8 +158,7 @@ class Observer:
             size: bytes of the answer.
         """
         catalog = tool.partition("/")[0]
-        self._calls.labels(client.name, catalog, outcome).inc()
-        self._call_seconds.labels(catalog).observe(ms / 1_000)
+        self._calls.labels(client.name, catalog, outcome).observe(ms / 1_000)
         values: dict[str, Any] = {"tool": tool, "outcome": outcome, "bytes": size}
         _set_attributes(client, values)
         values["credentials"] = client.credentials

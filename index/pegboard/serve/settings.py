@@ -9,7 +9,13 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator, model_
 from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import remember_options
-from pegboard.toml_settings import Settings, configured_encoders, problems_of, read_toml
+from pegboard.toml_settings import (
+    SecretReference,
+    Settings,
+    configured_encoders,
+    problems_of,
+    read_toml,
+)
 
 Destructive = Literal["confirm", "allow", "refuse"]
 Globs = Annotated[tuple[str, ...], Field(min_length=1)]
@@ -64,7 +70,7 @@ class ClientSettings(Settings):
     without credentials.
     """
 
-    token: tuple[str, ...] = ()
+    token: tuple[SecretReference, ...] = ()
     header: dict[str, str] = Field(default_factory=dict[str, str])
     claims: dict[str, str] = Field(default_factory=dict[str, str])
     allow: tuple[Rule, ...] | None = None
@@ -77,16 +83,6 @@ class ClientSettings(Settings):
     def has_credentials(self) -> bool:
         """Whether the client shows any."""
         return bool(self.token or self.header or self.claims)
-
-    @field_validator("token")
-    @classmethod
-    def _are_variables(cls, tokens: tuple[str, ...]) -> tuple[str, ...]:
-        if not all(token.startswith("${") and token.endswith("}") for token in tokens):
-            raise ValueError(
-                "secrets are not allowed in the file. Set an environment variable, and write "
-                '"${NAME_OF_THE_VARIABLE}"'
-            )
-        return tokens
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
@@ -152,7 +148,7 @@ class ApiSettings(Settings):
     auth: Literal["passthrough"] | None = None
     token_url: str | None = None
     slashes: tuple[str, ...] = ()
-    credentials: dict[str, str] = Field(default_factory=dict[str, str])
+    credentials: dict[str, SecretReference] = Field(default_factory=dict[str, SecretReference])
 
     @field_validator("base_url")
     @classmethod
@@ -165,17 +161,6 @@ class ApiSettings(Settings):
                 "fragment"
             )
         return url.rstrip("/")
-
-    @field_validator("credentials")
-    @classmethod
-    def _refer_to_variables(cls, values: dict[str, str]) -> dict[str, str]:
-        for name, value in values.items():
-            if "${" not in value:
-                raise ValueError(
-                    f"{name}: secrets are not allowed in the file. Set an environment variable, "
-                    f'and write {name} = "${{NAME_OF_THE_VARIABLE}}"'
-                )
-        return values
 
 
 class LlmSettings(Settings):

@@ -5,9 +5,8 @@ A client's view is a board of its own that holds nothing else, so that neither r
 counts, agents or dependencies tell of a tool that it may not see."""
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 
 from pegboard.async_board import AsyncBoard
@@ -20,7 +19,7 @@ from pegboard.serve.settings import Rule
 from pegboard.tokens import definition_tokens
 
 MAX_VIEWS = 64
-"""Views of a release that are held; the one that was used longest ago goes first."""
+"""Views of a release that are held; the one that was made longest ago goes first."""
 Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str], bool]
 """What a client may see: its rules, what is hidden besides, and whether tools that cannot be called
 are left out. Clients of equal rules share a view."""
@@ -119,7 +118,7 @@ class Views:
     ) -> None:
         self.board, self._live, self._can_call = board, live, can_call
         self._whole: _Whole | None = None
-        self._views: OrderedDict[Key, View] = OrderedDict()
+        self._views: dict[Key, View] = {}
         self._building = asyncio.Lock()
 
     async def of(self, client: Client, *, callable_only: bool = False) -> View:
@@ -136,8 +135,6 @@ class Views:
         current = await asyncio.to_thread(lambda: self.board.release.id)
         held = self._views.get(key)
         if held is not None and (held.release == current or self._building.locked()):
-            with suppress(KeyError):  # a build may just have dropped it
-                self._views.move_to_end(key)
             return held
         async with self._building:
             return await asyncio.to_thread(self._build, client, key)
@@ -151,17 +148,14 @@ class Views:
     def forget(self) -> None:
         """Drop what is held, for a release that cannot be read any more."""
         self._whole = None
-        self._views = OrderedDict()
+        self._views = {}
 
     def _build(self, client: Client, key: Key) -> View:
-        whole, views = self._loaded(), self._views
-        if any(view.release != whole.release for view in views.values()):
-            views = OrderedDict[Key, View]()
+        whole = self._loaded()
+        views = {key: view for key, view in self._views.items() if view.release == whole.release}
         if key not in views:
             views[key] = _view(whole, client, key[2], key[3])
-            if len(views) > MAX_VIEWS:
-                views.popitem(last=False)
-        self._views = views
+        self._views = dict(list(views.items())[-MAX_VIEWS:])
         return views[key]
 
     def _loaded(self) -> _Whole:

@@ -30,8 +30,12 @@ def test_it_listens_to_other_machines_only_with_tokens(board_uri, capsys):
 
 def test_an_address_that_cannot_be_had_is_named_before_the_board_is_opened(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as other:
-        port = str(other.getsockname()[1])
-        for host, why in (("127.0.0.1", "Address already in use"), ("203.0.113.1", "")):
+        used = str(other.getsockname()[1])
+        for host, port, why in (
+            ("127.0.0.1", used, "Address already in use"),
+            ("127.0.0.1", "99999", ""),
+            ("203.0.113.1", used, ""),
+        ):
             address = ["--host", host, "--port", port]
             assert main(["serve", "--board", str(tmp_path / "none"), *address]) == 2
             said = capsys.readouterr().err
@@ -60,5 +64,5 @@ def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):
     assert main(["serve", "-c", str(file), "--port", "0"]) == 2
     said = capsys.readouterr().err
     assert "serve.modus: no such setting; did you mean 'mode'?" in said
-    assert "serve.clients.ana.token: secrets are not allowed in the file" in said
+    assert "serve.clients.ana.token.0: secrets are not allowed in the file" in said
     assert "serve.apis.x.base_url: expected an address" in said

@@ -81,7 +81,7 @@ env = {{ STARTS = "{tmp_path / "starts"}" }}
     return load_gateway_settings(file)
 
 
-def test_unknown_credentials_see_nothing(settings, served, desk_uri):
+def test_unknown_credentials_see_nothing_but_the_page(settings, served, desk_uri):
     tokens = ["Bearer wrong", "Bearer", "Basic ana-4711-token", "ana-4711-token"]
     tokens += ["Bearer ANA-4711-TOKEN"]
     unknown = [{}, {"X-User": "ana"}, *({"Authorization": token} for token in tokens)]
@@ -89,8 +89,11 @@ def test_unknown_credentials_see_nothing(settings, served, desk_uri):
 
     with served(desk_uri, settings) as (url, _):
         responses = [httpx2.post(url, json=message, headers=headers) for headers in unknown]
+        paths = ("v1/status", "v1/tools", "metrics", "", "openapi.json", "healthz")
+        others = [httpx2.get(url.replace("mcp", path)) for path in paths]
 
     assert [response.status_code for response in responses] == [401] * len(unknown)
+    assert [response.status_code for response in others] == [401, 401, 401, 200, 200, 200]
     assert "desk" not in "".join(response.text for response in responses)
 
 

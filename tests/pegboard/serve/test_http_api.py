@@ -1,6 +1,5 @@
 """The HTTP API: what it answers, to whom, and how it refuses."""
 
-import json
 import re
 
 import pytest
@@ -154,22 +153,6 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
     assert hidden.text == missing.text.replace("KIT", "kit")
 
 
-def test_without_the_token_only_the_page_and_the_description_are_answered(
-    board_uri, ask, monkeypatch
-):
-    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
-    clients = {"desk": {"token": "${DESK_TOKEN}", "operator": True}}
-    paths = ["/v1/status", "/v1/tools", "/v1/releases", "/metrics", "/", "/openapi.json"]
-    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
-
-    without = ask(board_uri, *[("GET", path) for path in paths], clients=clients)
-    with_token = ask(board_uri, *[("GET", path, known) for path in paths], clients=clients)
-
-    assert [response.status_code for response in without] == [401] * 4 + [200] * 2
-    assert error_of(without[0])["next_step"]
-    assert [response.status_code for response in with_token] == [200] * 6
-
-
 @pytest.mark.parametrize("operator", [True, False])
 def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_path, operator):
     query = {"query": "cancel my order", "tools": ["shop/shop/cancel_order"]}
@@ -204,16 +187,14 @@ def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_pat
 
 
 @pytest.mark.parametrize("operator", [True, False])
-def test_an_older_release_answers_operators_and_names_to_others_no_tool_that_rules_hide(
-    workshop, ask, operator
-):
-    tools = workshop.named("pour_tea", "wash_cups")
-    [(server, (tea, cups))] = tools.items()
-    workshop.publish(tools)
-    old = workshop.store.channel("live").release
-    workshop.publish({server: [tea], "vault": [cups]})
-    live = workshop.store.channel("live").release
-    clients = {"anyone": {"deny": [{"agent": "*/vault"}], "operator": operator}}
+def test_an_older_release_answers_operators_without_what_rules_hide_today(workshop, ask, operator):
+    """The tool had no tag then, by which it is hidden now."""
+    workshop.servers({"desk": [workshop.tool("pour_tea"), workshop.tool("wash_cups")]})
+    old = workshop.run(workshop.configure()).release.id
+    tagged = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\ntags = ["secret"]\n'
+    workshop.servers({"desk": [workshop.tool("wash_cups")]})
+    live = workshop.run(workshop.configure(catalogs=tagged)).release.id
+    find = {"query": "wash_cups", "release": old}
 
     releases, served, unknown, *others = ask(
         workshop.uri,
@@ -222,44 +203,21 @@ def test_an_older_release_answers_operators_and_names_to_others_no_tool_that_rul
         ("GET", "/v1/tools?release=00ff00"),
         ("GET", f"/v1/tools?release={old}"),
         ("GET", f"/v1/agents?release={old[:6]}"),
-        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old}}),
-        clients=clients,
+        ("POST", "/v1/find", {"json": find}),
+        ("GET", f"/v1/tools/kit/desk/wash_cups?release={old}"),
+        clients={"anyone": {"deny": [{"tag": "secret"}], "operator": operator}},
     )
 
     ids = [row["release"] for row in releases.json()["releases"]]
     assert ids == ([live, old] if operator else [live])
-    assert served.json()["total"] == 1
+    assert served.json()["total"] == 0
     assert unknown.status_code == (404 if operator else 403)
-    assert [response.status_code for response in others] == [200 if operator else 403] * 3
+    codes = [response.status_code for response in others]
+    assert codes == ([200, 200, 200, 404] if operator else [403] * 4)
     if operator:
-        assert [answer.json()["release"] for answer in others] == [old] * 3
-        assert others[2].json()["hits"][0]["name"] == "wash_cups"
-
-
-def test_a_tool_that_rules_hide_today_is_hidden_in_the_release_before_its_tag(workshop, ask):
-    workshop.servers({"desk": [workshop.tool("pour_tea"), workshop.tool("wash_cups")]})
-    old = workshop.run(workshop.configure()).release.id
-    workshop.servers({"desk": [workshop.tool("wash_cups")]})
-    tagged = """
-[catalogs.kit]
-type = "mcp-dump"
-path = "servers.json"
-tags = ["secret"]
-"""
-    workshop.run(workshop.configure(catalogs=tagged))
-    clients = {"anyone": {"deny": [{"tag": "secret"}], "operator": True}}
-
-    listed, found, one = ask(
-        workshop.uri,
-        ("GET", f"/v1/tools?release={old}"),
-        ("POST", "/v1/find", {"json": {"query": "wash_cups", "release": old}}),
-        ("GET", f"/v1/tools/kit/desk/wash_cups?release={old}"),
-        clients=clients,
-    )
-
-    assert [row["id"] for row in listed.json()["tools"]] == ["kit/desk/pour_tea"]
-    assert "wash_cups" not in json.dumps(found.json()["hits"])
-    assert one.status_code == 404
+        listed, _, found, _ = others
+        assert [row["id"] for row in listed.json()["tools"]] == ["kit/desk/pour_tea"]
+        assert [hit["name"] for hit in found.json()["hits"]] == ["pour_tea"]
 
 
 def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog):

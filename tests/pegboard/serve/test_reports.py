@@ -2,14 +2,8 @@
 
 import asyncio
 import json
-import signal
-import socket
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-import httpx
 import pytest
 
 from pegboard.errors import ConfigurationError
@@ -120,10 +114,9 @@ def test_metrics_and_spans_have_counts_and_tools_and_no_words_of_the_request(use
     text = observer.metrics({"kit/desk": {"state": "failed"}}).decode()
 
     for line in (
-        'pegboard_finds_total{client="ana",outcome="found"} 1.0',
-        'pegboard_calls_total{catalog="finance",client="ana",outcome="ok"} 1.0',
+        'pegboard_find_seconds_count{client="ana",outcome="found"} 1.0',
+        'pegboard_call_seconds_count{catalog="finance",client="ana",outcome="ok"} 1.0',
         'pegboard_tokens_saved_total{client="ana"} 900.0',
-        "pegboard_find_seconds_count 1.0",
         'pegboard_refusals_total{reason="credentials"} 1.0',
         'pegboard_upstream_state{agent="kit/desk",state="failed"} 1.0',
     ):
@@ -132,37 +125,3 @@ def test_metrics_and_spans_have_counts_and_tools_and_no_words_of_the_request(use
     assert span.attributes["pegboard.client"] == "ana"
     assert span.attributes["pegboard.outcome"] == "ok"
     assert "exchange" not in f"{text} {span.attributes}"
-
-
-def test_a_gateway_logs_each_request_over_http_until_it_is_ended(board_uri, tmp_path):
-    file = tmp_path / "pegboard.toml"
-    file.write_text(f'[board]\nuri = "{board_uri}"\n[serve]\nlog = "requests.jsonl"\n', "utf-8")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [sys.executable, "-m", "pegboard", "serve", "-c", str(file), "--port", str(port)]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE)
-    try:
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}") as client:
-            wait_until_it_answers(client, process)
-            for number in range(10):
-                query = {"query": f"rates {number}"}
-                assert client.post("/v1/find", json=query, timeout=60).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        process.communicate()
-    finally:
-        process.kill()
-
-    queries = [line["query"] for line in lines_of(tmp_path / "requests.jsonl")]
-    assert queries == [f"rates {number}" for number in range(10)]
-
-
-def wait_until_it_answers(client, process):
-    while True:
-        try:
-            client.get("/healthz")
-        except httpx.TransportError:
-            assert process.poll() is None, process.stderr.read().decode()
-            time.sleep(0.1)
-        else:
-            return

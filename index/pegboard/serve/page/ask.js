@@ -76,7 +76,7 @@ async function welcome(results, signal) {
   results.replaceChildren(
     h("p", { class: "lead" }, `${plural(tools, "tool")} of ${plural(agents.length, "agent")} are on this board. Ask in plain words, also for several things at once.`),
     h("ul", { class: "agents" }, agents.slice(0, 24).map((agent) => h("li", {}, h("a", { href: address("browse", { agent: agent.id }) }, h("b", {}, agent.name), h("span", { class: "soft n" }, number(agent.tools)))))),
-    h("p", { class: "keys" }, h("span", {}, h("kbd", {}, "/"), " request"), h("span", {}, h("kbd", {}, "↓"), h("kbd", {}, "↑"), " tools"), h("span", {}, h("kbd", {}, "Enter"), " why"), h("span", {}, h("kbd", {}, "Esc"), " back")));
+    h("p", { class: "keys" }, h("span", {}, h("kbd", {}, "/"), " request"), h("span", {}, h("kbd", {}, "Enter"), " why"), h("span", {}, h("kbd", {}, "Esc"), " back")));
 }
 
 function show(results, result, values, milliseconds) {
@@ -110,7 +110,7 @@ function orderedBy(trace) {
 
 function card(hit, rank, result, values) {
   const panel = h("div", { class: "panel", id: `hit-${rank}`, hidden: true });
-  const name = h("button", { type: "button", class: "name", "aria-expanded": "false", "aria-controls": panel.id, "data-hit": rank, click: () => toggle() },
+  const name = h("button", { type: "button", class: "name", "aria-expanded": "false", "aria-controls": panel.id, click: () => toggle() },
     h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name));
   const item = h("li", { class: "hit", "data-tool": hit.id },
     h("span", { class: "rank n", "aria-hidden": "true" }, rank),
@@ -137,17 +137,4 @@ function card(hit, rank, result, values) {
     if (event.key === "Escape" && !panel.hidden) { event.stopPropagation(); toggle(); name.focus(); }
   });
   return item;
-}
-
-/** Move the focus among the tools found; the request is before the first. */
-export function moveFocus(step) {
-  const names = [...document.querySelectorAll("[data-hit], [data-row]")];
-  const field = document.getElementById("q");
-  const place = names.indexOf(document.activeElement.closest("[data-hit], [data-row]"));
-  if (!names.length) return false;
-  if (place === -1 && step < 0) return false;
-  const next = place === -1 ? 0 : place + step;
-  if (next < 0) field && field.focus();
-  else if (next < names.length) names[next].focus();
-  return true;
 }

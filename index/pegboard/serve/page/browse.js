@@ -3,7 +3,6 @@ import { get, toolPath } from "./api.js";
 import { releaseChoices } from "./ask.js";
 import { choice, description, excerpt, failure, h, number, plural, say } from "./dom.js";
 import * as golden from "./golden.js";
-import { graphOf } from "./graph.js";
 import { schemaOf } from "./schema.js";
 import { address, go, note } from "./state.js";
 import { tryOf } from "./try.js";
@@ -59,7 +58,7 @@ async function fill(list, values, agents, signal, after = null) {
   }
   if (!after && (values.text || "") !== document.getElementById("q")?.value.trim()) return; // an older answer
   const names = new Map(agents.map((agent) => [agent.id, agent.name]));
-  const rows = page.tools.map((tool) => h("li", {}, h("h3", {}, h("a", { href: address("browse", { tool: tool.id, release: values.release }), "data-row": true }, h("b", {}, tool.name), h("span", { class: "agent" }, names.get(tool.agent) || tool.agent))),
+  const rows = page.tools.map((tool) => h("li", {}, h("h3", {}, h("a", { href: address("browse", { tool: tool.id, release: values.release }) }, h("b", {}, tool.name), h("span", { class: "agent" }, names.get(tool.agent) || tool.agent))),
     h("p", { class: "short" }, excerpt(tool.description, 180) || h("span", { class: "soft" }, "No description.")),
     tool.flags.length ? h("p", { class: "marks" }, tool.flags.map((flag) => h("span", { class: "tag bad" }, flag))) : null));
   const more = page.next ? h("button", { type: "button", class: "plain more", click: () => { more.remove(); fill(list, values, agents, signal, page.next); } }, "More tools") : "";
@@ -90,7 +89,7 @@ async function showTool(main, values, signal) {
     tool.output_schema ? section("Returns", schemaOf(tool.output_schema, "An object without declared fields.")) : "",
     tool.examples.length ? section("Requests that it answers", h("ul", { class: "examples" }, tool.examples.map((example) => h("li", {}, h("a", { href: address("ask", { q: example, release: values.release }) }, example))))) : "",
     section("Try it", tryOf(tool, values.release)),
-    dependencies.length || dependents.length ? section("Dependencies", graphOf(tool.id, [...dependencies, ...dependents], names, values.release), edgeList("Needs", dependencies, "target", names, values), edgeList("Needed by", dependents, "source", names, values)) : "",
+    dependencies.length || dependents.length ? section("Dependencies", edgeList("Needs", dependencies, "target", names, values), edgeList("Needed by", dependents, "source", names, values)) : "",
     section("Names", h("dl", { class: "fields" }, [["id", tool.id], ["called as", tool.call_name], ["catalog", tool.catalog], ["agent", tool.agent], ["release", release]].map(([name, text]) => h("div", {}, h("dt", {}, name), h("dd", {}, h("code", {}, text)))))),
     h("details", {}, h("summary", {}, "As JSON"), h("pre", { tabindex: 0 }, JSON.stringify({ input_schema: tool.input_schema, output_schema: tool.output_schema, annotations: tool.annotations }, null, 2)))));
   title.focus({ preventScroll: true });

@@ -78,7 +78,7 @@ function column(side, result, values, marked) {
     h("p", { class: "soft verdict" }, result.nothing_fits ? h("b", { class: "warm" }, "Nothing fits. ") : "", result.probability === null ? "" : `${percent(result.probability)} likely that one fits`),
     h("ol", { class: "ranks" }, result.hits.map((hit, place) => h("li", { "data-tool": hit.id },
       h("span", { class: "n rank" }, place + 1),
-      h("a", { href: address("browse", { tool: hit.id, release: values[`${side}_release`] }), "data-row": true, title: hit.id }, h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name)),
+      h("a", { href: address("browse", { tool: hit.id, release: values[`${side}_release`] }), title: hit.id }, h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name)),
       h("span", { class: "n soft" }, hit.probability === undefined ? hit.score.toPrecision(3) : percent(hit.probability)),
       marked(hit, place)))));
 }

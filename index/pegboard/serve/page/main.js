@@ -1,6 +1,6 @@
 // Which view is shown, the keys that work everywhere, the theme, and the token where one is needed.
 import { get, useToken } from "./api.js";
-import { ask, moveFocus } from "./ask.js";
+import { ask } from "./ask.js";
 import { browse } from "./browse.js";
 import { compare } from "./compare.js";
 import { failure, h, plural } from "./dom.js";
@@ -65,8 +65,6 @@ document.addEventListener("keydown", (event) => {
     event.preventDefault();
     field.focus();
     field.select();
-  } else if ((event.key === "ArrowDown" || event.key === "ArrowUp") && (!typing || (typing === field && !field.value.includes("\n")))) {
-    if (moveFocus(event.key === "ArrowDown" ? 1 : -1)) event.preventDefault();
   } else if (event.key === "Escape" && field && !typing) {
     field.focus();
   } else if (event.key === "Escape" && typing) {
