@@ -11,9 +11,6 @@ from starlette.responses import JSONResponse
 from pegboard.errors import BoardNotFound, PegboardError, QueryError
 from pegboard.redaction import redact
 
-SHOWN = 5
-"""Problems of one request that the error names."""
-
 log = logging.getLogger("pegboard.serve")
 
 
@@ -92,8 +89,7 @@ def invalid_parameters(problems: Sequence[Mapping[str, Any]], next_step: str) ->
     """Return the error of parameters, from the problems that pydantic names."""
     places = [".".join(map(str, problem["loc"])) for problem in problems]
     texts = [
-        f"{place[:60]}: {problem['msg']}" if place else str(problem["msg"])
+        f"{place}: {problem['msg']}" if place else str(problem["msg"])
         for place, problem in zip(places, problems, strict=True)
     ]
-    more = "; ..." if len(texts) > SHOWN else "."
-    return invalid("; ".join(texts[:SHOWN]) + more, places[0] or "body", next_step)
+    return invalid("; ".join(texts) + ".", places[0] or "body", next_step)

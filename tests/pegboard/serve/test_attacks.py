@@ -5,7 +5,6 @@
 import asyncio
 import sys
 import threading
-import time
 from pathlib import Path
 
 import httpx2
@@ -317,50 +316,51 @@ def test_a_new_rule_holds_for_open_sessions(settings, served, desk_uri, over_htt
     assert search == {"tools": [], "note": "There are no tools that you may use."}
 
 
+EVERYONE = CLIENTS + "[serve.clients.everyone]\n"
+
+
 @pytest.mark.parametrize(
-    "rest",
-    ["", "[serve]\n", "[serve.clients]\n", '[board]\nuri = "x"\n', None],
-    ids=["emptied", "without clients", "no client", "cut before [serve]", "deleted"],
+    ("text", "host", "why"),
+    [
+        ("", "127.0.0.1", "Restart the gateway"),
+        ("[serve]\n", "127.0.0.1", "Restart the gateway"),
+        ("[serve.clients]\n", "127.0.0.1", "Restart the gateway"),
+        ('[board]\nuri = "x"\n', "127.0.0.1", "Restart the gateway"),
+        (None, "127.0.0.1", "No configuration at"),
+        (EVERYONE, "0.0.0.0", "has no credentials"),
+    ],
+    ids=["emptied", "without clients", "no client", "cut before [serve]", "deleted", "not local"],
 )
-def test_a_file_that_loses_its_clients_lets_nobody_in(settings, served, desk_uri, caplog, rest):
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+def test_no_change_of_the_file_lets_everyone_in(settings, desk_uri, caplog, text, host, why):
+    gateway = Gateway(settings, open_board(desk_uri))
+    create_app(gateway, host)
+    if text is None:
+        settings.file.unlink()
+    else:
+        settings.file.write_text(text)
 
-    with served(desk_uri, settings) as (url, gateway):
-        if rest is None:
-            settings.file.unlink()
-        else:
-            settings.file.write_text(rest)
-        while "The settings stay as they were" not in caplog.text:
-            time.sleep(0.01)
-        response = httpx2.post(url, json=message)
-        ana = gateway.client({"authorization": ANA["Authorization"]})
+    reads = asyncio.run(looks(gateway))
 
-    assert response.status_code == 401
-    assert ana.name == "ana"
-    assert rest is None or "Restart the gateway" in caplog.text
-
-
-def test_no_change_of_the_file_opens_a_gateway_that_is_not_on_loopback(settings, desk_uri, caplog):
-    everyone = settings.file.read_text() + "\n[serve.clients.everyone]\n"
-
-    def client_without_credentials(host):
-        gateway = Gateway(load_gateway_settings(settings.file), open_board(desk_uri))
-        create_app(gateway, host)
-        settings.file.write_text(everyone)
-        asyncio.run(looks(gateway))
-        client = gateway.client({})
-        asyncio.run(gateway.close())
-        settings.file.write_text(everyone.replace("[serve.clients.everyone]", ""))
-        return client
-
-    assert client_without_credentials("0.0.0.0") is None
-    assert "has no credentials" in caplog.text
-    assert client_without_credentials("127.0.0.1").name == "everyone"
+    assert reads == [False, False]
+    assert gateway.client({}) is None
+    assert gateway.client({"authorization": ANA["Authorization"]}).name == "ana"
+    assert "The settings stay as they were" in caplog.text
+    assert why in caplog.text
 
 
 async def looks(gateway):
     """Look at the file twice, which reads it."""
-    return [await gateway.reload_if_changed() for _ in range(2)]
+    reads = [await gateway.reload_if_changed() for _ in range(2)]
+    await gateway.close()
+    return reads
+
+
+def test_on_loopback_a_changed_file_may_let_in_others(settings, desk_uri):
+    gateway = Gateway(settings, open_board(desk_uri))
+    settings.file.write_text(EVERYONE)
+
+    assert asyncio.run(looks(gateway)) == [False, True]
+    assert gateway.client({}).name == "everyone"
 
 
 def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):

@@ -25,52 +25,44 @@ def bearer(token):
     return {"authorization": f"Bearer {token}"}
 
 
-def name_of(client):
-    return client and client.name
-
-
-def test_of_a_token_and_a_header_both_are_asked_for_and_each_of_several_tokens_counts(monkeypatch):
-    monkeypatch.setenv("OLD", "old-token")
-    monkeypatch.setenv("NEW", "new-token")
-    header = {"x-team": "a"}
-    rules = rules_of(ana={"token": ["${OLD}", "${NEW}"], "header": {"X-Team": "a"}})
-
-    without = [rules.client(bearer(token)) for token in ("old-token", "new-token")]
-    others = [rules.client(headers) for headers in (header, {**bearer("other"), **header})]
-    both = [rules.client({**bearer(token), **header}) for token in ("old-token", "new-token")]
-
-    assert without + others == [None] * 4
-    assert [name_of(client) for client in both] == ["ana", "ana"]
-
-
-def test_a_client_of_requests_without_credentials_is_told_from_the_others():
-    rules = rules_of(everyone={}, ana={"header": {"X-Team": "a"}})
-
-    clients = [rules.client({}), rules.client({"x-team": "a"}), rules_of().client({})]
-
-    assert [client.credentials for client in clients] == [False, True, False]
+TEAM, DESK, VERIFIED = {"x-team": "a"}, {"x-team": "desk"}, bearer("verified") | {"x-team": "desk"}
 
 
 @pytest.mark.parametrize(
-    ("claims", "expected"),
+    ("headers", "claims", "expected"),
     [
-        ({"sub": "1", "groups": ["support", "staff"]}, "support"),
-        ({"sub": "1", "groups": "support"}, "support"),
-        ({"sub": "1", "groups": "support staff"}, None),
-        ({"scope": "read tools"}, "reader"),
-        ({"sub": "1"}, None),
-        ({}, None),
+        (bearer("old-token") | TEAM, None, "ana"),
+        (bearer("new-token") | TEAM, None, "ana"),
+        (bearer("new-token"), None, None),
+        (bearer("other") | TEAM, None, None),
+        (TEAM, None, "everyone"),
+        (DESK, None, "desk"),
+        ({}, None, "everyone"),
+        (VERIFIED, {"sub": "1", "groups": ["support", "staff"]}, "support"),
+        (VERIFIED, {"sub": "1", "groups": "support"}, "support"),
+        (VERIFIED, {"sub": "1", "groups": "support staff"}, None),
+        (VERIFIED, {"scope": "read tools"}, "reader"),
+        (VERIFIED, {"sub": "1"}, None),
+        (VERIFIED, {}, None),
     ],
 )
-def test_claims_decide_which_client_a_verified_token_is(claims, expected):
+def test_a_client_shows_all_of_its_credentials_and_an_unknown_token_is_none(
+    monkeypatch, headers, claims, expected
+):
+    monkeypatch.setenv("OLD", "old-token")
+    monkeypatch.setenv("NEW", "new-token")
     rules = rules_of(
+        ana={"token": ["${OLD}", "${NEW}"], "header": {"X-Team": "a"}},
+        desk={"header": {"X-Team": "desk"}},
         support={"claims": {"groups": "support"}},
         reader={"claims": {"scope": "tools"}},
         everyone={},
-        desk={"header": {"X-Team": "desk"}},
     )
 
-    assert name_of(rules.client({**bearer("verified"), "x-team": "desk"}, claims)) == expected
+    client = rules.client(headers, claims)
+
+    assert (client and client.name) == expected
+    assert client is None or client.credentials == (expected != "everyone")
 
 
 def test_brackets_in_a_rule_stand_for_themselves():
