@@ -39,7 +39,6 @@ class ScriptedLlm:
     Attributes:
         delay: seconds that a reply takes.
         hang: seconds after which a request that hangs is refused.
-        hold_after: replies after so many wait until `let_go` is set.
         log: what became of each request, in the order of its end: product, subject, outcome, and
             whether a client has to pay, which it has when a whole reply was sent.
         began: the subject of each request, in the order in which they came.
@@ -49,13 +48,10 @@ class ScriptedLlm:
     delay: float = 0.0
     trouble: bool = False
     hang: float = 10.0
-    hold_after: int | None = None
-    let_go: threading.Event = field(default_factory=threading.Event)
     log: list[dict[str, Any]] = field(default_factory=list)
     began: list[str] = field(default_factory=list)
     attempts: Counter[tuple[str, str]] = field(default_factory=Counter)
     lock: threading.Lock = field(default_factory=threading.Lock)
-    replies: int = 0
 
     @property
     def url(self) -> str:
@@ -87,7 +83,7 @@ class ScriptedLlm:
             self.server.released.wait(self.hang)
             handler.answer(500, {}, refusal("too late"))
         else:
-            self._wait()
+            time.sleep(self.delay)
             finish = "length" if outcome == "unfinished" else "stop"
             text = json.dumps(reply_to(body, content(subject, outcome), finish))
             if outcome == "cut":
@@ -107,15 +103,6 @@ class ScriptedLlm:
         plan = troubles(f"{product}:{subject}") if self.trouble else []
         return product, subject, plan[attempt] if attempt < len(plan) else "good"
 
-    def _wait(self) -> None:
-        """Wait as long as a reply takes."""
-        with self.lock:
-            self.replies += 1
-            held = self.hold_after is not None and self.replies > self.hold_after
-        time.sleep(self.delay)
-        if held:
-            self.let_go.wait()
-
 
 @contextlib.contextmanager
 def scripted_llm(**options: Any) -> Iterator[ScriptedLlm]:
@@ -124,7 +111,6 @@ def scripted_llm(**options: Any) -> Iterator[ScriptedLlm]:
         llm = ScriptedLlm(server, **options)
         server.default = lambda _: llm.respond
         yield llm
-        llm.let_go.set()
 
 
 def troubles(subject: str) -> list[str]:

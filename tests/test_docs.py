@@ -110,11 +110,15 @@ def test_the_strategies_reference_has_every_strategy_part_and_option():
     assert (names | options) - set(re.findall(r"`([\w-]+)`", text)) == set()
 
 
-def test_the_command_line_reference_has_every_command(capsys):
-    text = (REFERENCE / "command-line.md").read_text("utf-8")
+@pytest.fixture
+def commands(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
-    commands = re.findall(r"^    ([a-z][a-z-]*)\b", capsys.readouterr().out, re.MULTILINE)
+    return re.findall(r"^    ([a-z][a-z-]*)\b", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_the_command_line_reference_has_every_command(commands):
+    text = (REFERENCE / "command-line.md").read_text("utf-8")
 
     assert {command for command in commands if f"`pegboard {command}" not in text} == set()
     assert "build" in commands
@@ -166,16 +170,13 @@ def test_the_architecture_names_files_that_exist():
     assert [path for path in paths if not (ROOT / path).exists()] == []
 
 
-def test_what_the_texts_page_names_exists(capsys):
+def test_what_the_texts_page_names_exists(commands):
     text = (ROOT / "docs" / "explanation" / "texts.md").read_text("utf-8")
     same = re.findall(r"^Same: (.+)$", text, re.MULTILINE)
     places = re.findall(r"^\| (?!mechanism)[^|]+\|([^|]+)\|", text, re.MULTILINE)
     quoted = {name for place in same + places for name in re.findall(r"`([^`]+)`", place)}
     names = quoted - {"transforms", "modes", "parts", "search_agents"}
     parts = {*STRATEGIES, *(part for own in PARTS.values() for part in own)}
-    with pytest.raises(SystemExit):
-        main(["--help"])
-    commands = re.findall(r"^    ([a-z][a-z-]*)\b", capsys.readouterr().out, re.MULTILINE)
 
     assert len(names) > 50
     for name in names - parts:

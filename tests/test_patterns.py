@@ -9,8 +9,8 @@ import ast
 import importlib
 import re
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Iterator, Set
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -53,20 +53,11 @@ USED_BY = {
 """Patterns that would be too slow for other methods than the one by which they are used."""
 
 
-@dataclass(frozen=True)
-class Use:
-    """A pattern, how it is used, and the module that names it."""
-
-    pattern: re.Pattern[str]
-    methods: frozenset[str]
-    module: str
-
-
 def test_every_pattern_takes_linear_time_on_hostile_texts():
     slow = {
-        f"{use.module}: {use.pattern.pattern[:200]}": text
-        for use in uses()[0]
-        if (text := hostile_text(use)) is not None
+        pattern.pattern[:200]: text
+        for pattern, methods in uses()[0].items()
+        if (text := hostile_text(pattern, methods)) is not None
     }
 
     assert slow == {}
@@ -78,22 +69,20 @@ def test_every_call_names_its_pattern_where_the_test_finds_it():
 
 @pytest.mark.parametrize("pattern", [r"\s+$", r"(a+)+b", r"a.*b.*c", r"(?:<[^>]*)+>"])
 def test_a_pattern_without_bounds_is_noticed(pattern):
-    use = Use(re.compile(pattern), METHODS, "here")
-
-    assert hostile_text(use) is not None
+    assert hostile_text(re.compile(pattern), METHODS) is not None
 
 
-def hostile_text(use: Use) -> tuple[str, str, str] | None:
+def hostile_text(pattern: re.Pattern[str], methods: Set[str]) -> tuple[str, str, str] | None:
     """Return the head, the repeated part and the end of a text on which the pattern is too slow."""
 
     def work(text: str) -> None:
-        for method in use.methods - {"search"}:
-            getattr(use.pattern, method)(text)
-        if "search" in use.methods:
-            for _ in use.pattern.finditer(text):
+        for method in methods - {"search"}:
+            getattr(pattern, method)(text)
+        if "search" in methods:
+            for _ in pattern.finditer(text):
                 pass
 
-    for head, part in _repetitions(use.pattern):
+    for head, part in _repetitions(pattern):
         for end in ("", "\x00"):
 
             def text(length: int, head: str = head, part: str = part, end: str = end) -> str:
@@ -188,15 +177,12 @@ def _member(items: Any, chance: Random) -> str:
     return chance.choice([mark for mark in "a0 -.<é\n\x02" if mark not in members])
 
 
-def uses() -> tuple[list[Use], set[str]]:
-    """Return the patterns of the packages, and the calls whose pattern was not found."""
-    patterns: dict[tuple[str, int], list[Use]] = defaultdict(list)
+def uses() -> tuple[dict[re.Pattern[str], set[str]], set[str]]:
+    """Return the patterns of the packages with the methods by which they are used, and the calls
+    whose pattern was not found.
+    """
+    patterns: dict[re.Pattern[str], set[str]] = defaultdict(set)
     missing: set[str] = set()
-
-    def add(pattern: re.Pattern[str], method: str | None, module: str) -> None:
-        use = Use(pattern, frozenset({method}) if method else METHODS, module)
-        patterns[pattern.pattern, pattern.flags].append(use)
-
     for name, path in MODULES:
         tree = ast.parse(path.read_text("utf-8"))
         try:
@@ -206,26 +192,19 @@ def uses() -> tuple[list[Use], set[str]]:
             assert not any(True for _ in _calls(tree))
             continue
         for variable, value in vars(module).items():
+            method = USED_BY.get(f"{name}.{variable}")
             for pattern in _patterns_within(value, set()):
-                add(pattern, USED_BY.get(f"{name}.{variable}"), name)
-        known = {pattern for pattern, _ in patterns}
+                patterns[pattern] |= {method} if method else METHODS
+        named = set(patterns)
         for call in _calls(tree):
             try:
                 pattern = _compiled(call, vars(module))
             except (NameError, AttributeError):
                 missing.add(f"{name}: {ast.unparse(call)}")
                 continue
-            if pattern.pattern not in known:
-                method = call.func.attr if call.func.attr in ANCHORED else "search"
-                add(pattern, method, name)
-    return [
-        Use(
-            several[0].pattern,
-            frozenset().union(*(use.methods for use in several)),
-            several[0].module,
-        )
-        for several in patterns.values()
-    ], missing
+            if pattern not in named:
+                patterns[pattern].add(call.func.attr if call.func.attr in ANCHORED else "search")
+    return patterns, missing
 
 
 def _calls(tree: ast.Module) -> Iterator[ast.Call]:

@@ -32,14 +32,14 @@ def table_of():
 def documents():
     """Random rows of tools with several parts each: unit vectors, frequent and rare words."""
 
-    def make(tools, parts=1, *, fewest=1, seed=0, words=40):
+    def make(tools, parts=1, *, seed=0, words=40):
         chance = random.Random(seed)
         vectors = unit_vectors(tools * parts, seed).tolist()
         summaries = unit_vectors(tools, seed + 1).tolist()
 
         def row(number):
             tool, part = divmod(number, parts)
-            size = chance.randint(fewest, 12)
+            size = chance.randint(1, 12)
             tokens = " ".join(f"w{int(words * chance.random() ** 2)}" for _ in range(size))
             return {
                 "key": f"c/a/{tool:06}#part{part}#0",
