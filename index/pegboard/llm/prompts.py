@@ -279,7 +279,7 @@ def _read_file(
         format=expected,
         version=front["version"],
         digest=hashlib.sha256(content).hexdigest(),
-        sections=tuple(sections.items()),
+        sections=tuple((name, sections[name]) for name in expected.sections),
         context=" ".join(front.get("context", "").split()),
         examples=tuple((shot["input"], shot["output"]) for shot in front.get("examples", ())),
     )
@@ -325,8 +325,7 @@ def _sections(
     expected: PromptFormat, source: str, start: int, problems: Problems
 ) -> dict[str, str]:
     """Return the template of every section, each with the line numbers of the file."""
-    names = "|".join(expected.sections)
-    heads = [*re.finditer(rf"(?im)^#[ \t]+({names})[ \t]*$", source[start:])]
+    heads = [*re.finditer(rf"(?im)^#[ \t]+({'|'.join(expected.sections)})[ \t]*$", source[start:])]
     ends = [*(head.start() for head in heads[1:]), len(source) - start]
     sections = {
         head[1].lower(): "\n" * source.count("\n", 0, start + head.end())
@@ -334,10 +333,11 @@ def _sections(
         for head, end in zip(heads, ends, strict=False)
     }
     stray = source[start : start + heads[0].start()] if heads else ""
-    names = tuple(head[1].lower() for head in heads)
-    if names != expected.sections or stray.strip() or not all(map(str.strip, sections.values())):
+    names = sorted(head[1].lower() for head in heads)
+    whole = names == sorted(expected.sections) and all(map(str.strip, sections.values()))
+    if not whole or stray.strip():
         headings = " and ".join(f"`# {section}`" for section in expected.sections)
-        problem = f"expected {headings}, in this order, each with a text below it and none above"
+        problem = f"expected {headings}, each once with a text below it, and no text above"
         problems.append((None, problem))
     return sections
 
