@@ -3,12 +3,11 @@
 Readers use `reading.py`.
 """
 
-import threading
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
 from pegboard.redaction import public_url
@@ -19,8 +18,6 @@ from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 if TYPE_CHECKING:
     from lancedb.db import DBConnection
     from lancedb.table import Table
-
-Answer = TypeVar("Answer")
 
 NO_TAG = "does not exist"
 EMPTY_TAG = "EOF while parsing"
@@ -43,16 +40,17 @@ def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
     """
     import lancedb
 
+    from pegboard.store.reading import ReaderDatabase
+
     options, seconds = opening_options(uri, given)
-
-    def database() -> "DBConnection":
-        newest = timedelta(0)
-        return lancedb.connect(
-            database_address(uri), read_consistency_interval=newest, storage_options=options or None
-        )
-
+    if seconds is not None:  # LanceDB by itself waits for a silent store for minutes
+        ReaderDatabase(uri, given)
     with store_errors(uri):
-        return within(seconds, database)
+        return lancedb.connect(
+            database_address(uri),
+            read_consistency_interval=timedelta(0),
+            storage_options=options or None,
+        )
 
 
 def open_table(
@@ -114,33 +112,6 @@ def opening_options(
             f"The storage option {OPEN_TIMEOUT} is '{text}': expected a number of seconds, such "
             f"as 12."
         ) from None
-
-
-def within(seconds: float | None, call: Callable[[], Answer]) -> Answer:
-    """Return what the call returns; raise TimeoutError after `seconds`; None waits for it.
-
-    The call then goes on in its thread: Lance retries a silent store for minutes and cannot be
-    cancelled.
-    """
-    if seconds is None:
-        return call()
-    answers: list[Answer] = []
-    errors: list[BaseException] = []
-
-    def ask() -> None:
-        try:
-            answers.append(call())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=ask, name="pegboard-store", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not answers:
-        raise TimeoutError(f"no answer within {seconds:g} s")
-    return answers[0]
 
 
 def public_uri(uri: str) -> str:

@@ -22,7 +22,6 @@ from pegboard.store.database import (
     missing_tables,
     opening_options,
     store_errors,
-    within,
 )
 
 if TYPE_CHECKING:
@@ -46,21 +45,15 @@ class ReaderDatabase:
         options, self._seconds = opening_options(uri, storage_options)
         with store_errors(uri):
             address = database_address(uri)
-            self._connection = within(
-                self._seconds, lambda: _run(lambda: _connect(address, options or None))
-            )
+            self._connection = _run(lambda: _connect(address, options or None), self._seconds)
 
     def open_table(self, name: str, version: int | None = None) -> "BoardTable":
         """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
-
-        def open_at_version() -> BoardTable:
-            table = BoardTable(_run(lambda: self._connection.open_table(name)))
+        with missing_tables(self._uri, name, version):
+            table = BoardTable(_run(lambda: self._connection.open_table(name), self._seconds))
             if version is not None:
                 table.checkout(version)
             return table
-
-        with missing_tables(self._uri, name, version):
-            return within(self._seconds, open_at_version)
 
 
 class BoardTable:
@@ -199,8 +192,11 @@ async def _connect(address: str, options: dict[str, str] | None) -> Any:
     return await core().connect(address, None, None, None, None, 0.0, None, options)
 
 
-def _run(call: Callable[[], Awaitable[Any]]) -> Any:
-    """Return what a call of the core answers, awaited in a thread that the core has to itself."""
+def _run(call: Callable[[], Awaitable[Any]], seconds: float | None = None) -> Any:
+    """Return what a call of the core answers, awaited in a thread that the core has to itself.
+
+    Raises TimeoutError after so many seconds, if they are given.
+    """
 
     async def work() -> Any:
         return await call()
@@ -213,7 +209,8 @@ def _run(call: Callable[[], Awaitable[Any]]) -> Any:
         )
     future = run_in_loop(LOOP, work())
     try:
-        return future.result()
-    except BaseException:
-        future.cancel()
+        return future.result(seconds)
+    except BaseException as error:
+        if future.cancel() and isinstance(error, TimeoutError):
+            raise TimeoutError(f"no answer within {seconds:g} s") from None
         raise
