@@ -56,7 +56,6 @@ settings.register_profile(
 settings.load_profile("pegboard")
 
 STUB = "hashing/256"
-LOCAL = "local/minilm-tools-v1"
 # A run that stops after a phase stops before the first of these steps.
 STOPS = {
     "snapshot": {"make_plan"},
@@ -356,12 +355,6 @@ def workshop_type() -> type[Workshop]:
 def encoder() -> Encoder:
     """The encoder of the tests' boards: hashing, without weights."""
     return load_encoder(STUB)
-
-
-@pytest.fixture(scope="session")
-def real_encoder() -> Encoder:
-    """The embedded encoder, with its real weights."""
-    return load_encoder(LOCAL)
 
 
 @pytest.fixture(scope="session")

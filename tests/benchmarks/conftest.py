@@ -14,16 +14,8 @@ LIKE = {"toolsandbox": "toollinkos", "acebench-en": "bfcl"}
 
 @pytest.fixture
 def specimen(tmp_path):
-    """Copy a benchmark into a folder with its name, and return the folder; `without` leaves files
-    out.
-    """
-
-    def copy(name, without=()):
-        source = SPECIMENS / LIKE.get(name, name)
-        ignored = shutil.ignore_patterns(*without)
-        return shutil.copytree(source, tmp_path / name, ignore=ignored)
-
-    return copy
+    """Copy a benchmark into a folder with its name, and return the folder."""
+    return lambda name: shutil.copytree(SPECIMENS / LIKE.get(name, name), tmp_path / name)
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ def opened(specimen, boards_of):
     return build
 
 
-def measured(benchmark, boards, chosen=None, measures=None):
+def measured(benchmark, boards):
     """The result as JSON values, from JSON."""
-    measures = measures or default_measures(benchmark.name)
-    measured = measure_runs(runs_of(benchmark, boards, chosen), measures)
+    measures = default_measures(benchmark.name)
+    measured = measure_runs(runs_of(benchmark, boards, None), measures)
     counts = {name: {"tools": 2, "agents": 2} for name in boards}
     seconds = {"build": 1.0, "strategies": {}}
     result = result_of(benchmark, measured, measures, boards=counts, seconds=seconds)

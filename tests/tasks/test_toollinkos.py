@@ -32,12 +32,12 @@ pytestmark = [
     [(', dependencies = "depends_on"', 0.89), ("", 0.70)],
     ids=["declared", "inferred"],
 )
-def test_what_a_tool_depends_on_comes_with_it(workshop, real_encoder, declared, least):
+def test_what_a_tool_depends_on_comes_with_it(workshop, declared, least):
     release = workshop.run(
         workshop.configure(INDEXES, CATALOG.replace("DECLARED", declared))
     ).release
     queries = load_benchmark("toollinkos", TOOLLINKOS).query_sets[0].queries
-    searcher = Searcher.open(workshop.uri, encoder=real_encoder)
+    searcher = Searcher.open(workshop.uri)
 
     def precision(strategy):
         system = ReleaseSystem.resolve(searcher, strategy)
