@@ -204,11 +204,15 @@ def _texts(value: Any) -> list[str]:
     return [item for item in values if isinstance(item, str) and item.strip()]
 
 
-def read_rows(path: Path, options: RecordsOptions) -> Iterator[Row]:
+def read_rows(path: Path, options: RecordsOptions | None = None) -> Iterator[Row]:
     """Return the rows of a file in its order; its suffix tells the format.
+
+    Args:
+        options: of a catalog with the file; the default ones if None.
 
     Raises SourceError if the file as a whole cannot be read.
     """
+    options = options or RecordsOptions(type="records", path=str(path))
     match path.suffix.lower():
         case ".json":
             return _json(path, options)
