@@ -36,14 +36,10 @@ def start_child(command: Sequence[str | os.PathLike[str]], **options: Any) -> su
     return subprocess.Popen([*trampoline, *command], start_new_session=True, **options)
 
 
-def follow_parent(parent: int) -> None:
-    """Have the kernel kill this process, which was just forked, when the thread of `parent` that
-    forked it ends.
-    """
+def follow_parent() -> None:
+    """Have the kernel kill this process when the thread that forked it ends."""
     if prctl := getattr(ctypes.CDLL(None), "prctl", None):
         prctl(1, signal.SIGKILL)
-        if os.getppid() != parent:
-            os._exit(1)
 
 
 def clean_environment(home: Path) -> dict[str, str]:

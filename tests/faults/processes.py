@@ -1,29 +1,38 @@
-"""The processes of these tests as a test sees them: publishers, which it may hold and kill, and
-readers."""
+"""The processes of these tests: publishers, which a test may hold and kill, and readers.
+
+They are forked from a process that has imported the libraries."""
 
 import json
-import os
+import multiprocessing
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
-from typing import Any, Self
+from typing import Any
 
+import pegboard
+from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
-from tests.children import end_child, start_child
-from tests.faults.events import gate
+from pegboard.store.verify import verify_release
+from tests.faults import reader, world
+from tests.faults.publisher import PAUSE, gate, publish
 
-HERE = Path(__file__).parent
-PAUSE = 0.002
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.faults.publisher", "tests.faults.reader"])
 
 
-def wait_until(condition: Callable[[], Any], *processes: subprocess.Popen[Any]) -> None:
+def start(target: Callable[..., None], *args: Any) -> BaseProcess:
+    """Start a process; at the latest it ends with this one."""
+    process = PROCESSES.Process(target=target, args=args, daemon=True)
+    process.start()
+    return process
+
+
+def wait_until(condition: Callable[[], Any], *processes: BaseProcess) -> None:
     """Wait for a condition as long as all of the processes run; pytest-timeout is the guard."""
     while not condition():
-        ended = [process.args for process in processes if process.poll() is not None]
+        ended = [process.exitcode for process in processes if not process.is_alive()]
         assert not ended or condition(), f"ended too early: {ended}"
         time.sleep(PAUSE)
 
@@ -48,8 +57,7 @@ class JsonLines:
 
 
 class Publisher:
-    """The process that publishes to the board `FOLDER/board`. `start` forks a child of it for every
-    run.
+    """Publishes states of the world to the board `FOLDER/board`, each in a process of its own.
 
     Args:
         keep: further lines of the table [board].
@@ -58,67 +66,48 @@ class Publisher:
     def __init__(self, folder: Path, keep: str = "") -> None:
         self.folder, self.keep = folder, keep
         self.uri = str(folder / "board")
-        self._log = folder / "publisher.err"
-        self._errors = self._log.open("a")
-        self._process = start_child(
-            [sys.executable, str(HERE / "publisher.py"), str(folder), keep],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-            text=True,
-        )
-        self._pids: list[int] = []
-        self._ends: dict[int, tuple[int, str]] = {}
         self._events = JsonLines(folder / "events.jsonl")
-        assert self._process.stdout.readline(), self._log.read_text()
-        self._listener = Thread(target=self._listen, daemon=True)
-        self._listener.start()
 
     @property
     def store(self) -> ReleaseStore:
         return ReleaseStore(self.uri)
 
-    def start(self, n: int, holds: Sequence[str] = ()) -> int:
-        """Fork a child that publishes the n-th state and waits at some events; returns its id."""
-        started = len(self._pids)
-        self._process.stdin.write(json.dumps({"n": n, "holds": list(holds)}) + "\n")
-        self._process.stdin.flush()
-        wait_until(lambda: len(self._pids) > started, self._process)
-        return self._pids[-1]
+    def start(self, n: int, holds: Sequence[str] = ()) -> BaseProcess:
+        """Start a process that publishes the n-th state and waits at some events."""
+        return start(publish, self.folder, n, self.keep, holds)
 
-    def wait_for(self, pid: int, event: str) -> None:
+    def wait_for(self, run: BaseProcess, event: str) -> None:
         """Wait until a process has come to an event."""
-        wait_until(lambda: self.has(pid, event) or pid in self._ends, self._process)
-        assert self.has(pid, event), self._ends[pid]
+        wait_until(lambda: self.has(run, event), run)
 
-    def has(self, pid: int, event: str) -> bool:
-        return any(seen["what"] == event for seen in self.events(pid))
+    def has(self, run: BaseProcess, event: str) -> bool:
+        return any(seen["what"] == event for seen in self.events(run))
 
-    def release(self, pid: int, event: str) -> None:
-        """Let a child go on that waits at an event."""
-        gate(self.folder, pid, event).touch()
+    def release(self, run: BaseProcess, event: str) -> None:
+        """Let a process go on that waits at an event."""
+        assert run.pid
+        gate(self.folder, run.pid, event).touch()
 
-    def ended(self, pid: int) -> tuple[int, str]:
-        """The exit status of a child when it has ended, negative for a signal, and its error."""
-        wait_until(lambda: pid in self._ends, self._process)
-        return self._ends[pid]
+    def kill(self, run: BaseProcess) -> None:
+        """Kill a process that waits at an event or comes to one where it would."""
+        run.kill()
+        run.join()
+        assert run.exitcode == -signal.SIGKILL, self.events(run)[-1]
 
-    def kill(self, pid: int) -> None:
-        """Kill a child that waits at an event or comes to one where it would."""
-        os.kill(pid, signal.SIGKILL)
-        status, error = self.ended(pid)
-        assert status == -signal.SIGKILL, error
+    def ended(self, run: BaseProcess) -> dict[str, Any]:
+        """Wait for the end of a process; returns its last event: `end run`, or `error`."""
+        run.join()
+        return self.events(run)[-1]
 
     def publish(self, n: int) -> dict[str, Any]:
-        """Publish the n-th state, undisturbed; returns what the run says at its end."""
-        pid = self.start(n)
-        status, error = self.ended(pid)
-        assert status == 0, error
-        return self.events(pid)[-1]
+        """Publish the n-th state, undisturbed; returns the last event."""
+        end = self.ended(self.start(n))
+        assert end["what"] == "end run", end
+        return end
 
-    def events(self, pid: int | None = None) -> list[dict[str, Any]]:
+    def events(self, run: BaseProcess | None = None) -> list[dict[str, Any]]:
         """What the runs did so far, in order; only of one if given."""
-        return [event for event in self._events.read() if pid in (None, event["pid"])]
+        return [event for event in self._events.read() if run is None or event["pid"] == run.pid]
 
     def states(self) -> dict[str, int]:
         """Which state of the world a release shows, by the release's id."""
@@ -128,53 +117,53 @@ class Publisher:
             if event["what"] == "end make_release_spec"
         }
 
-    def close(self) -> None:
-        end_child(self._process)
-        self._listener.join()
-        self._process.stdin.close()
-        self._process.stdout.close()
-        self._errors.close()
+    def check(self, allowed: set[int]) -> int:
+        """Check that the live release verifies, and that every table and mode shows one of the
+        allowed states; returns which.
+        """
+        store, channel = self.store, self.store.channel()
+        assert channel
+        release = store.get(channel.release)
+        report = verify_release(store, release)
+        assert not report.problems, report.problems
+        n = self.states()[release.id]
+        assert n in allowed
+        content = world.content(n)
 
-    def _listen(self) -> None:
-        for line in self._process.stdout:
-            message = json.loads(line)
-            if "status" in message:
-                self._ends[message["pid"]] = message["status"], message["error"]
-            else:
-                self._pids.append(message["pid"])
+        def rows(name: str, *columns: str) -> list[dict[str, str]]:
+            pin = release.tables[name]
+            table = open_table(store.database, pin.table, store.uri, pin.version)
+            return table.search().select(list(columns)).limit(1_000).to_list()
+
+        assert {row["id"]: row["description"] for row in rows("tools", "id", "description")} == (
+            content
+        )
+        for name in ("emb_full", "emb_fine"):
+            assert {row["tool"] for row in rows(name, "tool", "text")} == set(content)
+        board = pegboard.open(self.uri)
+        for tool in range(0, world.TOOLS, 5):
+            for mode in ("hybrid", "vector", "text"):
+                hits = board.search(f"handle {world.WORDS[tool]}", 5, mode=mode)
+                world.check_hits(tool, n, [hit.tool.id for hit in hits])
+        return n
 
 
 class Reader:
-    """A process that searches a board all the time; see reader.py for the options."""
+    """A process that searches a board all the time; see `reader.read` for the options."""
 
     def __init__(self, folder: Path, uri: str, stop: Path, **options: Any) -> None:
         self.options = options
         path = folder / f"answers-{options['seed']}.jsonl"
         self._answers = JsonLines(path)
-        self._output = (folder / f"reader-{options['seed']}.err").open("w+")
-        arguments = [uri, str(path), str(stop), json.dumps(options)]
-        command = [sys.executable, str(HERE / "reader.py"), *arguments]
-        self.process = start_child(command, stderr=self._output, stdout=subprocess.DEVNULL)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        end_child(self.process)
-        self._output.close()
-
-    def answers(self) -> list[dict[str, Any]]:
-        """All answers so far, in the order in which they were noted."""
-        return self._answers.read()
+        self.process = start(reader.read, uri, path, stop, options)
 
     def has_answered_from(self, generation: int) -> bool:
         """Whether an answer began when the reader knew of that generation of the channel."""
-        answers = self.answers()
+        answers = self._answers.read()
         return bool(answers) and answers[-1]["before"] >= generation
 
     def finish(self) -> list[dict[str, Any]]:
-        """Wait for its end, and return all answers."""
-        status = self.process.wait()
-        self._output.seek(0)
-        assert status == 0, self._output.read()
-        return self.answers()
+        """Wait for its end, and return all answers in the order in which they were noted."""
+        self.process.join()
+        assert self.process.exitcode == 0
+        return self._answers.read()

@@ -1,20 +1,16 @@
-"""Publishes states of the world to a board, each in a child that a test may kill: started as a
-process of its own.
+"""Publishes a state of the world: the target of a process that a test may kill.
 
-    python tests/faults/publisher.py FOLDER [KEEP]
-
-Every line on stdin is a JSON object {"n": 5, "holds": ["begin stage_tables"]}; a child is forked
-for it and {"pid": ...} is printed, and when it has ended {"pid": ..., "status": ..., "error": ...}.
-See events.py for what the child notes and where it waits. Several children may be at work at once;
-all end with this process, and this process with its parent."""
+Its events are lines of `FOLDER/events.jsonl`. At some of them it waits until the test opens a gate.
+"""
 
 import json
 import os
 import sys
-import threading
+import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from typing import Any
 
 warnings.simplefilter("ignore")
 
@@ -27,51 +23,46 @@ from flows.runner import DirectRunner  # noqa: E402
 from tasks.settings.configuration import load_configuration  # noqa: E402
 from tests.children import follow_parent  # noqa: E402
 from tests.faults import world  # noqa: E402
-from tests.faults.events import Events  # noqa: E402
 from tests.step_events import StepEvents  # noqa: E402
 
-
-def work(folder: Path, n: int, holds: Sequence[str], keep: str) -> None:
-    events = Events(folder, n, holds)
-    configuration = load_configuration(world.write(folder, n, keep))
-    outcome = reindex(configuration, runner=StepEvents(DirectRunner(), events.step))
-    events.note("end run", **{key: outcome[key] for key in ("outcome", "release", "encoded")})
-
-
-def attend(child: int, errors: int) -> None:
-    with os.fdopen(errors) as pipe:
-        error = pipe.read()
-    _, how = os.waitpid(child, 0)
-    status = os.waitstatus_to_exitcode(how)
-    print(json.dumps({"pid": child, "status": status, "error": error}), flush=True)
+PAUSE = 0.002
+# What of the result of a step an event holds.
+DETAILS: dict[str, Callable[[Sequence[Any]], dict[str, Any]]] = {
+    "end make_plan": lambda results: {"live": results[0].live},
+    "end make_release_spec": lambda results: {"release": results[0].release},
+    "end embed_shard": lambda results: {"encoded": sum(result.texts for result in results)},
+}
 
 
-def main() -> None:
-    folder = Path(sys.argv[1])
-    keep = sys.argv[2] if len(sys.argv) > 2 else ""
-    parent = os.getpid()
-    print(json.dumps({"ready": True}), flush=True)
-    for line in sys.stdin:
-        order = json.loads(line)
-        read, write = os.pipe()
-        child = os.fork()
-        if child == 0:
-            follow_parent(parent)
-            os.close(0)
-            os.close(read)
-            status = 1
-            try:
-                work(folder, order["n"], order["holds"], keep)
-                status = 0
-            except BaseException as error:
-                status = getattr(error, "exit_code", 1)
-                os.write(write, f"{type(error).__name__}: {error}".encode())
-            finally:
-                os._exit(status)
-        os.close(write)
-        print(json.dumps({"pid": child}), flush=True)
-        threading.Thread(target=attend, args=(child, read)).start()
+def gate(folder: Path, pid: int, event: str) -> Path:
+    """The file that lets a process go on which waits at an event."""
+    return folder / f"gate-{pid}-{event.replace(' ', '-')}"
 
 
-if __name__ == "__main__":
-    main()
+def publish(folder: Path, n: int, keep: str, holds: Collection[str]) -> None:
+    """Publish the n-th state to the board `FOLDER/board`.
+
+    Args:
+        keep: further lines of the table [board].
+        holds: the events at which it waits until the file `gate(folder, pid, event)` is there.
+    """
+    follow_parent()
+    pid = os.getpid()
+
+    def note(event: str, **details: Any) -> None:
+        line = {"n": n, "what": event, "at": time.monotonic(), "pid": pid, **details}
+        with (folder / "events.jsonl").open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+    def step(event: str, results: Sequence[Any]) -> None:
+        note(event, **(DETAILS[event](results) if event in DETAILS else {}))
+        while event in holds and not gate(folder, pid, event).exists():
+            time.sleep(PAUSE)
+
+    try:
+        configuration = load_configuration(world.write(folder, n, keep))
+        outcome = reindex(configuration, runner=StepEvents(DirectRunner(), step))
+    except Exception as error:
+        note("error", text=f"{type(error).__name__}: {error}")
+        sys.exit(getattr(error, "exit_code", 1))
+    note("end run", **{key: outcome[key] for key in ("outcome", "release", "encoded")})

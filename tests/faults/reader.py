@@ -1,10 +1,4 @@
-"""Searches a board all the time and notes every answer: started as a process of its own.
-
-    python tests/faults/reader.py BOARD ANSWERS STOP OPTIONS
-
-OPTIONS is a JSON object: `seed`, `refresh`, `in_memory_rows`, `workers`, and `coroutines`, which
-are used in place of threads. Appends one JSON object for each answer to the file ANSWERS, until the
-file STOP appears. Any error ends it with a traceback.
+"""Searches a board all the time and notes every answer: the target of a process.
 
 An answer holds the generations of the channel that `status()` named before and after the search,
 and a moment since which the look at the channel that `status()` showed before the search began for
@@ -14,7 +8,6 @@ certain. Moments are those of the monotonic clock, which all processes of a mach
 import asyncio
 import json
 import random
-import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -22,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pegboard
+from tests.children import follow_parent
 from tests.faults import world
 
 PAUSE = 0.05
@@ -75,17 +69,18 @@ async def search_until(
         await asyncio.gather(*map(search, seeds))
 
 
-def main() -> None:
-    uri, answers, stop, options_json = sys.argv[1:]
-    options = json.loads(options_json)
+def read(uri: str, answers: Path, stop: Path, options: dict[str, Any]) -> None:
+    """Append one JSON object for each answer to the file `answers`, until the file `stop` appears.
+
+    Args:
+        options: `seed`, `refresh`, `in_memory_rows`, `workers`, and whether these are `coroutines`
+            in place of threads.
+    """
+    follow_parent()
     seeds = [options["seed"] * 100 + number for number in range(options["workers"])]
     with pegboard.open(
         uri, refresh=options["refresh"], in_memory_rows=options["in_memory_rows"]
     ) as board:
         in_threads = partial(asyncio.to_thread, board.search)
         find = pegboard.AsyncBoard(board).search if options["coroutines"] else in_threads
-        asyncio.run(search_until(Path(stop), board, find, Path(answers), seeds))
-
-
-if __name__ == "__main__":
-    main()
+        asyncio.run(search_until(stop, board, find, answers, seeds))

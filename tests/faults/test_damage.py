@@ -3,19 +3,19 @@
 import json
 import logging
 import os
+import random
 import shutil
-from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 import pegboard
 from flows.reindex import reindex
-from pegboard.errors import StoreError
+from pegboard.errors import PegboardError, StoreError
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
 from tasks.settings.configuration import load_configuration
-from tests.faults.damage import build_and_read, damaged_outcomes, read_everything
 
 SIZE = "full" if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else "small"
 # Flipped bits, and how many of the deletions and truncations; all if None.
@@ -23,6 +23,8 @@ DAMAGES = {
     "full": {"tables": (2000, None), "lake": (400, None)},
     "small": {"tables": (60, 90), "lake": (4, 12)},
 }
+REQUESTS = ("open an issue in a repository", "weather forecast", "book a room", "money")
+TRUNCATIONS = (0, 0.5, 0.99)
 
 
 @pytest.fixture(scope="module")
@@ -48,21 +50,103 @@ def root(built, tmp_path):
     return Path(shutil.copytree(built, tmp_path / "copy"))
 
 
+def read_everything(uri):
+    """What a reader of the channel `live` retrieves from the board."""
+    with pegboard.open(uri, refresh=0) as board:
+        return {
+            "release": board.release.id,
+            "hits": [
+                [(asdict(hit.tool), hit.score, hit.agent.id) for hit in hits]
+                for request in REQUESTS
+                for mode in ("vector", "text", "hybrid")
+                for index in sorted(board.release.manifest["indexes"])
+                for hits in [board.search(request, mode=mode, index=index, k=20)]
+            ],
+            "agents": [asdict(agent) for agent in board.list_agents()],
+            "tools": [asdict(tool) for tool in board.list_tools()],
+            "by_agent": [
+                (hit.agent.id, hit.score)
+                for request in REQUESTS
+                for hit in board.search_agents(request)
+            ],
+            "edges": list(map(str, board.graph.edges)),
+        }
+
+
+def build_and_read(root):
+    """Do a build of changed sources: what a reader retrieves then."""
+    servers = root / "servers.json"
+    tools = json.loads(servers.read_text("utf-8"))
+    tools["git"]["tools"][0]["description"] += " It is urgent."
+    servers.write_text(json.dumps(tools), "utf-8")
+    reindex(load_configuration(root / "pegboard.toml"))
+    content = read_everything(str(root / "board"))
+    return {name: value for name, value in content.items() if name != "release"}
+
+
+def damages(files, flips, sample):
+    """Yield a file, the name of its damage, and its content then; None if it is deleted."""
+    chance = random.Random(1)
+    whole = [(file, part) for file in files for part in (None, *TRUNCATIONS)]
+    for file, part in whole if sample is None else chance.sample(whole, sample):
+        content = file.read_bytes()
+        if part is None:
+            yield file, "deleted", None
+        else:
+            yield file, f"truncated to {part:.0%}", content[: int(len(content) * part)]
+    sized = [(file, size) for file in files if (size := file.stat().st_size)]
+    for _ in range(flips):
+        # Half of the flips by file, half by byte: small files matter as much as large ones.
+        weights = [size if chance.random() < 0.5 else 1 for _, size in sized]
+        file, size = chance.choices(sized, weights)[0]
+        place, bit = chance.randrange(size), chance.randrange(8)
+        content = bytearray(file.read_bytes())
+        content[place] ^= 1 << bit
+        yield file, f"bit {bit} of byte {place} flipped", bytes(content)
+
+
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 @pytest.mark.parametrize("place", ["tables", "lake"])
 def test_whatever_is_damaged_is_harmless_or_a_clear_error(root, place):
-    flips, sample = DAMAGES[SIZE][place]
-    results = list(damaged_outcomes(place, root, flips, seed=1, sample=sample))
+    """Damaged tables are read; with a damaged lake the next build, of which every tool has a new
+    description, is done and read.
+    """
+    kept = shutil.copytree(root, root.with_name("kept"))
+    folder, uri = root / "board" / place, str(root / "board")
 
-    wrong = [result for result in results if result.outcome not in ("same", "error")]
-    assert wrong == [], Counter(result.outcome for result in results)
-    for result in results:
-        if result.outcome == "error":
-            assert place == "tables", "a damaged lake costs no build"
-            assert result.file.split(".lance")[0].split("/")[-1] in result.message
-            assert "`pegboard " in result.message, result.message
+    def use():
+        return read_everything(uri) if place == "tables" else build_and_read(root)
+
+    def reset():
+        if place == "lake":  # a reader changes nothing, a build does
+            shutil.rmtree(root)
+            shutil.copytree(kept, root)
+
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    expected = use()
+    reset()
+    for file, damage, content in damages(files, *DAMAGES[SIZE][place]):
+        whole, name = file.read_bytes(), str(file.relative_to(folder))
+        if content is None:
+            file.unlink()
+        else:
+            file.write_bytes(content)
+        message = None
+        try:
+            assert use() == expected
+        except PegboardError as error:
+            message = str(error)
+        except BaseException as error:  # a panic of Rust is none of Exception
+            error.add_note(f"{name}, {damage}")
+            raise
+        if message is not None:
+            assert place == "tables", (name, damage, message)  # a damaged lake costs no build
+            assert name.split(".lance")[0].split("/")[-1] in message, (name, damage)
+            assert "`pegboard " in message, (name, damage)
+        reset()
+        file.write_bytes(whole)
 
 
 def flip(folder, pattern, text):

@@ -8,7 +8,6 @@ chosen by what the step has written to the board until then."""
 import os
 import random
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -17,11 +16,10 @@ from pegboard.encoders import load_encoder
 from tasks.lake.files import Lake
 from tasks.lake.vectors import known_texts
 from tests.faults import world
-from tests.faults.processes import wait_until
+from tests.faults.processes import Publisher, wait_until
 
 FULL = os.environ.get("PEGBOARD_TEST_SIZE") == "full"
 KILLS = 100 if FULL else 10
-BOARDS = 2
 STEPS = ("embed_shard", "stage_tables", "publish_release", "prune_board")
 # Before a step, or within it. Twice within those that write most.
 POINTS = [
@@ -40,16 +38,16 @@ def paths(folder: str) -> set[str]:
 
 def files_changed(board, n):
     """How many files of the board each step adds or removes in an undisturbed run."""
-    ends = {f"{when} {step}": step for step in STEPS for when in ("begin", "end")}
-    child, counts = board.start(n, list(ends)), Counter()
+    holds = [f"{when} {step}" for step in STEPS for when in ("begin", "end")]
+    run, counts = board.start(n, holds), Counter()
     for step in STEPS:
-        board.wait_for(child, f"begin {step}")
+        board.wait_for(run, f"begin {step}")
         before = paths(board.uri)
-        board.release(child, f"begin {step}")
-        board.wait_for(child, f"end {step}")
+        board.release(run, f"begin {step}")
+        board.wait_for(run, f"end {step}")
         counts[step] = len(paths(board.uri) ^ before)
-        board.release(child, f"end {step}")
-    assert board.ended(child) == (0, "")
+        board.release(run, f"end {step}")
+    assert board.ended(run)["what"] == "end run"
     return counts
 
 
@@ -58,55 +56,36 @@ def durable_texts(board):
     return set(known_texts(Lake(board.uri), FINGERPRINT).get_column("text_digest"))
 
 
-def hold_of(point):
-    """The event at which a run waits that is to be killed at that point."""
-    when, step = point
-    return f"begin {step}" if when == "before" else f"end {step}"
-
-
-def wait_for_point(board, pid, point, changes):
+def wait_for_point(board, run, point, changes):
     """Wait until a run is at the point: within a step, when so many files have changed."""
     when, step = point
-    wait_until(lambda: board.has(pid, f"begin {step}"))
+    board.wait_for(run, f"begin {step}")
     if when == "within":
         before = paths(board.uri)
         wait_until(
-            lambda: len(paths(board.uri) ^ before) >= changes or board.has(pid, f"end {step}")
+            lambda: len(paths(board.uri) ^ before) >= changes or board.has(run, f"end {step}")
         )
 
 
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(publisher, whole):
-    boards = [publisher(KEEP) for _ in range(BOARDS)]
+def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(tmp_path):
+    board, dice, old = Publisher(tmp_path, KEEP), random.Random(1), 3
+    for n in range(old):  # from then on every prune removes a release
+        board.publish(n)
+    counts = files_changed(board, old)
+    for kill in range(KILLS):
+        n, (when, step) = kill + 4, POINTS[kill % len(POINTS)]
+        run = board.start(n, [f"begin {step}" if when == "before" else f"end {step}"])
+        wait_for_point(board, run, (when, step), dice.randint(0, counts[step]))
+        board.kill(run)
 
-    def kill_runs(seed):
-        """Kill runs of one board; returns how many files had changed at the point of each kill."""
-        board, dice, killed = boards[seed], random.Random(seed), Counter()
-        for n in range(3):  # from then on every prune removes a release
-            board.publish(n)
-        counts, old = files_changed(board, 3), 3
-        points = [POINTS[kill % len(POINTS)] for kill in range(seed, KILLS, BOARDS)]
-        for n, point in enumerate(points, start=4):
-            child = board.start(n, [hold_of(point)])
-            wait_for_point(board, child, point, dice.randint(0, counts[point[1]]))
-            board.kill(child)
-            killed[point] += 1
-
-            whole(board, {old, n})  # a reader is on the release before or on the new one
-            durable = durable_texts(board)
-            end = board.publish(n)
-            whole(board, {n})
-            # Nothing that was durable before is encoded again.
-            assert durable <= durable_texts(board)
-            assert end["encoded"] == len(durable_texts(board) - durable)
-            old = n
-        return killed
-
-    with ThreadPoolExecutor(BOARDS) as side_by_side:
-        killed = sum(side_by_side.map(kill_runs, range(BOARDS)), Counter())
-
-    print(f"{killed.total()} kills: {dict(killed)}")
-    assert killed.total() == KILLS
-    assert set(killed) == set(POINTS)
+        board.check({old, n})  # a reader is on the release before or on the new one
+        durable = durable_texts(board)
+        end = board.publish(n)
+        board.check({n})
+        # Nothing that was durable before is encoded again.
+        assert durable <= durable_texts(board)
+        assert end["encoded"] == len(durable_texts(board) - durable)
+        old = n

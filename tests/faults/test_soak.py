@@ -9,13 +9,12 @@ import os
 import random
 import time
 from bisect import bisect_left
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pytest
 
 from tests.faults import world
-from tests.faults.processes import Reader, wait_until
+from tests.faults.processes import Publisher, Reader, wait_until
 
 PUBLISHES = 200 if os.environ.get("PEGBOARD_TEST_SIZE") == "full" else 12
 KEPT = 3
@@ -76,33 +75,29 @@ def check_order(answer, moves, *, always_looks):
 @pytest.mark.slow
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-def test_publishes_under_readers_give_no_error_no_mixture_and_nothing_stale(publisher, tmp_path):
-    board = publisher(f"keep = {{ releases = {KEPT}, days = 0, grace_hours = 1e-9 }}")
+def test_publishes_under_readers_give_no_error_no_mixture_and_nothing_stale(tmp_path):
+    board = Publisher(tmp_path, f"keep = {{ releases = {KEPT}, days = 0, grace_hours = 1e-9 }}")
     dice, stop = random.Random(1), tmp_path / "stop"
     end = board.publish(0)
     moves, rollbacks, waited_for = [published(end, board.events())], 0, set()
-    with ExitStack() as stack:
-        readers = [
-            stack.enter_context(Reader(tmp_path, board.uri, stop, **options)) for options in READERS
-        ]
-        processes = [reader.process for reader in readers]
+    readers = [Reader(tmp_path, board.uri, stop, **options) for options in READERS]
+    processes = [reader.process for reader in readers]
 
-        for n in range(1, PUBLISHES):
-            end = board.publish(n)
-            moves.append(published(end, [event for event in board.events() if event["n"] == n]))
-            if rollback := dice.random() < ROLLBACK:
-                moves.append(rolled_back(board.store))
-                rollbacks += 1
-            # Not after each, so that readers may skip a release; often enough that what they read
-            # is never pruned.
-            if rollback or n % 2:
-                wait_until(
-                    lambda: all(reader.has_answered_from(len(moves)) for reader in readers),
-                    *processes,
-                )
-                waited_for.add(moves[-1].release)
-        stop.touch()
-        answers = [reader.finish() for reader in readers]
+    for n in range(1, PUBLISHES):
+        end = board.publish(n)
+        moves.append(published(end, [event for event in board.events() if event["n"] == n]))
+        if rollback := dice.random() < ROLLBACK:
+            moves.append(rolled_back(board.store))
+            rollbacks += 1
+        # Not after each, so that readers may skip a release; often enough that what they read is
+        # never pruned.
+        if rollback or n % 2:
+            wait_until(
+                lambda: all(reader.has_answered_from(len(moves)) for reader in readers), *processes
+            )
+            waited_for.add(moves[-1].release)
+    stop.touch()
+    answers = [reader.finish() for reader in readers]
 
     assert board.store.channel().generation == len(moves)
     states = board.states()
