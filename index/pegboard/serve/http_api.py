@@ -83,12 +83,12 @@ class Visit:
         return tool
 
 
-async def visit(request: Request) -> Visit:
+async def _visit(request: Request) -> Visit:
     """Return the gateway and the client of a request."""
     return Visit(request.app.state.gateway, request.state.client)
 
 
-Visiting = Annotated[Visit, Depends(visit)]
+Visiting = Annotated[Visit, Depends(_visit)]
 Release = Annotated[models.ReleaseParameters, Query()]
 
 health_router = APIRouter(include_in_schema=False)

@@ -1,5 +1,6 @@
 """The HTTP API: what it answers, to whom, and how it refuses."""
 
+import json
 import re
 
 import pytest
@@ -232,6 +233,31 @@ def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog)
     assert board_uri not in response.text
     assert error_of(response)["next_step"]
     assert board_uri in caplog.text
+
+
+def test_refused_requests_are_logged_with_who_asked_for_what(board_uri, ask, tmp_path, monkeypatch):
+    monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
+    known = {"Authorization": "Bearer let-the-desk-in-7731"}
+    file = tmp_path / "requests.jsonl"
+
+    ask(
+        board_uri,
+        ("GET", "/v1/status"),
+        ("GET", "/v1/tools/kit/git/guessed", {"headers": known}),
+        ("GET", "/metrics", {"headers": known}),
+        ("GET", "/", {"headers": {"Origin": "https://evil.example"}}),
+        clients={"desk": {"token": "${DESK_TOKEN}"}},
+        log=str(file),
+    )
+
+    lines = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
+    assert [(line["reason"], line["client"]) for line in lines] == [
+        ("unknown_client", ""),
+        ("unknown_tool", "desk"),
+        ("operators_only", "desk"),
+        ("other_origin", ""),
+    ]
+    assert "GET /v1/tools/kit/git/guessed" in lines[1]["detail"]
 
 
 def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
