@@ -67,7 +67,7 @@ def test_every_call_names_its_pattern_where_the_test_finds_it():
     assert uses()[1] == UNNAMED.keys()
 
 
-@pytest.mark.parametrize("pattern", [r"\s+$", r"(a+)+b", r"a.*b.*c", r"(?:<[^>]*)+>"])
+@pytest.mark.parametrize("pattern", [r"\s+$", r"(a+)+b", r"a.*b.*c"])
 def test_a_pattern_without_bounds_is_noticed(pattern):
     assert hostile_text(re.compile(pattern), METHODS) is not None
 
