@@ -34,9 +34,7 @@ def sweep(settings: Sweep) -> dict[str, Any]:
         settings, problems = _build(settings)
     plan = design(settings)
     progress.start("queries", len(plan.systems) * len(settings.queries))
-    results = [
-        measure_system(plan, index, strategy, tools) for index, strategy, tools in plan.systems
-    ]
+    results = [result for system in plan.systems for result in measure_system(plan, *system)]
     summary = report_sweep(plan, results)
     summary["warnings"] += problems
     summary["seconds"] = round(time.monotonic() - start, 1)
@@ -45,7 +43,6 @@ def sweep(settings: Sweep) -> dict[str, Any]:
 
 def _build(settings: Sweep) -> tuple[Sweep, list[str]]:
     """Build a release with every index; returns its sweep, and the problems of its sources."""
-    assert settings.configuration is not None
     configuration = sweep_configuration(
         settings.configuration, settings.uri, settings.settings.indexes
     )

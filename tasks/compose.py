@@ -30,8 +30,8 @@ from pegboard.store.contract import (
 )
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.lake.files import Lake
-from tasks.lake.incremental import row_inputs, update_rows
-from tasks.lake.row_sets import find_rows, read_rows, store_latest
+from tasks.lake.incremental import row_inputs, tool_rows, update_rows
+from tasks.lake.row_sets import find_rows, store_latest
 from tasks.lake.snapshot_rows import agents_of
 from tasks.settings.configuration import IndexSettings
 
@@ -128,7 +128,10 @@ def _boilerplate(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
     """
     import polars as pl
 
-    tools = _sentences(lake, snapshots)
+    columns = ("tool", "catalog", "sentences")
+    tools = tool_rows(
+        lake, "sentences", SENTENCES_VERSION, snapshots, columns, make=_tool_sentences
+    )
     sizes = tools.group_by("catalog").len().rows()
     limits = pl.DataFrame(
         [(catalog, most_tools(size)) for catalog, size in sizes],
@@ -143,23 +146,6 @@ def _boilerplate(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
         .group_by("tool")
         .agg(pl.col("sentences").sort().str.join(" ").alias("boilerplate"))
     )
-
-
-def _sentences(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
-    """The keys of each tool's sentences; only tools that changed are read again."""
-    path = f"documents/sentences-{digest(SENTENCES_VERSION, dict(snapshots))}"
-    if not find_rows(lake, path):
-        update_rows(
-            lake,
-            path,
-            f"documents/latest-sentences-{SENTENCES_VERSION}",
-            snapshots,
-            key="tool",
-            tool="tool",
-            inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
-            make=_tool_sentences,
-        )
-    return read_rows(lake, path, ["tool", "catalog", "sentences"])
 
 
 def _tool_sentences(tools: "pl.DataFrame") -> "pl.DataFrame":

@@ -26,7 +26,7 @@ from tasks.enrichment.figures import (
 )
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
-from tasks.enrichment.models import NoCompleter, client_for, configured_completer
+from tasks.enrichment.models import NoCompleter, client_for, hosted_completer
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
@@ -138,7 +138,7 @@ def _checked_completer(
         completer = NoCompleter()
     elif completer is None:
         try:
-            completer = configured_completer(configuration)
+            completer = hosted_completer(_settings(configuration))
         except PegboardError as error:
             failures.append(error)
     raise_together(configuration, failures)

@@ -11,7 +11,6 @@ from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.tokens import BYTES_PER_TOKEN
 from tasks.compose import compose_agents, compose_index
-from tasks.edges import compose_edges
 from tasks.embed import encoder_for
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
@@ -39,7 +38,6 @@ class Plan:
             replies decide.
         withdrawn: the releases from which the channel was rolled back.
         tokens: of the texts to encode, for each index with a hosted encoder; an estimate.
-        edges: the number of dependencies between the tools by their origin.
         changes: of the first `MAX_COMPARED` changed tools the fields that differ, old and new.
     """
 
@@ -53,7 +51,6 @@ class Plan:
     texts: Mapping[str, tuple[int, int]]
     withdrawn: tuple[str, ...] = ()
     tokens: Mapping[str, int] = field(default_factory=dict[str, int])
-    edges: Mapping[str, int] = field(default_factory=dict[str, int])
     changes: Mapping[str, Mapping[str, FieldChange]] = field(
         default_factory=dict[str, Mapping[str, FieldChange]]
     )
@@ -118,7 +115,6 @@ class Plan:
                 }
                 for index, (all_, new) in self.texts.items()
             },
-            "edges": dict(self.edges),
             "changes": {
                 tool: {name: asdict(change) for name, change in fields.items()}
                 for tool, fields in self.changes.items()
@@ -161,7 +157,6 @@ def make_plan(
         texts=texts,
         withdrawn=state.withdrawn if state else (),
         tokens=tokens,
-        edges=compose_edges(configuration, snapshots).origins,
         changes=_changes(uri, live, snapshots, changed[:MAX_COMPARED]),
     )
 

@@ -20,16 +20,15 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Step:
-    """A step that is under way; `before` pieces were done when it started."""
+    """A step that is under way."""
 
     total: int
-    before: int
     done: int
     began: float
     shown: float
 
     def text(self) -> str:
-        return progress_text(self.done, self.total, time.monotonic() - self.began, self.before)
+        return progress_text(self.done, self.total, time.monotonic() - self.began)
 
 
 class _Lines:
@@ -45,12 +44,11 @@ class _Lines:
         self._steps: dict[str, _Step] = {}
         self._lock = Lock()
 
-    def start(self, name: str, total: int, done: int) -> None:
+    def start(self, name: str, total: int) -> None:
         with self._lock:
             now = time.monotonic()
-            self._steps[name] = _Step(total, done, done, now, now)
-            before = f", {done} done before" if done else ""
-            self._write(f"{name}: {total} to do{before}")
+            self._steps[name] = _Step(total, 0, now, now)
+            self._write(f"{name}: {total} to do")
 
     def advance(self, name: str, pieces: int, note: str) -> None:
         with self._lock:
@@ -84,9 +82,9 @@ def showing(enabled: bool = True) -> Generator[None]:
         _display = before
 
 
-def start(step: str, total: int, done: int = 0) -> None:
-    """Announce a step of `total` pieces, of which some may be done."""
-    _display.start(step, total, done)
+def start(step: str, total: int) -> None:
+    """Announce a step of `total` pieces."""
+    _display.start(step, total)
 
 
 def advance(step: str, pieces: int = 1, text: str | None = None) -> None:

@@ -191,7 +191,6 @@ def _register_generate(commands: Subparsers) -> None:
 
 
 def _check(options: argparse.Namespace) -> int:
-    from tasks.gate.rules import margin_text
     from tasks.golden.checking import check_golden
 
     configuration, uri = _configuration_and_board(options)
@@ -204,15 +203,10 @@ def _check(options: argparse.Namespace) -> int:
         **limits,
     )
     failed = checked.failed(strict=options.strict)
-    margins = [margin_text(checked.usable)] if checked.usable else []
     if options.json:
-        print_json(
-            {"file": options.golden, "ok": not failed, "margins": margins} | checked.to_dict()
-        )
+        print_json({"file": options.golden, "ok": not failed} | checked.to_dict())
     else:
         _print_check(options.golden, checked)
-        for line in margins:
-            print(plain(line))
     return ConfigurationError.exit_code if failed else 0
 
 
@@ -374,7 +368,7 @@ def _generate(options: argparse.Namespace) -> int:
     generated = generate_queries(
         searcher.loaded,
         settings,
-        hosted_completer(settings, place="--budget-usd", price_option="in [enrich.price]"),
+        hosted_completer(settings),
         ledger_beside(out),
         count=options.queries,
         existing=existing,

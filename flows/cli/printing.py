@@ -33,10 +33,11 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
     lines += _listed([f"rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
     if outcome["enrichment"]:
         lines += _enrichment_lines(outcome["enrichment"])
-    if origins := edges["origins"] if edges else plan["edges"]:
-        total = count_text(sum(origins.values()), "dependency", "dependencies")
-        lines.append(f"{total} between tools: {_counts(origins)}")
-    lines += _listed([f"no dependency: {text}" for text in edges["unresolved"]] if edges else [])
+    if edges:
+        if origins := edges["origins"]:
+            total = count_text(sum(origins.values()), "dependency", "dependencies")
+            lines.append(f"{total} between tools: {_counts(origins)}")
+        lines += _listed([f"no dependency: {text}" for text in edges["unresolved"]])
     if outcome["held_out"]:
         lines.append(
             f"{outcome['held_out']} examples are golden queries, and held out of the index."

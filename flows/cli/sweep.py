@@ -29,7 +29,7 @@ examples:
   pegboard sweep --golden golden.jsonl
   pegboard sweep --golden golden.jsonl --strategy clauses -k 1..20 --tools 100,500
   pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50
-  pegboard sweep --golden golden.jsonl --board ./board --release live --json"""
+  pegboard sweep --golden golden.jsonl --release live --json"""
 OPTIONS: dict[str, dict[str, Any]] = {
     "--golden": {"metavar": "FILE", "help": "golden queries, JSON lines (default: [golden])"},
     "--strategy": {
@@ -56,13 +56,9 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "limit on the 95th percentile of milliseconds per request",
     },
-    "--board": {
-        "metavar": "URI",
-        "help": "build the board there; with --release, the board to measure",
-    },
     "--release": {
         "metavar": "ID",
-        "help": "measure a published release, by id or channel, instead of building one",
+        "help": "measure a release of the board, by id or channel, instead of building one",
     },
     "--out": {
         "metavar": "DIR",

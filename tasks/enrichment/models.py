@@ -6,7 +6,6 @@ from pegboard.errors import ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.client import Budget, Client
 from pegboard.llm.hosted import HostedCompleter
-from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings
 
 
@@ -30,12 +29,8 @@ def client_for(settings: EnrichSettings, completer: Completer) -> Client:
     )
 
 
-def hosted_completer(settings: EnrichSettings, *, place: str, price_option: str) -> HostedCompleter:
+def hosted_completer(settings: EnrichSettings) -> HostedCompleter:
     """Return the model of the settings.
-
-    Args:
-        place: what an error names as the place of the budget, such as `--budget-usd`.
-        price_option: how an error says that a price is given.
 
     Raises:
         ConfigurationError: a budget in USD is set, and the price is unknown.
@@ -49,18 +44,8 @@ def hosted_completer(settings: EnrichSettings, *, place: str, price_option: str)
     )
     if settings.budget_usd is not None and completer.price_per_token() is None:
         raise ConfigurationError(
-            f"{place} is set, but the price of {completer.name} is unknown. Give it "
-            f"{price_option}, in USD for a million tokens, or limit tokens instead (max_tokens)."
+            f"A budget in USD is set, but the price of {completer.name} is unknown. Give it as "
+            f"[enrich.price] with input and output, in USD for a million tokens, or limit tokens "
+            f"instead (max_tokens)."
         )
     return completer
-
-
-def configured_completer(configuration: Configuration) -> HostedCompleter:
-    """Return the model of `[enrich]`; raises as `hosted_completer`."""
-    settings = configuration.enrich
-    assert settings is not None
-    return hosted_completer(
-        settings,
-        place=f"{configuration.file}: enrich.budget_usd",
-        price_option="as [enrich.price] with input and output",
-    )

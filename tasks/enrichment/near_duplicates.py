@@ -25,44 +25,37 @@ def word_set(text: str) -> frozenset[str]:
 
 def near_duplicate(words: frozenset[str], others: Iterable[frozenset[str]]) -> bool:
     """Return whether a set of words is nearly that of one of the others."""
-    return any(_jaccard(words, other) >= NEAR for other in others)
+    return any(_are_near(words, other) for other in others)
 
 
-def _jaccard(words: frozenset[str], other: frozenset[str]) -> float:
+def _are_near(words: frozenset[str], other: frozenset[str]) -> bool:
     # Sets of very different sizes cannot be near: cheaper than to count.
-    if not words or min(len(words), len(other)) < NEAR * max(len(words), len(other)):
-        return 0.0
+    if min(len(words), len(other)) < NEAR * max(len(words), len(other), 1) - _TOLERANCE:
+        return False
     common = len(words & other)
-    return common / (len(words) + len(other) - common)
+    return common / (len(words) + len(other) - common) >= NEAR - _TOLERANCE
 
 
 class NearDuplicates:
     """An index of texts by their words, in which near-duplicates are found without comparing all.
 
     Example:
-        >>> index = NearDuplicates(["a room for ten people", "book a room for ten people"])
-        >>> index.near("a room for ten people please", 0.8)
-        [(0, 0.8333333333333334)]
+        >>> index = NearDuplicates(["a room for ten people", "a taxi to the airport"])
+        >>> index.near("A room, for ten people!")
+        [0]
     """
 
     def __init__(self, texts: Sequence[str]) -> None:
         self._texts = texts
 
-    def near(self, text: str) -> list[tuple[int, float]]:
-        """Return (number, similarity) of the near-duplicates, best first."""
+    def near(self, text: str) -> list[int]:
+        """Return the numbers of the near-duplicates, in order."""
         words = word_set(text)
         # Two sets that similar share one of these: all other words together are not enough.
         rarest = sorted(words, key=lambda word: (len(self._postings.get(word, ())), word))
         prefix = rarest[: len(words) - ceil(NEAR * len(words) - _TOLERANCE) + 1]
         numbers = {number for word in prefix for number in self._postings.get(word, ())}
-        matches: list[tuple[int, float]] = []
-        for number in numbers:
-            other = self._sets[number]
-            common = len(words & other)
-            total = len(words) + len(other) - common
-            if total and common / total >= NEAR - _TOLERANCE:
-                matches.append((number, common / total))
-        return sorted(matches, key=lambda match: (-match[1], match[0]))
+        return sorted(number for number in numbers if _are_near(words, self._sets[number]))
 
     @cached_property
     def _sets(self) -> list[frozenset[str]]:

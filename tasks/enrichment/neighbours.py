@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING
 
 from pegboard.records import Agent, Tool
 from pegboard.redaction import redact_credentials
-from pegboard.search.cosine import BLOCK_SCORES, nearest_rows
 from pegboard.search.text import identifier_words
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+
+BLOCK_SCORES = 8_000_000
+"""Cosines held in memory at once, 64 MB."""
+DIGITS = 5
+"""Decimals to which cosines are rounded, so that neither the size of a block nor the order of
+summing shows in a result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +47,22 @@ def nearest(
         ids: the tools, each once.
         vectors: their unit vectors, shape (len(ids), dimensions).
         k: how many neighbours each tool has; fewer if there are not enough tools.
-        block_scores: how many scores are held at once, 4 bytes each.
+        block_scores: how many cosines are held at once, 8 bytes each.
     """
+    import numpy as np
+
     if k < 1 or not ids:
         return dict.fromkeys(ids, ())
     order = sorted(range(len(ids)), key=ids.__getitem__)  # equal cosines are ordered by row
-    tools = [ids[row] for row in order]
-    near = nearest_rows(vectors[order], k + 1, block_scores=block_scores)
-    return {
-        tool: tuple(Neighbour(tools[row], cosine) for row, cosine in similar if tools[row] != tool)[
-            :k
-        ]
-        for tool, similar in zip(tools, near, strict=True)
-    }
+    tools, wide = [ids[row] for row in order], vectors[order].astype(np.float64)
+    neighbours: dict[str, tuple[Neighbour, ...]] = {}
+    step, least = max(1, block_scores // len(ids)), max(0, len(ids) - k - 1)
+    for start in range(0, len(ids), step):
+        cosines = np.round(wide[start : start + step] @ wide.T, DIGITS)
+        levels = np.partition(cosines, least, axis=1)[:, least]  # of the k nearest and the tool
+        for row, (line, level) in enumerate(zip(cosines, levels, strict=True), start):
+            near = np.flatnonzero(line >= level)
+            best = near[np.lexsort((near, -line[near]))]
+            others = [Neighbour(tools[at], float(line[at])) for at in best if at != row]
+            neighbours[tools[row]] = tuple(others[:k])
+    return neighbours

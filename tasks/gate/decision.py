@@ -1,7 +1,7 @@
 """The step between staging and publishing: golden queries decide whether a release goes live."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -16,11 +16,11 @@ from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
 from tasks.gate.regressions import (
     QueryChange,
-    attribute_changes,
     broken_canaries,
     capture_details,
     captured_queries,
     lost_and_won,
+    query_rows,
     tool_changes,
 )
 from tasks.gate.results import search_once, write_details
@@ -86,7 +86,7 @@ def gate_release(
         )
     staged = staged_release(configuration, plan, snapshots, spec, pins)
     measurements = _measure(configuration, gate, plan, staged, suspicious)
-    values = _details(configuration, gate, plan, measurements)
+    values = _details(configuration, gate, measurements)
     path, at = write_details(Lake(configuration.uri), staged.id, values)
     manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
     return GateDecision(measurements.passed, manifest)
@@ -213,21 +213,15 @@ def _flags_of_first(
 
 
 def _details(
-    configuration: Configuration, gate: GateSpec, plan: Plan, measurements: _Measurements
+    configuration: Configuration, gate: GateSpec, measurements: _Measurements
 ) -> dict[str, Any]:
     """The details of a gate as JSON values, without the time and the path of their file."""
     staged, live = measurements.evaluation, measurements.live_results
     lost, won = lost_and_won(staged, live.evaluation, gate.k)
-    changes, diff = tool_changes(
+    changes = tool_changes(
         ReleaseStore(configuration.uri),
         measurements.live.release if measurements.live else None,
         measurements.staged.release,
-        plan,
-        diff=bool(lost or measurements.broken or not measurements.passed),
-    )
-    before = measurements.live.loaded if measurements.live else None
-    regressions, fields = attribute_changes(
-        [*lost, *measurements.broken], changes, diff, before, measurements.staged.loaded
     )
     return {
         "release": measurements.staged.release.id,
@@ -249,15 +243,14 @@ def _details(
             *staged.group_rows("catalog", live.evaluation),
         ],
         "unknown": list(staged.unknown),
-        "lost": regressions[: len(lost)],
+        "lost": query_rows(lost, changes),
         "won": {
             "count": len(won),
-            "first": [asdict(replace(query, changed=())) for query in won[:MAX_WON]],
+            "first": query_rows(won[:MAX_WON], changes),
         },
-        "broken": regressions[len(lost) :],
+        "broken": query_rows(measurements.broken, changes),
         "worst": [row for row in staged.worst(MAX_WORST, gate.main) if row["value"] < 1],
         "changes": changes,
-        "changed": fields,
         "answers": list(measurements.paths),
     }
 

@@ -13,10 +13,9 @@ from tasks.safety.changed import unapproved
 MAX_QUERIES = 10
 """Lost queries, and broken canaries, that are listed; the details have all."""
 MAX_DESCRIBED = 20
-"""Changed tools whose changed fields are listed; the others are named."""
+"""Changed tools that are listed; the others are counted."""
 MAX_TEXT = 70
-"""Characters of a query, or of a field before and after."""
-CHANGES = {"new": "is new", "removed": "was removed"}
+"""Characters of a query."""
 
 Details = Mapping[str, Any]
 
@@ -186,33 +185,21 @@ def _rank(rank: int | None) -> str:
 
 
 def _change_lines(details: Details) -> list[str]:
-    changes, tools = details["changes"], details["changed"]
-    if changes["against"] is None:
+    changes, live = details["changes"], details["changes"]["against"]
+    if live is None:
         return []
     counts = ", ".join(f"{len(changes[kind])} {kind}" for kind in ("new", "changed", "removed"))
-    lines = [f"  tools against live {changes['against']}: {counts}"]
-    for name, parts in changes["indexes"].items():
-        pairs = [f"{part} {_short(old)} -> {_short(new)}" for part, (old, new) in parts.items()]
-        lines.append(f"  index {name} has another recipe: {', '.join(pairs)}")
-    if not (details["lost"] or details["broken"]):
-        return lines
-    if not tools:
-        return [*lines, "  none of them is needed by these queries, or stands in front"]
-    lines.append(f"  {len(tools)} of them are needed by these queries, or stand in front:")
-    for tool in tools[:MAX_DESCRIBED]:
-        lines += _tool_lines(tool)
-    if rest := [tool["tool"] for tool in tools[MAX_DESCRIBED:]]:
-        lines.append(f"    also: {', '.join(rest)}")
-    return lines
-
-
-def _tool_lines(tool: Details) -> list[str]:
-    change = CHANGES.get(tool["change"], f"changed in {', '.join(tool['fields'])}")
-    lines = [f"    {tool['tool']} {change}"]
-    for name, pair in tool["fields"].items():
-        present = [when for when in ("before", "after") if pair[when] is not None]
-        texts = [f'{when} "{_short(pair[when])}"' for when in present]
-        lines.append(f"      {name}: {', '.join(texts)}")
+    lines = [f"  tools against live {live}: {counts}"]
+    queries = [*details["lost"], *details["broken"]]
+    tools = dict.fromkeys(tool for query in queries for tool in query["changed"])
+    kinds = {tool: kind for kind in ("new", "changed", "removed") for tool in changes[kind]}
+    if tools:
+        named = list_text([f"{tool} ({kinds[tool]})" for tool in tools], MAX_DESCRIBED)
+        lines.append(f"  needed by these queries, or in front: {named}")
+        diff = f"pegboard releases diff {live} {details['release']} --texts"
+        lines.append(f"  old and new texts: {diff}")
+    elif queries:
+        lines.append("  none of them is needed by these queries, or stands in front")
     return lines
 
 

@@ -1,21 +1,15 @@
 """How a staged release differs from the live one: golden queries that it lost, canaries that broke,
 queries that an unexpected tool captured, and which tools changed."""
 
-import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.systems import QueryResult
-from pegboard.search.loaded import LoadedRelease
-from pegboard.store.diff import ReleaseDiff, diff_releases
 from pegboard.store.releases import Release, ReleaseStore
-from tasks.plan import Plan
 from tasks.safety.capture import NEAR_COPY
 
-MAX_TEXT = 500
-"""Characters of a changed field, before and after."""
 MAX_CAPTURED = 20
 """Maximum captured queries listed in the details; the count is of all."""
 
@@ -30,8 +24,7 @@ class QueryChange:
             not retrieved.
         instead: the tools that are in front now and were not before; if there are none, all that
             are in front now.
-        changed: those of the needed tools, and of `instead`, that changed; all of these until
-            `attribute_changes`.
+        changed: the needed tools, and those of `instead`; `query_rows` leaves those that changed.
     """
 
     query: str
@@ -141,76 +134,31 @@ def _agent(tool: str) -> str:
     return tool.rpartition("/")[0]
 
 
-def tool_changes(
-    store: ReleaseStore, live: Release | None, staged: Release, plan: Plan, *, diff: bool
-) -> tuple[dict[str, Any], ReleaseDiff | None]:
-    """Return the changes since the live release as JSON values: the release itself (`against`), the
-    `new`, `changed` and `removed` tools, and of `indexes` with another recipe each part before and
-    after. Without a live release there are none.
-
-    Args:
-        diff: compare the releases; otherwise the tools are those that the plan found changed, since
-            the diff of two large releases takes seconds.
+def tool_changes(store: ReleaseStore, live: Release | None, staged: Release) -> dict[str, Any]:
+    """Return the changes since the live release as JSON values: the release itself (`against`), and
+    the `new`, `changed` and `removed` tools. Without a live release there are none.
     """
     if live is None:
-        return {"against": None, "new": (), "changed": (), "removed": (), "indexes": {}}, None
-    tools = {"new": plan.new, "changed": plan.changed, "removed": plan.removed}
-    if not diff:
-        return {"against": live.id, **tools, "indexes": {}}, None
-    difference = diff_releases(store, live, staged)
-    changed = tuple(change.id for change in difference.changed)
-    tools = {"new": difference.added, "changed": changed, "removed": difference.removed}
-    indexes = {
-        name: {part: (change.old, change.new) for part, change in index.recipe.items()}
-        for name, index in difference.indexes.items()
-        if index.recipe
+        return {"against": None, "new": (), "changed": (), "removed": ()}
+    before, after = (_digests(store, release) for release in (live, staged))
+    changed = {tool for tool in before.keys() & after.keys() if before[tool] != after[tool]}
+    return {
+        "against": live.id,
+        "new": sorted(after.keys() - before.keys()),
+        "changed": sorted(changed),
+        "removed": sorted(before.keys() - after.keys()),
     }
-    return {"against": live.id, **tools, "indexes": indexes}, difference
 
 
-def attribute_changes(
-    queries: Sequence[QueryChange],
-    changes: Mapping[str, Any],
-    diff: ReleaseDiff | None,
-    before: LoadedRelease | None,
-    now: LoadedRelease,
-) -> tuple[list[dict[str, Any]], list[Mapping[str, Any]]]:
-    """Return the queries with the tools that changed, and the changed fields of these tools, both
-    as JSON values.
+def _digests(store: ReleaseStore, release: Release) -> dict[str, str]:
+    rows = store.read_rows(release.tables["tools"], ["id", "digest"])
+    return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
 
-    Args:
-        before, now: the live and the staged release.
-    """
-    kinds = {tool: kind for kind in ("new", "changed", "removed") for tool in changes[kind]}
-    queries = [
-        replace(query, changed=tuple(tool for tool in query.changed if tool in kinds))
+
+def query_rows(queries: Sequence[QueryChange], changes: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the queries as JSON values, each with those of its tools that changed."""
+    kinds = {*changes["new"], *changes["changed"], *changes["removed"]}
+    return [
+        {**asdict(query), "changed": [tool for tool in query.changed if tool in kinds]}
         for query in queries
     ]
-    rows = [asdict(query) for query in queries]
-    tools = list(dict.fromkeys(tool for query in queries for tool in query.changed))
-    if diff is None or before is None:
-        return rows, []
-    fields = {change.id: change.fields for change in diff.changed}
-    added = now.tools([tool for tool in tools if kinds[tool] == "new"])
-    removed = before.tools([tool for tool in tools if kinds[tool] == "removed"])
-    attributed: list[Mapping[str, Any]] = []
-    for tool in tools:
-        changed = {
-            name: {"before": _text(change.old), "after": _text(change.new)}
-            for name, change in fields.get(tool, {}).items()
-        }
-        if tool in added or tool in removed:
-            was, is_now = (
-                _text(side[tool].description) if tool in side else None for side in (removed, added)
-            )
-            changed = {"description": {"before": was, "after": is_now}}
-        attributed.append({"tool": tool, "change": kinds[tool], "fields": changed})
-    return rows, attributed
-
-
-def _text(value: Any) -> str | None:
-    if value is None:
-        return None
-    is_text = isinstance(value, str)
-    text = value if is_text else json.dumps(value, ensure_ascii=False, sort_keys=True)
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 3]}..."

@@ -8,7 +8,6 @@ Any measure may stand for Recall@5. `of catalog NAME` and `of kind NAME` restric
 queries that need a tool of that catalog, or are of that kind; quote a name with blanks. `live` is
 the release that the channel names when the build begins."""
 
-import math
 import re
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, GroupBy
-from pegboard.evaluation.intervals import interval, margin_shown, queries_needed
+from pegboard.evaluation.intervals import interval, queries_needed
 from pegboard.evaluation.measures import Measure, parse_measure
 
 if TYPE_CHECKING:
@@ -43,9 +42,6 @@ RULE = re.compile(
     )\s*""",
     re.VERBOSE | re.IGNORECASE,
 )
-CHANGED = 0.05
-"""Of the queries: the share taken to be answered differently by two builds where none was measured.
-.04 of 700 were when the descriptions of a tenth of the tools were swapped."""
 TOLERANCE = 1e-9
 """A mean of .9 may be .8999999999999999 as a sum of floating point numbers."""
 
@@ -202,20 +198,6 @@ def _too_few(needed: int | None, queries: int) -> str:
         f"Differences like these need about {needed:,} queries to show this margin (here "
         f"{queries:,}), so an improvement can fail too"
     )
-
-
-def margin_text(queries: int) -> str:
-    """Return which margins so many golden queries can show, for the check of a golden file."""
-    least = margin_shown(math.sqrt(CHANGED), queries)
-    return (
-        f"{count_text(queries, 'query', 'queries')} can show a gate 'no worse than live by more "
-        f"than {_rounded_up(least)} with 95 % confidence', if the answers to one in twenty change; "
-        f"0.01 needs about {queries_needed(math.sqrt(CHANGED), 0.01):,}."
-    )
-
-
-def _rounded_up(margin: float) -> str:
-    return f"{math.ceil(100 * margin) / 100:.2f}"
 
 
 def _gap(value: float) -> str:

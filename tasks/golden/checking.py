@@ -209,7 +209,7 @@ class _Check:
         firsts = [same[0] for same in groups.values()]
         index = NearDuplicates([query.query for query in firsts])
         for at, query in enumerate(firsts):
-            for other, _ in index.near(query.query):
+            for other in index.near(query.query):
                 same_tools = set(query.tools) == set(firsts[other].tools) and _history(
                     query
                 ) == _history(firsts[other])
@@ -257,7 +257,7 @@ class _Check:
                 (board.documents[number][0] for number in documents.copying(words)),
                 "word for word",
             )
-            for number, _ in requests.near(query.query):
+            for number in requests.near(query.query):
                 tool, text = board.requests[number]
                 how = "word for word" if singular_words(text) == words else "nearly"
                 if how == "word for word" or tool not in found:

@@ -6,14 +6,23 @@ agent's name, and the digest of its enrichment. Where these are equal, so are th
 the recipe is the same; each recipe has a pointer of its own."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pegboard.canonical import digest
 from tasks import progress, workers
 from tasks.enrichment.enrichment_sets import enrichment_digests
 from tasks.lake.files import Lake
-from tasks.lake.row_sets import RowSet, latest_rows, point_to, readable, write_rows
+from tasks.lake.row_sets import (
+    RowSet,
+    find_rows,
+    latest_rows,
+    point_to,
+    read_rows,
+    readable,
+    write_rows,
+)
 from tasks.lake.snapshot_rows import snapshot_rows
 
 if TYPE_CHECKING:
@@ -38,6 +47,33 @@ def row_inputs(lake: Lake, snapshots: Mapping[str, str], enrichments: str | None
     return inputs.rename({"id": "tool", "digest": "tool_digest"}).select(
         "tool", "tool_digest", "agent_name", "written"
     )
+
+
+def tool_rows(
+    lake: Lake,
+    name: str,
+    version: int,
+    snapshots: Mapping[str, str],
+    columns: Sequence[str],
+    make: "Callable[[pl.DataFrame], pl.DataFrame]",
+) -> "pl.DataFrame":
+    """Return rows, one for each tool by `tool`, that nothing but the tool decides; only those of
+    tools that changed are made.
+
+    Args:
+        name: of the rows in the lake's documents.
+        version: changes when the same tools give other rows.
+        snapshots: catalog -> digest, of the tools.
+        make: as in `update_rows`.
+    """
+    path = f"documents/{name}-{digest(version, dict(snapshots))}"
+    if not find_rows(lake, path):
+        pointer = f"documents/latest-{name}-{version}"
+        inputs = row_inputs(lake, snapshots, None).select("tool", "tool_digest")
+        update_rows(
+            lake, path, pointer, snapshots, key="tool", tool="tool", inputs=inputs, make=make
+        )
+    return read_rows(lake, path, columns)
 
 
 def update_rows(

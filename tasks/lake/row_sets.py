@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 GONE = "gone"
 """The column that marks a tombstone; only layers with tombstones have it."""
 MOST_LAYERS = 16
-"""Layers of a set, as each is a file to open; beyond that all above the first become one."""
+"""Layers of a set, as each is a file to open; beyond that it is written as one layer again."""
 MOST_STORED = 1.3
-"""Stored rows for each row that counts; beyond that the set is written as one layer again."""
+"""Stored rows for each row that counts; beyond that, likewise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ def write_rows(
     untouched = read_rows(lake, base.path, [key]).join(touched, on=key, how="anti")
     live = untouched.height + upserts.height
     stored = sum(layer.rows for layer in base.layers) + touched.height
-    if stored > MOST_STORED * live:
+    if stored > MOST_STORED * live or len(base.layers) >= MOST_LAYERS:
         older = _without_tombstones(_newest(lake, key, base.layers)).join(
             touched, on=key, how="anti"
         )
@@ -167,16 +167,9 @@ def write_rows(
         return _record(
             lake, RowSet(path, key, live, (_put_layer(lake, path, "whole", key, whole),))
         )
-    change = _with_tombstones(upserts, key, tombs)
-    lower = base.layers
-    if len(lower) >= MOST_LAYERS:
-        above = _newest(lake, key, lower[1:]).join(touched, on=key, how="anti")
-        change = pl.concat([above.select(change.columns), change]).sort(key)
-        lower = lower[:1]
     names = [layer.path for layer in base.layers]
-    return _record(
-        lake, RowSet(path, key, live, (*lower, _put_layer(lake, path, names, key, change)))
-    )
+    layer = _put_layer(lake, path, names, key, _with_tombstones(upserts, key, tombs))
+    return _record(lake, RowSet(path, key, live, (*base.layers, layer)))
 
 
 def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame | None":

@@ -108,7 +108,7 @@ def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any
 def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, Any]:
     won: Mapping[str, Any] = details.get("won") or {}
     captured: Mapping[str, Any] = details.get("captured") or {}
-    lists = ("lost", "broken", "worst", "changed", "unknown")
+    lists = ("lost", "broken", "worst", "unknown")
     return {
         "measures": {
             "missing": missing,

@@ -29,8 +29,7 @@ from pegboard.search.text import singular_words
 from tasks.embed import encoder_for
 from tasks.enrichment.neighbours import head_text
 from tasks.lake.files import Lake
-from tasks.lake.incremental import row_inputs, update_rows
-from tasks.lake.row_sets import find_rows, read_rows
+from tasks.lake.incremental import tool_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.lake.vectors import vectors_of
 from tasks.plan import Plan
@@ -209,19 +208,8 @@ def _nearer(
 
 def stored_shingles(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
     """Return `shingle_rows` of all tools of snapshots (catalog -> digest)."""
-    path = f"documents/shingles-{digest(SHINGLES_VERSION, dict(snapshots))}"
-    if not find_rows(lake, path):
-        update_rows(
-            lake,
-            path,
-            f"documents/latest-shingles-{SHINGLES_VERSION}",
-            snapshots,
-            key="tool",
-            tool="tool",
-            inputs=row_inputs(lake, snapshots, None).select("tool", "tool_digest"),
-            make=_tool_shingles,
-        )
-    return read_rows(lake, path, ["tool", "agent", "content", "shingles", "words", "names"])
+    columns = ("tool", "agent", "content", "shingles", "words", "names")
+    return tool_rows(lake, "shingles", SHINGLES_VERSION, snapshots, columns, make=_tool_shingles)
 
 
 def _tool_shingles(tools: "pl.DataFrame") -> "pl.DataFrame":

@@ -6,6 +6,7 @@ from typing import Any
 
 from pegboard.records import Tool
 from pegboard.redaction import HIDDEN_CREDENTIAL, takes_credential
+from pegboard.schemas.for_models import referenced
 from tasks.safety.untrusted import clean
 
 CUT = " [cut]"
@@ -103,12 +104,7 @@ def _resolved(spec: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """The schema itself, or what its local reference points to."""
     if not isinstance(spec, Mapping):
         return {}
-    target: Any = schema
-    reference = spec.get("$ref")
-    if not isinstance(reference, str) or not reference.startswith("#/"):
-        return spec
-    for part in reference[2:].split("/"):
-        target = target.get(part) if isinstance(target, Mapping) else None
+    target = referenced(spec.get("$ref"), schema)
     return target if isinstance(target, Mapping) else spec
 
 

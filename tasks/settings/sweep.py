@@ -40,8 +40,8 @@ class SweepSettings(Settings):
             percentile of its milliseconds per request.
         margin: by how much a cheaper choice may be worse than the best by the first measure.
         out: the folder for results; `sweep` beside the configuration if None.
-        board: where the sweep's own board is built, or that of `release`.
-        release: a published release, or a channel, to measure instead of building one.
+        release: a release of the configured board, or a channel, to measure instead of building
+            one.
     """
 
     golden: str | None = None
@@ -57,7 +57,6 @@ class SweepSettings(Settings):
     max_ms: Annotated[float | None, Field(gt=0)] = None
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
     out: str | None = None
-    board: str | None = None
     release: str | None = None
 
     @field_validator("k", mode="before")
@@ -100,16 +99,16 @@ class Sweep:
 
     Attributes:
         settings: `release` is set as soon as the board is built.
-        configuration: the pegboard.toml, None where a published release is measured without one.
         strategies: in the order in which they were given.
         queries: the golden queries.
         golden: their file.
         out: the folder for results, absolute.
-        uri: the board, an absolute folder or an address.
+        uri: the board, an absolute folder or an address: the configured one if a release of it is
+            measured or if it holds LLM replies, else one in `out`.
     """
 
     settings: SweepSettings
-    configuration: Configuration | None
+    configuration: Configuration
     strategies: tuple[Strategy, ...]
     queries: tuple[GoldenQuery, ...]
     golden: Path
@@ -125,7 +124,7 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
     """Read and check what a sweep needs, before anything is built or searched.
 
     Args:
-        config: the pegboard.toml; optional where `parameters` name a board and a release.
+        config: the pegboard.toml.
         parameters: the parameters of the flow; None counts as not given. Their paths count from the
             working directory.
 
@@ -134,23 +133,22 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
     """
     file = Path(config).expanduser().resolve()
     given = {name: value for name, value in parameters.items() if value is not None}
-    problems: list[str] = []
-    configuration, table = None, dict[str, Any]()
-    if file.exists() or not {"board", "release"} <= given.keys():
-        configuration, table = _configuration(config, problems)
-    settings = _settings({**table, **given}, problems)
+    tables, problems, configuration = read_toml(config, "`pegboard init`"), list[str](), None
+    table = tables.get("sweep", {})
+    if not isinstance(table, Mapping):
+        problems.append(f"{file}: sweep: expected a table [sweep] (got {table!r:.80})")
+        table = {}
+    try:
+        configuration = check_configuration(file, tables)
+    except ConfigurationError as error:
+        problems.append(str(error))
+    settings = _settings({**cast("Mapping[str, Any]", table), **given}, problems)
 
     def path(name: str, value: str) -> Path:
         folder = file.parent if name in table and name not in given else Path.cwd()
         return (folder / Path(value).expanduser()).resolve()
 
     strategies = _strategies(settings.strategies, lambda name: path("strategies", name), problems)
-    problems += [
-        f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
-        f"sweep searches every index"
-        for strategy in strategies
-        if strategy.indexes
-    ]
     golden, queries = Path(), list[GoldenQuery]()
     if settings.golden is not None:
         golden = path("golden", settings.golden)
@@ -165,31 +163,14 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
     if configuration is not None and settings.release is None:
         names = [index.name for index in configuration.indexes]
         problems += unknown_indexes("indexes", settings.indexes, names)
-    if problems:
+    if configuration is None or problems:
         raise ConfigurationError.from_problems(
             "The sweep", problems, "`pegboard sweep --help` has examples."
         )
-    base = configuration.base if configuration else Path.cwd()
-    out = path("out", settings.out) if settings.out else (base / "sweep").resolve()
-    uri = _uri(settings, configuration, out)
+    out = path("out", settings.out) if settings.out else file.parent / "sweep"
+    configured = settings.release is not None or configuration.enrich is not None
+    uri = configuration.uri if configured else str(out / "board")
     return Sweep(settings, configuration, tuple(strategies), tuple(queries), golden, out, uri)
-
-
-def _configuration(
-    file: str | Path, problems: list[str]
-) -> tuple[Configuration | None, dict[str, Any]]:
-    """The configuration and its `[sweep]` table, empty if there is none."""
-    tables = read_toml(file, "measure a published release with --board and --release")
-    table = tables.get("sweep", {})
-    if not isinstance(table, Mapping):
-        problems.append(f"{file}: sweep: expected a table [sweep] (got {table!r:.80})")
-        table = {}
-    try:
-        configuration = check_configuration(file, tables)
-    except ConfigurationError as error:
-        problems.append(str(error))
-        configuration = None
-    return configuration, dict(cast("Mapping[str, Any]", table))
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
@@ -219,6 +200,12 @@ def _strategies(
     names = [strategy.name for strategy in strategies]
     problems += [f"strategies: two are named '{name}'; rename one" for name in duplicates(names)]
     problems += [
+        f"strategies: '{strategy.name}' names its indexes; leave `indexes` out of it, since a "
+        f"sweep searches every index"
+        for strategy in strategies
+        if strategy.indexes
+    ]
+    problems += [
         f"strategies: '{strategy.name}' {LACKS_PROBABILITY}"
         for strategy in strategies
         if strategy.lacks_probability()
@@ -238,20 +225,6 @@ def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:
     if not queries and not wrong:
         problems.append(f"golden: {golden} has no queries")
     return queries
-
-
-def _uri(settings: SweepSettings, configuration: Configuration | None, out: Path) -> str:
-    """The board that is named; that of the configuration if a release of it is measured or if it
-    holds LLM replies; else one in `out`.
-    """
-    if settings.board is not None:
-        local = "://" not in settings.board
-        return str(Path(settings.board).expanduser().resolve()) if local else settings.board
-    if configuration is not None and (
-        settings.release is not None or configuration.enrich is not None
-    ):
-        return configuration.uri
-    return str(out / "board")
 
 
 def _items(value: Any) -> list[Any]:

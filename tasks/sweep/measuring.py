@@ -6,7 +6,7 @@ each is within the next, and all answer the same queries. In a small one the nee
 than in the catalog."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -83,20 +83,40 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """The results of one strategy in one index of a sample.
+class Result:
+    """A measure of one strategy in one index at one k, over a sample of the tools, and its cost.
 
     Attributes:
         tools: the size of the sample.
-        rows: for each measure and k its mean with its interval, and the cost.
-        values: the first measure of each query, by k.
+        value, low, high, n: the mean over n queries, with its interval.
+        tokens: the mean prompt tokens of the k tools, an estimate.
+        ms_p50, ms_p95: milliseconds per request.
+        values: the measure of each query.
     """
 
     index: str
     strategy: str
     tools: int
-    rows: list[dict[str, Any]]
-    values: "dict[int, NDArray[np.float64]]"
+    k: int
+    measure: str
+    value: float
+    low: float
+    high: float
+    n: int
+    tokens: float
+    ms_p50: float
+    ms_p95: float
+    values: "NDArray[np.float64]" = field(repr=False, compare=False)
+
+    @property
+    def cost(self) -> tuple[float, float, float]:
+        """Sorts by tokens, then by milliseconds, then highest value first."""
+        return self.tokens, self.ms_p50, -self.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, without those of single queries."""
+        names = (field.name for field in fields(self) if field.name != "values")
+        return {name: getattr(self, name) for name in names}
 
 
 def design(sweep: Sweep) -> Design:
@@ -128,15 +148,14 @@ def design(sweep: Sweep) -> Design:
     )
 
 
-def measure_system(design: Design, index: str, strategy: Strategy, tools: int) -> Measured:
-    """Evaluate a strategy in an index of a sample of so many tools, and time some of its requests
-    with their encoding.
+def measure_system(design: Design, index: str, strategy: Strategy, tools: int) -> list[Result]:
+    """Evaluate a strategy in an index of a sample of so many tools at every k, and time some of its
+    requests with their encoding.
     """
     sweep, settings = design.sweep, design.sweep.settings
     sample = design.samples[tools] if tools < design.tools else None
     loaded = _searcher(sweep.uri, design.release, sample).loaded
-    indexes = sweep.configuration.indexes if sweep.configuration else ()
-    vectors = ConfiguredVectors(indexes, SweepFolder(sweep.out))
+    vectors = ConfiguredVectors(sweep.configuration.indexes, SweepFolder(sweep.out))
     system = ReleaseSystem(Searcher(loaded, vectors), strategy, index)
     name = f"{strategy.name} in {index}, {tools} tools"
     evaluation = evaluate(
@@ -148,24 +167,21 @@ def measure_system(design: Design, index: str, strategy: Strategy, tools: int) -
     timed = sweep.queries[:: max(1, len(sweep.queries) // TIMED)][:TIMED]
     p50, p95 = latency(system, timed, max(settings.k))
     tokens = _tokens(design, evaluation)
-    rows = [
-        {
-            "tools": tools,
-            "k": measure.k,
-            "measure": measure.kind,
+    return [
+        Result(
+            index=index,
+            strategy=strategy.name,
+            tools=tools,
+            k=measure.k or 0,
+            measure=measure.kind,
             **evaluation.interval(measure).to_dict(),
-            "tokens": tokens[measure.k or 0],
-            "ms_p50": p50,
-            "ms_p95": p95,
-        }
-        for measure in evaluation.values
+            tokens=tokens[measure.k or 0],
+            ms_p50=p50,
+            ms_p95=p95,
+            values=values,
+        )
+        for measure, values in evaluation.values.items()
     ]
-    values = {
-        measure.k or 0: column
-        for measure, column in evaluation.values.items()
-        if measure.kind == settings.measures[0]
-    }
-    return Measured(index, strategy.name, tools, rows, values)
 
 
 def _tokens(design: Design, evaluation: Evaluation) -> dict[int, float]:
@@ -206,9 +222,9 @@ def _golden(needed: Iterable[Needed]) -> set[str]:
 
 
 def _index_names(sweep: Sweep, searcher: Searcher) -> list[str]:
-    """The indexes to measure, in the order of the configuration if there is one."""
+    """The indexes to measure, in the order of the configuration."""
     published: Iterable[str] = searcher.release.manifest["indexes"]
-    order = [index.name for index in sweep.configuration.indexes] if sweep.configuration else []
+    order = [index.name for index in sweep.configuration.indexes]
     chosen = sweep.settings.indexes or tuple(published)
     names = [name for name in [*order, *published] if name in published and name in chosen]
     return list(dict.fromkeys(names))

@@ -8,20 +8,15 @@ is not significant shows nothing: with few queries or many candidates none is.""
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 from pegboard.cli.tables import difference_text, interval_text
-from pegboard.evaluation.intervals import ONE_SIDED, interval, is_no_worse
+from pegboard.evaluation.intervals import ONE_SIDED, Interval, interval, is_no_worse
 from pegboard.store.database import public_uri
 from tasks.settings.sweep import SweepSettings
-from tasks.sweep.measuring import Design, Measured, SweepFolder
+from tasks.sweep.measuring import Design, Result, SweepFolder
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-COST = ("tokens", "ms_p50", "ms_p95")
 MAX_NEAR = 20
 """Candidates near the best in the summary; all are counted."""
 USUAL_K = 5
@@ -30,76 +25,31 @@ Table = tuple[Sequence[str], list[list[str]]]
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
-    """An index, a strategy and a k, with their mean and their cost.
-
-    Attributes:
-        tokens: the mean prompt tokens of its k tools, an estimate.
-        ms_p50, ms_p95: milliseconds per request.
-        against: the difference from the best, `value` with `low` and `high` of its 90 % interval;
-            empty for the best itself.
-    """
-
-    index: str
-    strategy: str
-    k: int
-    value: float
-    low: float
-    high: float
-    n: int
-    tokens: float
-    ms_p50: float
-    ms_p95: float
-    against: Mapping[str, Any] = field(default_factory=dict[str, Any])
-
-    @property
-    def key(self) -> tuple[str, str, int]:
-        """What distinguishes it from the others."""
-        return self.index, self.strategy, self.k
-
-    @property
-    def cost(self) -> tuple[float, float, float]:
-        """Sorts by tokens, then by milliseconds, then highest value first."""
-        return self.tokens, self.ms_p50, -self.value
-
-
-@dataclass(frozen=True, slots=True)
 class Choice:
-    """The best candidate, and the recommended one.
+    """The best candidate, and the recommended one: results over all tools, by the first measure.
 
     Attributes:
-        measure: the measure that decides.
         candidates, allowed: the number of candidates, and of those within the limits.
-        margin: by how much a cheaper candidate may be worse than the best.
         best: None if no candidate is within the limits.
         recommended: the cheapest of those that are shown to be within the margin of the best.
-        near: all of those, cheapest first.
+        near: all of those but the best, cheapest first, each with the 90 % interval of its
+            difference from the best.
     """
 
-    measure: str
     candidates: int
     allowed: int
-    margin: float
-    best: Candidate | None = None
-    recommended: Candidate | None = None
-    near: tuple[Candidate, ...] = ()
+    best: Result | None = None
+    recommended: Result | None = None
+    near: tuple[tuple[Result, Interval], ...] = ()
 
 
-def choose(results: Sequence[Measured], settings: SweepSettings) -> Choice:
+def choose(results: Sequence[Result], settings: SweepSettings) -> Choice:
     """Return the best and the recommended candidate by the first measure, among all tools."""
-    measure, tools = settings.measures[0], max(system.tools for system in results)
-    whole = [system for system in results if system.tools == tools]
-    values = {
-        (system.index, system.strategy, k): column
-        for system in whole
-        for k, column in system.values.items()
-    }
-    columns = ("k", "value", "low", "high", "n", *COST)
+    tools = max(result.tools for result in results)
     candidates = [
-        Candidate(system.index, system.strategy, **{name: row[name] for name in columns})
-        for system in whole
-        for row in system.rows
-        if row["measure"] == measure
+        result
+        for result in results
+        if (result.tools, result.measure) == (tools, settings.measures[0])
     ]
     allowed = [
         candidate
@@ -107,28 +57,21 @@ def choose(results: Sequence[Measured], settings: SweepSettings) -> Choice:
         if (settings.max_tokens is None or candidate.tokens <= settings.max_tokens)
         and (settings.max_ms is None or candidate.ms_p95 <= settings.max_ms)
     ]
-    choice = Choice(measure, len(candidates), len(allowed), settings.margin)
     if not allowed:
-        return choice
+        return Choice(len(candidates), 0)
     best = min(allowed, key=lambda candidate: (-candidate.value, *candidate.cost))
-    compared = [
-        replace(candidate, against=_difference(values[candidate.key], values[best.key]))
-        for candidate in allowed
-        if candidate != best
+    others = sorted(allowed, key=lambda candidate: candidate.cost)
+    gaps = [
+        (other, interval(other.values - best.values, ONE_SIDED))
+        for other in others
+        if other is not best
     ]
-    others = sorted(compared, key=lambda candidate: candidate.cost)
-    near = [other for other in others if is_no_worse(other.against["low"], settings.margin)]
-    recommended = min([best, *near], key=lambda candidate: candidate.cost)
-    return replace(choice, best=best, recommended=recommended, near=tuple(near))
+    near = tuple((other, gap) for other, gap in gaps if is_no_worse(gap.low, settings.margin))
+    recommended = min([best, *(other for other, _ in near)], key=lambda candidate: candidate.cost)
+    return Choice(len(candidates), len(allowed), best, recommended, near)
 
 
-def _difference(ours: "NDArray[np.float64]", best: "NDArray[np.float64]") -> dict[str, Any]:
-    """The difference from the best: see `Candidate.against`."""
-    gap = interval(ours - best, ONE_SIDED)
-    return {"value": gap.value, "low": gap.low, "high": gap.high}
-
-
-def report_sweep(design: Design, results: Sequence[Measured]) -> dict[str, Any]:
+def report_sweep(design: Design, results: Sequence[Result]) -> dict[str, Any]:
     """Write the results of a sweep, and return its summary as JSON values."""
     files, choice = SweepFolder(design.sweep.out), choose(results, design.sweep.settings)
     # Lists for tuples: what is returned is what is written.
@@ -137,16 +80,13 @@ def report_sweep(design: Design, results: Sequence[Measured]) -> dict[str, Any]:
     return summary
 
 
-def _summary(design: Design, results: Sequence[Measured], choice: Choice) -> dict[str, Any]:
+def _summary(design: Design, results: Sequence[Result], choice: Choice) -> dict[str, Any]:
     sweep, settings, folder = design.sweep, design.sweep.settings, design.sweep.out
     # The k of the table: that of the recommendation, or the one nearest to the usual one.
     k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
     k = choice.recommended.k if choice.recommended else k
-    rows = [
-        {"index": system.index, "strategy": system.strategy, **row}
-        for system in results
-        for row in system.rows
-    ]
+    rows = [result.to_dict() for result in results]
+    near = choice.near[:MAX_NEAR]
     return {
         "release": design.release,
         "board": public_uri(sweep.uri),
@@ -164,47 +104,54 @@ def _summary(design: Design, results: Sequence[Measured], choice: Choice) -> dic
         "table": [row for row in rows if (row["measure"], row["k"]) == (settings.measures[0], k)],
         "rows": rows,
         "choice": {
-            **asdict(replace(choice, near=choice.near[:MAX_NEAR])),
+            "candidates": choice.candidates,
+            "allowed": choice.allowed,
+            "best": choice.best and choice.best.to_dict(),
+            "recommended": choice.recommended and choice.recommended.to_dict(),
+            "near": [{**other.to_dict(), "against": gap.to_dict()} for other, gap in near],
             "near_in_all": len(choice.near),
         },
-        "says": _sentences(choice),
+        "says": _sentences(choice, settings.margin),
         "warnings": list(design.warnings),
         "file": str(folder / "sweep.json"),
     }
 
 
-def _sentences(choice: Choice) -> list[str]:
-    best, recommended, measure = choice.best, choice.recommended, choice.measure
+def _sentences(choice: Choice, margin: float) -> list[str]:
+    best, recommended = choice.best, choice.recommended
     if best is None or recommended is None:
         return [
             f"None of the {choice.candidates} candidates is within the limits. The rows have the "
             f"cost of each; raise --max-tokens or --max-ms."
         ]
     lines = [
-        f"Best of {choice.allowed} candidates: {_name(best)}, {measure} "
-        f"{interval_text(asdict(best))} over {best.n} queries, {_cost(best)}."
+        f"Best of {choice.allowed} candidates: {_name(best)}, {_value(best)} over {best.n} "
+        f"queries, {_cost(best)}."
     ]
-    margin = f"{choice.margin:g}"
-    if recommended == best:
+    if recommended is best:
         lines.append(
-            f"Recommended: the same. No cheaper candidate is shown to be within {margin} of it."
+            f"Recommended: the same. No cheaper candidate is shown to be within {margin:g} of it."
         )
     else:
+        gap = choice.near[0][1]  # the recommended one is the cheapest
         lines.append(
-            f"Recommended: {_name(recommended)}, {measure} {interval_text(asdict(recommended))}, "
-            f"{_cost(recommended)}: the cheapest of {len(choice.near)} that are shown to be no "
-            f"worse than the best by more than {margin} ({difference_text(recommended.against)}, "
-            f"95 % confidence, one-sided)."
+            f"Recommended: {_name(recommended)}, {_value(recommended)}, {_cost(recommended)}: the "
+            f"cheapest of {len(choice.near)} that are shown to be no worse than the best by more "
+            f"than {margin:g} ({difference_text(gap.to_dict())}, 95 % confidence, one-sided)."
         )
     lines.append("Set them as default_index and [find] strategy; callers pass k.")
     return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
 
 
-def _name(candidate: Candidate) -> str:
+def _name(candidate: Result) -> str:
     return f"index {candidate.index}, strategy {candidate.strategy}, k = {candidate.k}"
 
 
-def _cost(candidate: Candidate) -> str:
+def _value(candidate: Result) -> str:
+    return f"{candidate.measure} {interval_text(candidate.to_dict())}"
+
+
+def _cost(candidate: Result) -> str:
     return (
         f"about {candidate.tokens:.0f} tokens, {candidate.ms_p50:.0f} ms (95th percentile "
         f"{candidate.ms_p95:.0f})"

@@ -48,7 +48,6 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
         "texts": {
             "full": {"documents": 10, "to_encode": 3}
         },  # the two fresh ones say the same, and the shop is new
-        "edges": {},
         "changes": {
             "kit/git/other": {
                 "description": {"old": "Before.", "new": "After.", "added": (), "removed": ()}

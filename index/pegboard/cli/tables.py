@@ -81,17 +81,16 @@ def markdown_text(text: str) -> str:
     return plain(text).replace("|", "\\|").replace("<", "&lt;")
 
 
-def progress_text(done: int, total: int, seconds: float, before: int = 0) -> str:
+def progress_text(done: int, total: int, seconds: float) -> str:
     """`120 of 400, 12/s, 23 s left`: done, total and, while it lasts, the rate and the time left.
 
     Args:
         seconds: since the start.
-        before: how much was done at the start.
     """
     text = f"{done} of {total}"
-    if not before < done < total or seconds < 1:
+    if not 0 < done < total or seconds < 1:
         return text
-    rate = (done - before) / seconds
+    rate = done / seconds
     speed = f"{rate:.3g}/s" if rate >= 1 else f"{60 * rate:.2g}/min"
     return f"{text}, {speed}, {_duration((total - done) / rate)} left"
 

@@ -146,13 +146,8 @@ def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE)
     """
     if margin <= 0:
         return None
-    return max(1, math.ceil((margin_shown(spread, 1, confidence) / margin) ** 2))
-
-
-def margin_shown(spread: float, queries: int, confidence: float = CONFIDENCE) -> float:
-    """Return the smallest margin that a number of queries can show; see `queries_needed`."""
     z = NormalDist().inv_cdf(confidence) + NormalDist().inv_cdf(POWER)
-    return z * spread / math.sqrt(queries)
+    return max(1, math.ceil((z * spread / margin) ** 2))
 
 
 def bootstrap_bounds(

@@ -114,7 +114,6 @@ def test_the_story_of_a_board(command, workshop, encoder):
         "unchanged": 1,
         "withdrawn": [],
         "texts": {"full": {"documents": 5, "to_encode": 1}},  # one of the agent
-        "edges": {},
         "changes": {},
     }
     assert workshop.store.all() == [old]

@@ -85,7 +85,7 @@ def test_only_what_changed_is_written_and_a_removed_row_is_a_tombstone(lake):
     assert lake.read(third.layers[-1].path).rows(named=True) == [tombstone]
 
 
-def test_many_layers_become_two_and_many_replaced_rows_become_one(lake):
+def test_many_layers_become_one_and_so_do_many_replaced_rows(lake):
     base, layers = store(lake, many()), []
     for number in range(1, 60):
         table = frame(many(number, {number}))

@@ -33,7 +33,6 @@ def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
     assert (sweep.settings.max_ms, sweep.settings.margin) == (30, 0.1)
     assert [strategy.name for strategy in sweep.strategies] == ["search", "clauses"]
     assert [query.tools for query in sweep.queries] == [("convert_currency",)]
-    assert sweep.configuration is not None
     assert sweep.configuration.file == config
     assert sweep.out == config.parent / "sweep"
     assert sweep.uri == str(
@@ -48,22 +47,16 @@ def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_i
     assert read_sweep(config, {"golden": golden, "release": "live"}).uri == board
     add(config, '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
     assert read_sweep(config, {"golden": golden}).uri == board
-    assert read_sweep(config, {"golden": golden, "board": "s3://bucket/x"}).uri == "s3://bucket/x"
 
 
-def test_a_published_release_needs_no_configuration_and_strategies_may_be_files_or_tables(
-    config, tmp_path
-):
+def test_strategies_may_be_files_or_tables(config, tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
     strategies = ["search", str(tmp_path / "mine.json"), {"name": "words", "modes": ["text"]}]
-    given = {"golden": str(config.parent / "golden.jsonl"), "board": "b", "release": "live"}
+    golden = str(config.parent / "golden.jsonl")
 
-    sweep = read_sweep(tmp_path / "none.toml", {**given, "strategies": strategies})
+    sweep = read_sweep(config, {"golden": golden, "strategies": strategies})
 
-    assert sweep.configuration is None
     assert [strategy.name for strategy in sweep.strategies] == ["search", "mine", "words"]
-    with pytest.raises(ConfigurationError, match=r"No configuration at .*none\.toml"):
-        read_sweep(tmp_path / "none.toml", {**given, "release": None})
 
 
 def test_all_problems_are_reported_together(config):

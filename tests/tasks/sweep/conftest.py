@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tasks.settings.sweep import Sweep, read_sweep
-from tasks.sweep.measuring import Design, Measured, design, measure_system
+from tasks.sweep.measuring import Design, Result, design, measure_system
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
 VERBS = {
@@ -78,9 +78,9 @@ class Bench:
     def design(self, **parameters: Any) -> Design:
         return design(self.read(**parameters))
 
-    def measure(self, **parameters: Any) -> tuple[Design, list[Measured]]:
+    def measure(self, **parameters: Any) -> tuple[Design, list[Result]]:
         made = self.design(**parameters)
-        return made, [measure_system(made, *system) for system in made.systems]
+        return made, [row for system in made.systems for row in measure_system(made, *system)]
 
 
 @pytest.fixture(scope="session")

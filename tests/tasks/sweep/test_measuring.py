@@ -22,31 +22,30 @@ def test_every_strategy_is_measured_in_every_index(bench):
 
 
 def test_what_is_measured_is_what_evaluate_returns_with_its_cost(bench):
-    design, (measured,) = bench.measure(
+    design, results = bench.measure(
         strategies=["clauses"], indexes=["names"], measures=["nDCG", "Recall"]
     )
     searcher = Searcher.open(str(bench.folder / "board"))
     system = ReleaseSystem.resolve(searcher, "clauses", "names")
     direct = evaluate(system, design.sweep.queries, ["nDCG@2", "Recall@2"])
 
-    rows = [row for row in measured.rows if row["k"] == 2]
+    rows = [result for result in results if result.k == 2]
     intervals = [direct.interval(measure).to_dict() for measure in direct.values]
-    assert [{name: row[name] for name in intervals[0]} for row in rows] == intervals
-    assert [row["measure"] for row in rows] == ["nDCG", "Recall"]
-    first = next(iter(direct.values.values()))
-    assert measured.values[2].tolist() == first.tolist()
+    assert [{name: row.to_dict()[name] for name in intervals[0]} for row in rows] == intervals
+    assert [row.measure for row in rows] == ["nDCG", "Recall"]
+    assert [row.values.tolist() for row in rows] == [row.tolist() for row in direct.values.values()]
     # More tools take more tokens, and requests take time.
-    tokens = [row["tokens"] for row in measured.rows if row["measure"] == "Recall"]
+    tokens = [result.tokens for result in results if result.measure == "Recall"]
     assert tokens[0] > 5
     assert tokens[2] == pytest.approx(3 * tokens[0], rel=0.2)
-    assert 0 < rows[0]["ms_p50"] <= rows[0]["ms_p95"]
+    assert 0 < rows[0].ms_p50 <= rows[0].ms_p95
 
 
 def test_every_sample_is_within_the_next_and_has_what_all_queries_need(bench):
     lines = bench.golden.read_text("utf-8").splitlines()
     bench.golden.write_text("\n".join(lines[:10]), "utf-8")
 
-    design, measured = bench.measure(
+    design, results = bench.measure(
         tools="10,20,all", strategies=["search"], indexes=["whole"], k="1"
     )
 
@@ -56,9 +55,7 @@ def test_every_sample_is_within_the_next_and_has_what_all_queries_need(bench):
     assert {tool.rpartition("/")[2] for tool in small} == {
         tool for line in lines[:10] for tool in json.loads(line)["tools"]
     }
-    assert [(system.tools, system.rows[0]["n"]) for system in measured] == [
-        (10, 10), (20, 10), (40, 10),
-    ]  # fmt: skip
+    assert [(row.tools, row.n) for row in results] == [(10, 10), (20, 10), (40, 10)]
 
 
 def test_all_problems_with_the_release_are_in_one_message(bench):

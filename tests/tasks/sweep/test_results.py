@@ -7,7 +7,7 @@ import pytest
 
 from pegboard.evaluation.intervals import interval
 from tasks.settings.sweep import SweepSettings
-from tasks.sweep.measuring import Measured
+from tasks.sweep.measuring import Result
 from tasks.sweep.results import choose, report_sweep, result_table
 
 QUERIES = 400
@@ -16,18 +16,12 @@ QUERIES = 400
 def results(*systems, tools=1000):
     """Results of systems: index, strategy, k, the values, tokens and milliseconds."""
     return [
-        Measured(
-            index,
-            strategy,
-            tools,
-            [
-                {"k": k, "measure": "Recall", **interval(column).to_dict()}
-                | {"tokens": float(tokens), "ms_p50": ms / 2, "ms_p95": float(ms)}
-            ],
-            {k: column},
+        Result(
+            index, strategy, tools, k, "Recall", **interval(values).to_dict(),
+            tokens=float(tokens), ms_p50=ms / 2, ms_p95=float(ms), values=values,
         )
-        for index, strategy, k, column, tokens, ms in systems
-    ]
+        for index, strategy, k, values, tokens, ms in systems
+    ]  # fmt: skip
 
 
 def hits(share):
@@ -47,13 +41,13 @@ RESULTS = results(
 def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():
     choice = choose(RESULTS, SweepSettings())
 
-    assert choice.measure == "Recall"
     assert (choice.candidates, choice.allowed) == (5, 5)
     assert (choice.best.strategy, choice.best.k, choice.best.value) == ("clauses", 10, 0.905)
     assert (choice.recommended.strategy, choice.recommended.k) == ("clauses", 5)
-    assert choice.recommended.against["value"] == pytest.approx(-0.005)
-    assert choice.recommended.against["low"] >= -0.02
-    assert [(candidate.strategy, candidate.k) for candidate in choice.near] == [("clauses", 5)]
+    [(near, gap)] = choice.near
+    assert near is choice.recommended
+    assert gap.value == pytest.approx(-0.005)
+    assert gap.low >= -0.02
     assert choice.best.low < choice.best.value < choice.best.high
 
 
