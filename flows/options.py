@@ -52,7 +52,8 @@ def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None
     if outcome["outcome"] == "held":
         from tasks.gate.messages import held_run_lines
 
-        return GateFailed("\n".join(held_run_lines(outcome, brief=True)), outcome)
+        lines = [line for line in held_run_lines(outcome) if not line.startswith("    ")]
+        return GateFailed("\n".join(lines), outcome)
     causes: list[tuple[int, list[str]]] = [
         (SourceError.exit_code, source_problems(outcome)),
         (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),

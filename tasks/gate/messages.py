@@ -38,18 +38,18 @@ def measured_line(details: Details) -> str:
     )
 
 
-def held_run_lines(outcome: Mapping[str, Any], *, brief: bool = False) -> list[str]:
-    """Return why the release of a run (see `flows.reindex.reindex`) is held, and the next steps."""
+def held_run_lines(outcome: Mapping[str, Any]) -> list[str]:
+    """Return why the release of a run (see `flows.reindex.reindex`) is held, and the next steps;
+    details are indented by four blanks.
+    """
     details, channel = outcome["gate"], outcome["plan"]["channel"]
     waiting, lines = unapproved(outcome["suspicious"]), list[str]()
     if details is not None and not details["passed"]:
-        lines = held_lines(details, channel, brief=brief)
-    return [*lines, *_unapproved_lines(outcome, waiting, brief=brief)] if waiting else lines
+        lines = held_lines(details, channel)
+    return [*lines, *_unapproved_lines(outcome, waiting)] if waiting else lines
 
 
-def _unapproved_lines(
-    outcome: Mapping[str, Any], waiting: Mapping[str, Details], *, brief: bool
-) -> list[str]:
+def _unapproved_lines(outcome: Mapping[str, Any], waiting: Mapping[str, Details]) -> list[str]:
     release, plan = outcome["release"], outcome["plan"]
     rows = (row for tool in waiting for row in outcome["suspicious"][tool])
     locked = any("change" in row for row in rows)
@@ -60,7 +60,7 @@ def _unapproved_lines(
         f"Release {release} is held; '{plan['channel']}' {stays}: "
         f"{count_text(len(waiting), 'new or changed tool')}{of} "
         f"{'waits' if len(waiting) == 1 else 'wait'} for approval{where}.",
-        *([] if brief else definition_lines(waiting)),
+        *definition_lines(waiting),
         _approve(release, plan, locked=locked),
     ]
     return [plain(line) for line in lines]
@@ -96,19 +96,18 @@ def _approve(release: str, plan: Mapping[str, Any], *, locked: bool) -> str:
     )
 
 
-def held_lines(details: Details, channel: str, *, brief: bool = False) -> list[str]:
-    """Return why a release is held, the next steps, and unless brief, the lost queries, the tools
-    in front of theirs, and what changed.
+def held_lines(details: Details, channel: str) -> list[str]:
+    """Return why a release is held, the lost queries with the tools in front of theirs, what
+    changed, and the next steps.
     """
-    captured = _captured_lines(details)
     lines = [
         *_rule_lines(details, channel),
         *_canary_lines(details),
-        *([] if brief else _query_lines(details["broken"], details["canary_k"])),
-        *(captured[:1] if brief else captured),
+        *_query_lines(details["broken"], details["canary_k"]),
+        *_captured_lines(details),
         *_lost_lines(details),
-        *([] if brief else _query_lines(details["lost"], details["k"])),
-        *([] if brief else _change_lines(details)),
+        *_query_lines(details["lost"], details["k"]),
+        *_change_lines(details),
         _next_step(details, channel),
     ]
     return [plain(line) for line in lines]

@@ -3,9 +3,8 @@ golden queries, so that nothing is searched twice.
 
 lake/gates/<release>-<digest>.json    named in the manifest of the release, under `gate.details`
 lake/gates/answers/<digest>.parquet   for a release, a system and queries: the tools retrieved for
-                                      each query, and those it needs"""
+                                      each query"""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
-from pegboard.evaluation.golden import GoldenQuery, Needed
+from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
 from pegboard.store.releases import Release
 from tasks.lake.files import Lake
@@ -42,7 +41,14 @@ def search_once(
         lake.write(path, _frame(results))
         return results, path
     advance(len(queries))
-    return [_result(query, row) for query, row in zip(queries, rows, strict=True)], path
+    return [
+        QueryResult(query, system.searcher.names.resolve(query.tools), _retrieved(row))
+        for query, row in zip(queries, rows, strict=True)
+    ], path
+
+
+def _retrieved(row: Mapping[str, Any]) -> tuple[RetrievedTool, ...]:
+    return tuple(map(RetrievedTool, row["found"], row["scores"], row["probabilities"]))
 
 
 def _frame(results: Sequence[QueryResult]) -> "pl.DataFrame":
@@ -52,27 +58,16 @@ def _frame(results: Sequence[QueryResult]) -> "pl.DataFrame":
         "found": pl.List(pl.String),
         "scores": pl.List(pl.Float64),
         "probabilities": pl.List(pl.Float64),
-        "needed": pl.String,
     }
-    return pl.DataFrame([_row(result) for result in results], schema=schema)
-
-
-def _row(result: QueryResult) -> dict[str, Any]:
-    tools = {name: sorted(ids) for name, ids in result.needed.tools.items()}
-    needed = {"tools": tools, "unknown": list(result.needed.unknown)}
-    return {
-        "found": [tool.id for tool in result.retrieved],
-        "scores": [tool.score for tool in result.retrieved],
-        "probabilities": [tool.probability for tool in result.retrieved],
-        "needed": json.dumps(needed, ensure_ascii=False),
-    }
-
-
-def _result(query: GoldenQuery, row: Mapping[str, Any]) -> QueryResult:
-    needed = json.loads(row["needed"])
-    tools = {name: frozenset(ids) for name, ids in needed["tools"].items()}
-    retrieved = map(RetrievedTool, row["found"], row["scores"], row["probabilities"])
-    return QueryResult(query, Needed(tools, tuple(needed["unknown"])), tuple(retrieved))
+    rows = [
+        {
+            "found": [tool.id for tool in result.retrieved],
+            "scores": [tool.score for tool in result.retrieved],
+            "probabilities": [tool.probability for tool in result.retrieved],
+        }
+        for result in results
+    ]
+    return pl.DataFrame(rows, schema=schema)
 
 
 def read_details(uri: str, release: Release) -> dict[str, Any] | None:

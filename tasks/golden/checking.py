@@ -13,10 +13,10 @@
 | elsewhere     | warning | it is in the index, with a tool that is not among its own |
 | not-held-out  | warning | an example of its tools in a file that no configured build holds out |
 
-A query that is in an index finds itself, whatever the index is worth. It is there *word for word*
-if it is a line of a document, or six or more of its words stand there in a row, and *nearly* if
-nine in ten of its words are those of a stored request. A few words that stand in a description, as
-those of everyday requests do, are no copy of it.
+A query that is in an index finds itself, whatever the index is worth. It is there if it is a line
+of a document, if six or more of its words stand there in a row, or if nine in ten of its words are
+those of a stored request. A few words that stand in a description, as those of everyday requests
+do, are no copy of it.
 """
 
 from collections import Counter
@@ -252,18 +252,11 @@ class _Check:
         documents = _Documents([text for _, text in board.documents])
         requests = NearDuplicates([text for _, text in board.requests])
         for query, need in zip(self.queries, needed, strict=True):
-            words = singular_words(query.query)
-            found = dict.fromkeys(
-                (board.documents[number][0] for number in documents.copying(words)),
-                "word for word",
-            )
-            for number in requests.near(query.query):
-                tool, text = board.requests[number]
-                how = "word for word" if singular_words(text) == words else "nearly"
-                if how == "word for word" or tool not in found:
-                    found[tool] = how
-            for tool, how in sorted(found.items(), key=lambda one: (one[1] == "nearly", one[0])):
-                text = f"{_shown(query)} is in the index {how}, with {tool}"
+            copying = documents.copying(singular_words(query.query))
+            found = {board.documents[number][0] for number in copying}
+            found |= {board.requests[number][0] for number in requests.near(query.query)}
+            for tool in sorted(found):
+                text = f"{_shown(query)} is in the index, with {tool}"
                 if any(tool in ids for ids in need.tools.values()):
                     self.unusable.add(query.id)
                     self.warn("leak", f"{text}, which it has to find; it does not count", query)

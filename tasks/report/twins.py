@@ -12,10 +12,10 @@ The constants are calibrated on the tools of two browser servers; docs/results.m
 """
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, reduce
+from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -37,14 +37,13 @@ SMOOTHING = 0.7
 """Added to the weight of all words of two names."""
 HALF_SIZE = 8
 """Tools of an agent of whose mean half is subtracted; of a larger one more."""
-NEAREST = 10
-"""Tools of other agents, of those with a word in common, that each tool is compared with."""
+NEAREST = 30
+"""Tools of other agents that each tool is compared with."""
 BLOCK = 200
 """Tools whose cosines are in memory at once, 4 bytes for each pair."""
 DESCRIPTION = 300
-MAX_TOOLS = 10_000
-"""Tools of a release that are compared with each other, which takes 0.2 s on one core, and 5 s if
-all have one name."""
+MAX_TOOLS = 5_000
+"""Tools of a release that are compared with each other."""
 READ_AT_ONCE = 1_000
 """Tools that are read in one call, which names all their ids in one filter."""
 
@@ -147,7 +146,7 @@ def find_twins(vectors: ToolVectors, names: Sequence[str]) -> list[Twin]:
     weights = _word_weights(names, ranges)
     distinct = _without_agent_means(vectors.matrix, ranges)
     twins: list[Twin] = []
-    for first, second in _candidates(weights, distinct, ranges):
+    for first, second in _candidates(distinct, ranges):
         cosine = float(vectors.matrix[first] @ vectors.matrix[second])
         likeness = max(0.0, float(distinct[first] @ distinct[second]))
         score = math.sqrt(likeness * _name_similarity(weights[first], weights[second]))
@@ -194,64 +193,20 @@ def _without_agent_means(
 
 
 def _candidates(
-    weights: Sequence[Mapping[str, float]],
-    distinct: "NDArray[np.float32]",
-    ranges: Sequence[tuple[int, int]],
+    distinct: "NDArray[np.float32]", ranges: Sequence[tuple[int, int]]
 ) -> list[tuple[int, int]]:
-    """Each tool with the nearest of other agents whose names may be alike enough, each pair once.
-
-    Names that share none of the heavy words of one of them cannot be: so of 10,000 tools few pairs
-    are compared.
-    """
+    """Each tool with the nearest of other agents that are near enough, each pair once."""
     import numpy as np
 
     owners = np.repeat(np.arange(len(ranges)), [high - low for low, high in ranges])
-    holders = _holders(weights)
     pairs: set[tuple[int, int]] = set()
     for start in range(0, len(distinct), BLOCK):
-        sharing: dict[int, NDArray[np.int64]] = {}
-        for place, own in enumerate(weights[start : start + BLOCK], start):
-            if words := [word for word in _heavy_words(own) if word in holders]:
-                others = reduce(np.union1d, (holders[word] for word in words))
-                sharing[place] = others[owners[others] != owners[place]]
-        needed = np.zeros(len(distinct), np.bool_)
-        for others in sharing.values():
-            needed[others] = True
-        column = np.cumsum(needed) - 1
-        cosines = distinct[list(sharing)] @ distinct[needed].T
-        for (place, others), row in zip(sharing.items(), cosines, strict=True):
-            near = others[_highest(row[column[others]], NEAREST)].tolist()
-            pairs.update((min(place, other), max(place, other)) for other in near)
+        cosines = distinct[start : start + BLOCK] @ distinct.T
+        cosines[owners[start : start + BLOCK, None] == owners] = -1
+        least = max(0, len(distinct) - NEAREST)
+        levels = np.partition(cosines, least, axis=1)[:, least, None]
+        # The similarity of names is at most 1.
+        rows, columns = np.nonzero((cosines >= levels) & (cosines >= LEAST_SCORE**2))
+        near = zip((rows + start).tolist(), columns.tolist(), strict=True)
+        pairs.update((min(pair), max(pair)) for pair in near)
     return sorted(pairs)
-
-
-def _highest(values: "NDArray[np.float32]", count: int) -> "NDArray[np.int64]":
-    import numpy as np
-
-    return (
-        np.argpartition(-values, count)[:count] if len(values) > count else np.arange(len(values))
-    )
-
-
-def _holders(weights: Sequence[Mapping[str, float]]) -> dict[str, "NDArray[np.int64]"]:
-    """The places of the names with a word, for words of several names."""
-    import numpy as np
-
-    places: dict[str, list[int]] = defaultdict(list)
-    for place, own in enumerate(weights):
-        for word in own:
-            places[word].append(place)
-    return {word: np.array(own) for word, own in places.items() if len(own) > 1}
-
-
-def _heavy_words(weights: Mapping[str, float]) -> list[str]:
-    """The words of a name of which another shares at least one, if the two are alike enough."""
-    least = LEAST_SCORE**2  # of the similarity of names, as that of vectors is at most 1
-    rest, heavy = sum(weights.values()), list[str]()
-    bound = least * (rest + SMOOTHING)
-    for word in sorted(weights, key=lambda word: (-weights[word], word)):
-        if rest < bound:
-            break
-        heavy.append(word)
-        rest -= weights[word]
-    return heavy

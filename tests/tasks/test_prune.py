@@ -172,22 +172,6 @@ def test_files_that_a_killed_writer_left_go_after_a_week(workshop, four):
         assert is_whole(workshop.store, workshop.store.get(release.id))
 
 
-def test_a_reader_of_a_kept_release_answers_throughout(workshop, four, hashing):
-    encoder = hashing(8)
-    board = pegboard.open(workshop.uri, encoder=encoder, release=four[2].id, in_memory_rows=0)
-    old = pegboard.open(workshop.uri, encoder=encoder, release=four[1].id, in_memory_rows=0)
-
-    for number in range(4):
-        prune_board(
-            workshop.uri, Keep(grace_hours=0.0001), datetime.now(UTC) + timedelta(seconds=number)
-        )
-        assert board.search("does tool", 8, mode="text")
-
-    assert ids(workshop.store.all())[1] == four[2].id
-    with pytest.raises(pegboard.PegboardError):
-        old.search("does tool", 8, mode="text")
-
-
 def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     table = workshop.store.database.create_table(
         "emb_new", schema=pegboard.store.contract.table_schema("emb_full", 8)

@@ -1,12 +1,8 @@
 """Inferred edges that are kept between builds are those that a look at all tools finds."""
 
-import random
-from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
-from pegboard.records import Agent, Tool
+from pegboard.records import Agent
 from tasks import edges
 from tasks.dependencies.infer import infer_agent_edges
 from tasks.edges import inferred_rows
@@ -14,60 +10,35 @@ from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
 from tests.tasks.dependencies.made_tools import infer_edges, make_board
 
+COLUMNS = ("source", "target", "type", "parameter", "reason", "evidence")
 
-class Nights:
-    """Builds of a board whose tools change; `agents` counts those looked at in each."""
 
-    def __init__(self, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._lake, self._number = lake, 0
-        self.agents = list[int]()
+def test_only_agents_whose_tools_changed_are_looked_at_again(tmp_path, monkeypatch):
+    lake, agents_looked_at = Lake(str(tmp_path)), []
 
-        def counted(tools):
-            self.agents[-1] += 1
-            return infer_agent_edges(tools)
+    def counted(tools):
+        agents_looked_at.append(tools[0].agent)
+        return infer_agent_edges(tools)
 
-        monkeypatch.setattr(edges, "infer_agent_edges", counted)
-
-    def infer(self, tools: Sequence[Tool]):
-        """The pairs of tools that this build has edges between."""
-        tools = sorted((replace(tool, catalog="kit") for tool in tools), key=lambda tool: tool.id)
-        self._number += 1
-        self.agents.append(0)
+    monkeypatch.setattr(edges, "infer_agent_edges", counted)
+    monkeypatch.setattr(edges, "TOOLS_AT_ONCE", 50)
+    board = [replace(tool, catalog="kit") for tool in make_board(480, 40)]
+    first, second, *rest = board[:240]
+    renamed = replace(first, name="list_draft_orders")
+    counts = []
+    for night, tools in enumerate(
+        ([first, second, *rest], [*rest, board[300]], [renamed, second, *rest])
+    ):
+        tools = sorted(tools, key=lambda tool: tool.id)
         agents = tuple(Agent(name, "kit", name) for name in {tool.agent for tool in tools})
         frames = agent_frame(agents), tool_frame(agents, tools)
-        store_snapshot(self._lake, "kit", f"{self._number:064x}", *frames, None)
-        rows = inferred_rows(self._lake, {"kit": f"{self._number:064x}"})
-        names = ("source", "target", "type", "parameter", "reason", "evidence")
-        expected = [tuple(getattr(edge, name) for name in names) for edge in infer_edges(tools)]
-        assert sorted(rows.select(names).rows(), key=repr) == sorted(expected, key=repr)
-        return rows.select("source", "target").sort("source", "target").rows()
+        store_snapshot(lake, "kit", f"{night:064x}", *frames, None)
+        agents_looked_at.clear()
 
+        rows = inferred_rows(lake, {"kit": f"{night:064x}"})
 
-@pytest.fixture
-def nights(tmp_path, monkeypatch):
-    return Nights(Lake(str(tmp_path)), monkeypatch)
+        expected = [tuple(getattr(edge, name) for name in COLUMNS) for edge in infer_edges(tools)]
+        assert sorted(rows.select(COLUMNS).rows(), key=repr) == sorted(expected, key=repr) != []
+        counts.append(len(agents_looked_at))
 
-
-@pytest.mark.parametrize("seed", range(2))
-def test_what_is_kept_is_what_a_look_at_all_tools_finds(nights, seed, monkeypatch):
-    monkeypatch.setattr(edges, "TOOLS_AT_ONCE", 50)
-    dice, size = random.Random(seed), 240
-    spares = make_board(2 * size, 40)
-    tools = spares[:size]
-
-    found = [nights.infer(tools)]
-    for _ in range(4):
-        for _ in range(3):
-            kind, place = dice.choice(("new", "gone", "other")), dice.randrange(len(tools))
-            if kind == "gone":
-                del tools[place]
-            elif kind == "new":
-                tools.append(spares[size + len(found) * 20 + dice.randrange(20)])
-            else:
-                tools[place] = replace(tools[place], name="list_draft_orders")
-        tools = list({tool.id: tool for tool in tools}.values())
-        found.append(nights.infer(tools))
-
-    assert all(found)
-    assert len({repr(pairs) for pairs in found}) > 1
-    assert max(nights.agents[1:]) <= 3 < nights.agents[0]
+    assert max(counts[1:]) <= 3 < counts[0]

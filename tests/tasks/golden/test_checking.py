@@ -155,14 +155,14 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
     )
 
     reported = [
-        (finding.kind, finding.message.partition(" is in the index ")[2])
+        (finding.kind, finding.message.partition(" is in the index, ")[2])
         for finding in checked.findings
     ]
     assert reported == [
-        ("leak", f"word for word, with {ROOM}, which it has to find; it does not count"),
-        ("leak", f"nearly, with {TAXI}, which it has to find; it does not count"),
-        ("elsewhere", f"word for word, with {TAXI}, which is not among its tools"),
-        ("leak", f"word for word, with {ROOM}, which it has to find; it does not count"),
+        ("leak", f"with {ROOM}, which it has to find; it does not count"),
+        ("leak", f"with {TAXI}, which it has to find; it does not count"),
+        ("elsewhere", f"with {TAXI}, which is not among its tools"),
+        ("leak", f"with {ROOM}, which it has to find; it does not count"),
     ]
     assert (checked.usable, checked.failed(), checked.failed(strict=True)) == (34, False, True)
 
@@ -178,7 +178,7 @@ def test_the_command_checks_on_a_board(golden, board_uri, capsys):
         "32 queries on release",
         "30 usable",
         "errors:\n  - unknown-tool: no tool is called flie",
-        "warnings:\n  - leak: 'I need a ride to the airport' is in the index word for word",
+        "warnings:\n  - leak: 'I need a ride to the airport' is in the index, with ",
         "coverage: 1 of 14 tools, 1 of 6 agents, 1 of 3 catalogs",
         "uncovered: ",
     ):

@@ -25,27 +25,7 @@ canaries = "canaries.jsonl"
 rules = ["Recall@5 >= 0.5", "Recall@5 no worse than live"]
 """
 INDEXES = '\n[[indexes]]\nname = "full"\n\n[[indexes]]\nname = "fine"\nshape = "multi"\n'
-QUESTIONS = {"requests": 22, "accepted": 12, "rejected": 1, "calls": 9}
-ENRICHMENT = {
-    "estimate": {
-        "model": "openai/gpt-4o-mini",
-        "products": {"questions": {**QUESTIONS, "prompt_tokens": 900}},
-        "calls": 9,
-        "prompt_tokens": 900,
-        "completion_tokens": 700,
-        "cost_usd": 0.0042,
-    },
-    "actual": {
-        "completed": {"questions": 8},
-        "accepted": {"questions": 20},
-        "rejected": {"questions": {"refusal": 1}},
-        "replies": 10,
-        "prompt_tokens": 1012,
-        "completion_tokens": 764,
-        "cost_usd": 0.0047,
-    },
-    "stopped": "",
-}
+ENRICHMENT = {"estimate": {"cost_usd": 0.0042}, "actual": {"cost_usd": 0.0047}}
 """Of a run that asked an LLM."""
 KIT = {"tools": 22, "agents": 5, "rejected": 1, "kept": [], "problems": [f"kit/{HOSTILE}: gone"]}
 OUTCOME = {
@@ -56,9 +36,7 @@ OUTCOME = {
     "rejected": [
         {"catalog": "kit", "where": "servers.json: fence[7]", "why": f"no name {HOSTILE}"}
     ],
-    "overridden": ["kit/door/open_door"],
     "problems": ["questions of kit/roof/open_roof was not written: refused"],
-    "golden": {"queries": 20, "seen": 0, "unknown": [], "indexes": {}},
     "enrichment": ENRICHMENT,
     "seconds": {"snapshot": 0.4, "embed": 1.25, "gate": 2.5, "total": 1234.56},
 }

@@ -185,19 +185,3 @@ def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():
     assert last.startswith("3 more tools")
     assert warnings_of({"a/b/c": [{"flag": "unapproved", "fields": {}}]}) == []
     assert warnings_of({}) == []
-
-
-def test_copies_that_are_looked_for_in_parts_are_those_that_are_looked_for_at_once(monkeypatch):
-    text = "Paints the front door of a house in the colour number {}."
-    rows = shingle_rows(
-        Tool(f"kit/{agent}/t{number}", "kit", f"kit/{agent}", f"t{number}", text.format(number), {})
-        for agent in ("good", "other")
-        for number in range(4)
-    )
-    every = set(rows.get_column("tool"))
-    at_once = list(near_copies(rows, every))
-
-    monkeypatch.setattr("tasks.safety.capture.AT_ONCE", 3)
-
-    assert len(at_once) == 8
-    assert list(near_copies(rows, every)) == at_once

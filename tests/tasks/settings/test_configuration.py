@@ -124,6 +124,7 @@ def test_all_problems_are_in_one_message_each_with_its_place(load):
 
 
 INDEX = MINIMAL + "[[indexes]]\n"
+RUN = MINIMAL + "[run]\n"
 SOURCE_NEEDED = "catalogs: expected at least one source"
 
 
@@ -152,6 +153,12 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
             "find.strategy: no index 'fine'; expected one of full",
         ),
         (MINIMAL + "[golden]\n", "golden.queries: missing"),
+        (f'{RUN}engine = "proceses"', "did you mean 'processes'?"),
+        (f'{RUN}engine = "ray"', "'local', 'processes' or 'dask'"),
+        (f'{RUN}engine = "processes"\nworkers = 0', "run.workers: Input should be greater"),
+        (f"{RUN}workers = 2", 'engine = "local" has none; set engine to "processes"'),
+        (f'{RUN}engine = "dask"', 'the scheduler of engine = "dask", as in tcp://scheduler:8786'),
+        (f'{RUN}engine = "dask"\naddress = "scheduler"', "run.address: "),
         (MINIMAL + "[bord]\n", "bord: no such setting; did you mean 'board'?"),
         (MINIMAL.replace("functions", "functoins"), "did you mean 'functions'?"),
         (INDEX + 'shape = "mutli"\n', "(got 'mutli'); did you mean 'multi'?"),
