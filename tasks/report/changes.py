@@ -32,7 +32,8 @@ def changes_data(
     changes = release.manifest.get("changes", {})
     against = changes.get("against")
     if against is None:
-        return _all_new(loaded, count)
+        counts = {"added": release.tables["tools"].rows, "removed": 0, "changed": 0, "unchanged": 0}
+        return {"against": None, "counts": counts}
     before = next((other for other in releases if other.id == against), None)
     if before is None:
         return {
@@ -51,19 +52,6 @@ def changes_data(
         "changed": {"total": len(diff.changed), "shown": changed},
         "edges": None if diff.edges is None else len(diff.edges),
         "indexes": [_changed_index(name, index) for name, index in diff.indexes.items()],
-    }
-
-
-def _all_new(loaded: LoadedRelease, count: int) -> dict[str, Any]:
-    ids = sorted(tool for tool, _, _ in loaded.tool_names())
-    return {
-        "against": None,
-        "counts": {"added": len(ids), "removed": 0, "changed": 0, "unchanged": 0},
-        "added": {"total": len(ids), "shown": _described(loaded, ids[:count])},
-        "removed": first_rows([], count),
-        "changed": first_rows([], count),
-        "edges": None,
-        "indexes": [],
     }
 
 

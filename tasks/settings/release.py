@@ -64,7 +64,9 @@ class ExamplesSettings(Settings):
 
 
 MIN_QUERIES = 30
-"""Golden queries of which a mean says something."""
+"""Golden queries of which a mean says something: of fewer, the interval of a recall of .8 is .29
+wide.
+"""
 
 
 class GoldenSettings(Settings):

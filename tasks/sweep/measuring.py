@@ -26,6 +26,7 @@ from pegboard.tokens import prompt_tokens
 from tasks import progress
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import ConfiguredVectors
+from tasks.settings.release import MIN_QUERIES
 from tasks.settings.sweep import Sweep
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 
 TIMED = 20
 """Requests of each system that are sent one at a time to measure latency."""
-MIN_QUERIES = 30
-"""With fewer queries a mean says little: the interval of a recall of .8 is then .29 wide."""
 MAX_NAMES = 10
 SIZES = (100, 500, 1_000, 5_000, 10_000)
 MAX_SHARE = 0.8

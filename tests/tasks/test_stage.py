@@ -123,15 +123,6 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
     assert workshop.store.all() == []
 
 
-def test_two_texts_that_are_the_same_are_encoded_once_and_staged_twice(workshop):
-    run = workshop.publish(
-        {name: [workshop.tool("search", "Finds things.")] for name in ("git", "shop")}
-    )
-
-    assert run.encoded == 1 + 2  # and the two agents
-    assert run.release.tables["emb_full"].rows == 2
-
-
 def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
     run = workshop.run(workshop.full(), "embed")
     stage_tables(workshop.uri, run.spec)
