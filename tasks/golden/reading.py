@@ -70,7 +70,8 @@ def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, s
     A name that several tools have means each of them, as in an evaluation. Snapshots are read only
     if something is held out.
     """
-    queries = _held_out_queries(configuration)
+    queries = _configured_queries(configuration)
+    queries = [query for query in queries if query.origin == "examples"]
     if not queries:
         return {}
     names = tool_names(lake, snapshots)
@@ -115,20 +116,12 @@ def queries_to_extend(file: Path, *, add: bool) -> list[GoldenQuery]:
     return read_queries(file)
 
 
-def _held_out_queries(configuration: Configuration) -> Sequence[GoldenQuery]:
-    """The configured golden queries that are examples of their tools, each once."""
-    queries: dict[tuple[str, tuple[str, ...]], GoldenQuery] = {}
-    problems: list[str] = []
-    for file in configured_files(configuration):
-        read, wrong = read_problems(file)
-        problems += wrong
-        queries |= {
-            (query.query, query.tools): query for query in read if query.origin == "examples"
-        }
-    if problems:
-        place = f"[golden] or [gate] of {configuration.file}"
-        raise golden_error(place, problems)
-    return list(queries.values())
+def _configured_queries(configuration: Configuration) -> list[GoldenQuery]:
+    """The queries of all files that `[golden]` and `[gate]` name."""
+    files = [read_problems(file) for file in configured_files(configuration)]
+    if problems := [problem for _, wrong in files for problem in wrong]:
+        raise golden_error(f"[golden] or [gate] of {configuration.file}", problems)
+    return [query for queries, _ in files for query in queries]
 
 
 def tool_names(lake: Lake, snapshots: Mapping[str, str]) -> ToolNames:
@@ -152,15 +145,8 @@ def learned_examples(
     settings = configuration.examples
     if settings is None:
         return {}
-    queries, problems = read_problems(configuration.base / settings.queries)
-    texts: list[str] = []
-    for file in configured_files(configuration):
-        golden, wrong = read_problems(file)
-        problems += wrong
-        texts += [query.query for query in golden]
-    if problems:
-        place = f"[examples] of {configuration.file}"
-        raise golden_error(place, problems)
+    queries = read_queries(configuration.base / settings.queries)
+    texts = [query.query for query in _configured_queries(configuration)]
     held, near = {as_words(text) for text in texts}, NearDuplicates(texts)
     names = tool_names(lake, snapshots)
     learned: dict[str, dict[str, tuple[str, ...]]] = {}
