@@ -1,12 +1,12 @@
 """Fit the ranker that ships with the library, and show how it does on catalogs that it was not
 fitted on.
 
-    python -m benchmarks train_ranker --data DIR --real DIR [--board DIR] [--encoder NAME] [--write]
+    python -m benchmarks train_ranker --data DIR --real DIR [--board DIR] [--index FILE] [--write]
 
-Fits on the real catalogs and the development halves of the papers' benchmarks, first without each
-in turn, which is then asked (all tasks of a paper are left out together), then on all; with
---write, those weights go into `pegboard/ranker/default.json` as that encoder's, and the default
-encoder's table into docs/results.md.
+Fits on the real catalogs and, with --data, on the development halves of the papers' benchmarks,
+first without each in turn, which is then asked (all tasks of a paper are left out together), then
+on all; with --write, those weights go into `pegboard/ranker/default.json` as that encoder's, and
+the default encoder's table into docs/results.md.
 
 A request and each clause of it, beside the whole as the default strategy searches them, score every
 candidate; a candidate has the best of these. The weights minimise the softmax loss of the right
@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks.papers.benchmark import Benchmark, QuerySet
-from benchmarks.papers.indexes import IndexFile
+from benchmarks.papers.indexes import IndexFile, read_index_files
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.tables import write_between_marks
 from benchmarks.real.catalogs import unanswerable
@@ -118,14 +118,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("--data", required=True, metavar="DIR", type=Path, help="holds the benchmarks' folders")
+    add("--data", metavar="DIR", type=Path, help="holds the benchmarks' folders")
     add("--real", required=True, metavar="DIR", type=Path, help="holds the real catalogs")
     add("--board", metavar="DIR", type=Path, help="keep the boards here")
-    add("--encoder", metavar="NAME", default=DEFAULT_ENCODER, help=f"default: {DEFAULT_ENCODER}")
+    add("--index", metavar="FILE", help="TOML with [[indexes]]: another encoder and its options")
     add("--write", action="store_true", help="write the weights into the library")
     options = parser.parse_args(arguments)
+    default = IndexFile("", f'[[indexes]]\nencoder = "{DEFAULT_ENCODER}"\n')
+    index = read_index_files([options.index])[0] if options.index else default
+    table = index.tables["indexes"][0]
+    encoder = load_encoder(table["encoder"], **table.get("options", {}))
     with working_folder(options.board) as folder:
-        tasks = list(training_tasks(options.data, options.real, folder, options.encoder))
+        tasks = list(training_tasks(options.data, options.real, folder, index, encoder))
     left_out = {
         family: fit_weights([task for task in tasks if task.family != family])
         for family in dict.fromkeys(task.family for task in tasks)
@@ -135,32 +139,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
     lines += [_mean(name, lines[first:last]) for name, first, last in _groups(tasks)]
     texts = [_texts(line) for line in lines]
     print(*table_lines(HEADER, texts), sep="\n")
-    by_words = fit_weights(tasks, [name for name in FEATURES if name not in COSINES])
-    rankers = {
-        options.encoder: fit_curve(tasks, left_out, weights),
-        "words": fit_curve(tasks, dict.fromkeys(left_out, by_words), by_words),
-    }
+    rankers = {encoder.name: fit_curve(tasks, left_out, weights)}
+    if encoder.name == DEFAULT_ENCODER:
+        by_words = fit_weights(tasks, [name for name in FEATURES if name not in COSINES])
+        rankers["words"] = fit_curve(tasks, dict.fromkeys(left_out, by_words), by_words)
     values = {name: ranker.to_dict() for name, ranker in rankers.items()}
     print(json.dumps(values, indent=1))
     if options.write:
         shipped = json.loads(TARGET.read_text("utf-8")) | values
         TARGET.write_text(json.dumps(shipped, indent=1) + "\n", "utf-8")
-    if options.write and options.encoder == DEFAULT_ENCODER:
+    if options.write and encoder.name == DEFAULT_ENCODER:
         write_between_marks(RESULTS, "ranker", "\n".join(markdown_table(HEADER, texts)) + "\n")
     return 0
 
 
 def training_tasks(
-    data: Path, real: Path, folder: Path, encoder_name: str
+    data: Path | None, real: Path, folder: Path, index: IndexFile, encoder: Encoder
 ) -> Iterator[TrainingTask]:
-    """Build the boards with that encoder, and measure the candidates of every request."""
-    encoder = load_encoder(encoder_name)
+    """Build the boards with that index, and measure the candidates of every request."""
     benchmarks = {"real": load_benchmark("real", real)}
-    benchmarks |= {paper: load_benchmark(paper, data, ASKED, SEED) for paper in PAPERS}
-    index = IndexFile("", f'[[indexes]]\nencoder = "{encoder.name}"\n')
+    if data is not None:
+        benchmarks |= {paper: load_benchmark(paper, data, ASKED, SEED) for paper in PAPERS}
     for name, benchmark in benchmarks.items():
         boards = open_boards(index.applied_to(benchmark), folder / name, encoder)
-        others = [benchmarks[other] for other in PAPERS if other != name]
+        others = [other for paper, other in benchmarks.items() if paper not in {name, "real"}]
         for query_set in benchmark.query_sets:
             if query_set.agents:
                 continue
@@ -312,7 +314,8 @@ def _groups(tasks: Sequence[TrainingTask]) -> Iterator[tuple[str, int, int]]:
     """The name of each mean, and the span of its tasks: real catalogs come first."""
     real = sum(task.weight == REAL_WEIGHT for task in tasks)
     yield "mean of real catalogs", 0, real
-    yield "mean of papers' tasks", real, len(tasks)
+    if real < len(tasks):
+        yield "mean of papers' tasks", real, len(tasks)
 
 
 def _mean(

@@ -7,6 +7,7 @@ the fingerprint holds that version too."""
 
 import hashlib
 import importlib.metadata
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -33,10 +34,13 @@ class FastembedEncoder:
     the cost of speed.
 
     Args:
-        name: `fastembed/<model>`, the model as fastembed lists it.
+        name: `fastembed/<model>`, the model as fastembed lists it, or any name of yours with a
+            `folder`.
         threads: how many threads one call may use.
         batch_size: how many texts go through the model at once.
-        folder: the model's files, where they were brought by hand; nothing is fetched then.
+        folder: the model's files, where they were brought by hand; nothing is fetched then. Of a
+            model that fastembed does not list, those of sentence-transformers, with
+            `onnx/model.onnx` and `1_Pooling/config.json`.
         query_prefix: what the model wants before a query, such as `query: `; fastembed adds it for
             few models.
         document_prefix: what the model wants before a document, such as `passage: `.
@@ -54,7 +58,7 @@ class FastembedEncoder:
     ) -> None:
         check_positive(name, threads=threads, batch_size=batch_size)
         text_embedding = import_extra("fastembed").TextEmbedding
-        description = _description(text_embedding, name.removeprefix("fastembed/"))
+        description = _description(text_embedding, name.removeprefix("fastembed/"), folder)
         self.name = name
         self.dimensions = int(description["dim"])
         self._batch_size = batch_size
@@ -90,13 +94,49 @@ class FastembedEncoder:
         return unit_rows(rows)
 
 
-def _description(text_embedding: Any, model: str) -> dict[str, Any]:
+def _description(text_embedding: Any, model: str, folder: str | Path | None) -> dict[str, Any]:
     models: list[dict[str, Any]] = text_embedding.list_supported_models()
     for description in models:
         if description["model"].lower() == model.lower():
             return description
+    if folder is not None:
+        return _registered(text_embedding, model, Path(folder))
     names = ", ".join(sorted(description["model"] for description in models))
-    raise EncoderError(f"fastembed has no model {model!r}. It has: {names}.")
+    raise EncoderError(
+        f"fastembed has no model {model!r}. It has: {names}. For another one pass folder=... with "
+        "its files."
+    )
+
+
+def _registered(text_embedding: Any, model: str, folder: Path) -> dict[str, Any]:
+    """Make a model of sentence-transformers known to fastembed, by the files of its folder."""
+    from fastembed.common.model_description import ModelSource, PoolingType
+
+    path = folder / "1_Pooling" / "config.json"
+    try:
+        config = json.loads(path.read_text("utf-8"))
+        dimensions = int(config["word_embedding_dimension"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise EncoderError(
+            f"{path} does not say how {model} pools its tokens ({error!r}). Expected the folder of "
+            'a sentence-transformers model, with {"word_embedding_dimension": ..., '
+            '"pooling_mode_mean_tokens": true}.'
+        ) from error
+    pooling = {"pooling_mode_mean_tokens": "MEAN", "pooling_mode_cls_token": "CLS"}
+    modes = [pooling[name] for name in pooling if config.get(name)]
+    if len(modes) != 1 or (folder / "2_Dense").exists():
+        raise EncoderError(
+            f"{model} in {folder} cannot be used: expected the mean of its tokens or the first one "
+            f"in {path.name}, and no dense layer behind it (2_Dense). Serve it by an API instead."
+        )
+    text_embedding.add_custom_model(
+        model,
+        pooling=PoolingType[modes[0]],
+        normalization=True,
+        sources=ModelSource(url=folder.as_uri()),
+        dim=dimensions,
+    )
+    return {"model": model, "dim": dimensions, "model_file": "onnx/model.onnx"}
 
 
 def _load(text_embedding: Any, model: str, threads: int, folder: str | Path | None) -> Any:
