@@ -16,7 +16,6 @@ from pegboard.redaction import (
     takes_credential,
 )
 from pegboard.secret_values import SecretValues
-from pegboard.servers.failures import Progress
 from pegboard.store.failures import store_error
 from tasks.safety.untrusted import CREDENTIAL, flags_of_text
 from tests.encodings import encodings
@@ -120,11 +119,7 @@ def store_message(text: str) -> str:
     return str(store_error("The store", RuntimeError(text)))
 
 
-def mcp_message(text: str) -> str:
-    return Progress(()).short(text)
-
-
-MESSAGES = [redact, redact_line, llm_message, store_message, mcp_message]
+MESSAGES = [redact, redact_line, llm_message, store_message]
 
 
 @pytest.mark.parametrize("message", MESSAGES)

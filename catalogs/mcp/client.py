@@ -37,11 +37,10 @@ async def list_server(
 
     Raises ServerProblem that says what happened, with the last lines of the server's stderr,
     without secrets."""
-    import anyio
-    import mcp.client.sse  # noqa: F401  # loading the SDK takes seconds, which are not the server's
+    import anyio  # loading the SDK takes seconds, which are not the server's
     from mcp_types import Implementation
 
-    from pegboard.servers.connect import ServerTransport, all_tools, handshake
+    from pegboard.servers.connect import ServerTransport, handshake, list_all
 
     transport = ServerTransport(server, timeout, max_bytes)
     progress, info = transport.progress, Implementation(name="pegboard", version="1")
@@ -53,10 +52,10 @@ async def list_server(
                 progress.stage = "initialize"
                 await handshake(session)
                 progress.stage = "tools/list"
-                tools = await all_tools(session, transport.dispatcher)
+                tools = await list_all(session)
                 about = session.server_info.model_dump() if session.server_info else {}
                 progress.stage = "what else it lists"
-                others = await _others(session, transport.dispatcher, include)
+                others = await _others(session, include)
                 answer = ServerAnswer(agent_description(about, session.instructions), tools, others)
         except Exception as error:
             trouble = error
@@ -73,17 +72,17 @@ async def list_server(
     raise ServerProblem(transport.explain(trouble)) from None
 
 
-async def _others(session: Any, dispatcher: Any, include: Collection[str]) -> dict[str, list[Any]]:
+async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]]:
     """Return what a server has beside tools. Of the Skills extension (SEP-2640) the resources are
     read: they are the same in all versions of the protocol.
     """
-    from pegboard.servers.connect import all_tools
+    from pegboard.servers.connect import list_all
 
     offered, others = session.server_capabilities, dict[str, list[Any]]()
     if "prompts" in include and offered.prompts:
-        others["prompts"] = await all_tools(session, dispatcher, "prompts")
+        others["prompts"] = await list_all(session, "prompts")
     if {"resources", "skills"} & {*include} and offered.resources:
-        resources = await all_tools(session, dispatcher, "resources")
+        resources = await list_all(session, "resources")
         uris = [str(one.get("uri")) for one in resources if isinstance(one, dict)]
         if "skills" in include:
             skills = [uri for uri in uris if uri.startswith("skill://")]
@@ -91,7 +90,7 @@ async def _others(session: Any, dispatcher: Any, include: Collection[str]) -> di
             others["skills"] = [{"uri": uri, "text": await _text(session, uri)} for uri in own]
         if "resources" in include:
             others["resources"] = resources
-            templates = await all_tools(session, dispatcher, "resourceTemplates")
+            templates = await list_all(session, "resourceTemplates")
             others["resourceTemplates"] = templates
     return others
 

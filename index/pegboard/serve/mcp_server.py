@@ -7,11 +7,9 @@ from typing import Any
 from fastmcp import FastMCP
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
-from fastmcp.server.providers import Provider
 from fastmcp.tools import Tool as FastMCPTool
 from fastmcp.tools import ToolResult
 from fastmcp.tools.base import InputRequiredToolResult
-from fastmcp.utilities.versions import VersionSpec
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     INTERNAL_ERROR,
@@ -59,8 +57,6 @@ CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
 CANDIDATES = 3
 """Tools that are named in place of an unknown one."""
 
-Respond = Callable[[dict[str, Any]], Awaitable[ToolResult]]
-
 
 def mcp_server(gateway: Gateway) -> FastMCP:
     """Return an MCP server in front of a gateway, for many sessions in both protocol eras."""
@@ -68,13 +64,11 @@ def mcp_server(gateway: Gateway) -> FastMCP:
         "pegboard",
         INSTRUCTIONS,
         version=__version__,
-        providers=[BoardProvider(gateway)],
         dereference_schemas=False,
         mask_error_details=True,
     )
     server.provider_error_strategy = "raise"
-    servers = UpstreamServers(server, gateway)
-    server.add_middleware(Guard(gateway, servers))
+    server.add_middleware(GatewayMiddleware(gateway, UpstreamServers(server, gateway)))
 
     async def listen(
         ctx: Any, params: SubscriptionsListenRequestParams
@@ -87,33 +81,23 @@ def mcp_server(gateway: Gateway) -> FastMCP:
     return server
 
 
-class GatewayTool(FastMCPTool):
-    """A tool that is listed as `definition` says, and whose calls `respond` answers."""
+class ListedTool(FastMCPTool):
+    """A tool that is listed as `definition` says."""
 
     definition: McpTool
-    respond: Respond
-
-    @classmethod
-    def of(cls, definition: McpTool, respond: Respond) -> "GatewayTool":
-        """Return the tool of a definition."""
-        schema = definition.input_schema
-        return cls(name=definition.name, parameters=schema, definition=definition, respond=respond)
 
     def to_mcp_tool(self, **_: Any) -> McpTool:
         """Return the definition, without what FastMCP adds."""
         return self.definition
 
-    async def run(self, arguments: dict[str, Any]) -> ToolResult:
-        """Answer a call."""
-        return await self.respond(arguments)
 
+class GatewayMiddleware(Middleware):
+    """Answers `tools/list` and `tools/call`: the tools of a board, and the gateway's own. Of all
+    requests it holds the ids, and keeps unforeseen errors to the log.
+    """
 
-class BoardProvider(Provider):
-    """The tools of a board, and the gateway's own."""
-
-    def __init__(self, gateway: Gateway) -> None:
-        super().__init__()
-        self._gateway = gateway
+    def __init__(self, gateway: Gateway, servers: UpstreamServers) -> None:
+        self._gateway, self._servers = gateway, servers
         self._own: dict[str, tuple[type[OwnArguments], Callable[..., Awaitable[ToolResult]]]] = {
             SEARCH_TOOLS: (SearchTools, self._search),
             CALL_TOOL: (CallTool, self._call_tool),
@@ -121,39 +105,53 @@ class BoardProvider(Provider):
             GET_TOOL: (GetTool, self._get_definition),
         }
 
-    async def get_tasks(self) -> Sequence[FastMCPTool]:
-        """Return no background tasks: FastMCP asks before there is a request."""
-        return []
+    async def on_request(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Any:
+        """Answer a request."""
+        self._servers.add_new()
+        request = get_context().request_context
+        assert request is not None
+        session = "" if request.request is None else request.request.headers.get(SESSION_ID, "")
+        try:
+            with self._gateway.request_ids.held(session, request.request_id):
+                return await call_next(context)
+        except MCPError:
+            raise
+        except Exception as error:
+            problem = error_of(error)
+            code = INVALID_PARAMS if problem.status == 400 else INTERNAL_ERROR
+            raise MCPError(code, str(problem)) from None
 
-    async def _list_tools(self) -> Sequence[FastMCPTool]:
+    async def on_list_tools(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> Sequence[FastMCPTool]:
+        """Return the tools that a session is sent."""
         session = current_session(self._gateway)
-        context = stated_text(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
-        tools = await listed_tools(self._gateway, session, context)
-        return [GatewayTool.of(tool, self._respond(tool.name)) for tool in tools]
+        about = stated_text(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
+        return [
+            ListedTool(name=tool.name, parameters=tool.input_schema, definition=tool)
+            for tool in await listed_tools(self._gateway, session, about)
+        ]
 
-    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> FastMCPTool | None:
-        # Whether there is such a tool is decided by the call: its answer names others.
-        return GatewayTool.of(
-            McpTool(name=name or "-", input_schema={"type": "object"}), self._respond(name)
-        )
-
-    def _respond(self, name: str) -> Respond:
-        async def respond(arguments: dict[str, Any]) -> ToolResult:
-            session = current_session(self._gateway)
-            try:
-                if name not in self._own:
-                    return await self._call(session, name, arguments)
-                model, own = self._own[name]
-                return await own(session, model.model_validate(arguments))
-            except MCPError:
-                raise
-            except ValidationError as error:
-                problem = invalid_parameters(error.errors(), "Correct it.")
-                return _error(f"{name} was not called: {problem}")
-            except Exception as error:
-                return _error(f"{name:.100} failed: {error_of(error)}")
-
-        return respond
+    async def on_call_tool(
+        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
+    ) -> ToolResult:
+        """Answer a call. Whether there is such a tool is decided here: the answer names others."""
+        name, arguments = context.message.name, context.message.arguments or {}
+        session = current_session(self._gateway)
+        try:
+            if name not in self._own:
+                return await self._call(session, name, arguments)
+            model, own = self._own[name]
+            return await own(session, model.model_validate(arguments))
+        except MCPError:
+            raise
+        except ValidationError as error:
+            problem = invalid_parameters(error.errors(), "Correct it.")
+            return _error(f"{name} was not called: {problem}")
+        except Exception as error:
+            return _error(f"{name:.100} failed: {error_of(error)}")
 
     async def _search(self, session: Session, given: SearchTools) -> ToolResult:
         serve = self._gateway.settings.serve
@@ -240,31 +238,6 @@ class BoardProvider(Provider):
             f"Unknown tool: {name!r:.200}.{close} Ask {SEARCH_TOOLS} what you need, and call what "
             f"it returns by its name."
         )
-
-
-class Guard(Middleware):
-    """Holds the ids of requests, and keeps unforeseen errors to the log."""
-
-    def __init__(self, gateway: Gateway, servers: UpstreamServers) -> None:
-        self._gateway, self._servers = gateway, servers
-
-    async def on_request(
-        self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
-    ) -> Any:
-        """Answer a request."""
-        self._servers.add_new()
-        request = get_context().request_context
-        assert request is not None
-        session = "" if request.request is None else request.request.headers.get(SESSION_ID, "")
-        try:
-            with self._gateway.request_ids.held(session, request.request_id):
-                return await call_next(context)
-        except MCPError:
-            raise
-        except Exception as error:
-            problem = error_of(error)
-            code = INVALID_PARAMS if problem.status == 400 else INTERNAL_ERROR
-            raise MCPError(code, str(problem)) from None
 
 
 def _unchecked_headers(name: str) -> None:

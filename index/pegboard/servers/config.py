@@ -167,7 +167,7 @@ def resolve_server(entry: Any, base: Path) -> Server:
     except ValidationError as error:
         problems = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
         raise ServerProblem("; ".join(f"its {name}: {why}" for name, why in problems)) from None
-    references = _References()
+    references = References()
     # null unsets a variable in VS Code.
     env = {name: value for name, value in stated.env.items() if value is not None}
     transport = _transport(stated)
@@ -202,7 +202,7 @@ def resolve_server(entry: Any, base: Path) -> Server:
     return replace(server, secrets=with_pieces(given), private=private)
 
 
-class _References:
+class References:
     """Replaces references by their values, which it collects, as it does problems."""
 
     def __init__(self) -> None:

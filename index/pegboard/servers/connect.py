@@ -7,28 +7,29 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import httpx2
 from mcp.client.session import ClientSession
+from mcp.client.sse import sse_client
+from mcp.client.stdio import StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
+from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from pydantic import ValidationError
 
-from pegboard.redaction import redact
-from pegboard.secret_values import SecretValues
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.dispatcher import MessageSecrets, RelaySession, ServerDispatcher
-from pegboard.servers.failures import Progress, evidence, explain_failure
+from pegboard.servers.failures import Progress
+from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 
 MAX_TOOLS = 20_000
 """Of one server."""
 LISTS = {
-    "tools": ("tools/list", "ListToolsRequest", "ListToolsResult"),
-    "prompts": ("prompts/list", "ListPromptsRequest", "ListPromptsResult"),
-    "resources": ("resources/list", "ListResourcesRequest", "ListResourcesResult"),
-    "resourceTemplates": (
-        "resources/templates/list",
-        "ListResourceTemplatesRequest",
-        "ListResourceTemplatesResult",
-    ),
+    "tools": "tools/list",
+    "prompts": "prompts/list",
+    "resources": "resources/list",
+    "resourceTemplates": "resources/templates/list",
 }
-"""What a server lists, by the member of its answer: the method, and the SDK's types."""
+"""What a server lists: the methods, by the member of the answer."""
 
 
 class ServerTransport:
@@ -42,7 +43,7 @@ class ServerTransport:
 
     Attributes:
         progress: how far the conversation came, for the message if it fails.
-        dispatcher: the server's messages, once it is reached.
+        messages: what the server sends, once it is reached.
     """
 
     def __init__(
@@ -52,13 +53,13 @@ class ServerTransport:
         self._server, self._timeout, self._max_event = server, timeout, max_event
         self._stderr = Stderr()
         self._cause: BaseException | None = None
-        self.progress = Progress(server.secrets)
-        self.dispatcher: ServerDispatcher | None = None
+        self.progress = Progress(server)
+        self.messages: ServerStream | None = None
 
     @asynccontextmanager
     async def connect_session(
         self, *, transport_options: Any = None, **session_kwargs: Any
-    ) -> AsyncGenerator[ClientSession]:
+    ) -> AsyncGenerator[RelaySession]:
         """Yield a session with the server, before any handshake; both end with the block.
 
         Args:
@@ -69,11 +70,10 @@ class ServerTransport:
         secrets = MessageSecrets(self._server.private)
         try:
             with killing_leftovers() as mark:
-                async with self._streams(mark, secrets) as streams:
-                    self.dispatcher = ServerDispatcher(streams, self.progress, secrets)
-                    async with RelaySession(
-                        dispatcher=self.dispatcher, **session_kwargs
-                    ) as session:
+                async with self._streams(mark, secrets) as (read, write):
+                    self.messages = ServerStream(read, secrets, self.progress.on_invalid_message)
+                    stream: Any = self.messages
+                    async with RelaySession(stream, write, **session_kwargs) as session:
                         yield session
         except BaseException as error:
             self._cause = error
@@ -82,26 +82,21 @@ class ServerTransport:
             self._stderr.file.close()
 
     def explain(self, error: BaseException) -> str:
-        """Return why the conversation failed, with the end of the server's stderr."""
-        why = explain_failure(self._cause or error, self._server, self.progress)
-        return self.with_evidence(why)
+        """Return why the conversation failed, with what the server wrote besides messages."""
+        return self.with_evidence(self.progress.reason(self._cause or error))
 
     def with_evidence(self, why: str) -> str:
         """Return a reason with what the server wrote besides messages, without secrets."""
-        sentences = [why, *evidence(self.progress, self._stderr.end())]
-        return redact(". ".join(sentences), self._server.secrets)
+        return self.progress.with_evidence(why, self._stderr.end())
 
     @asynccontextmanager
-    async def _streams(self, mark: Mapping[str, str], secrets: SecretValues) -> AsyncGenerator[Any]:
-        import httpx2
-        from mcp.client.sse import sse_client
-        from mcp.client.stdio import StdioServerParameters, stdio_client
-        from mcp.client.streamable_http import streamable_http_client
-
+    async def _streams(
+        self, mark: Mapping[str, str], secrets: MessageSecrets
+    ) -> AsyncGenerator[tuple[Any, Any]]:
         server = self._server
         sign_in: Any = None
         if server.auth is not None:
-            from pegboard.servers.sign_in import ServerSignIn
+            from pegboard.servers.sign_in import ServerSignIn  # FastMCP is no part of a build
 
             sign_in = ServerSignIn(server.url, server.auth, secrets, by_hand=self._by_hand)
 
@@ -137,7 +132,7 @@ class ServerTransport:
                 yield streams
 
 
-async def handshake(session: Any, modern: bool = False) -> None:
+async def handshake(session: ClientSession, modern: bool = False) -> None:
     """Agree on a protocol: the handshake used until 2026-07 first, then the one without.
 
     The SDK's own order costs 10 seconds with an older server that leaves unknown requests
@@ -146,10 +141,6 @@ async def handshake(session: Any, modern: bool = False) -> None:
     Args:
         modern: whether the one without is tried first, as the SDK does.
     """
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
-    from pydantic import ValidationError
-
     first, second = session.initialize, session.discover
     if modern:
         first, second = second, first
@@ -165,49 +156,40 @@ async def handshake(session: Any, modern: bool = False) -> None:
             raise error from None
 
 
-async def all_tools(session: Any, dispatcher: Any, what: str = "tools") -> list[Any]:
-    """Return the tools of a server as it sent them. Raises ServerProblem if they have no end.
+async def list_all(session: Any, what: str = "tools") -> list[Any]:
+    """Return what a server lists, as it sent it.
 
     Args:
-        dispatcher: keeps the last answer to `tools/list`, as it is, in `page`.
+        session: a `RelaySession`.
         what: `tools`, or another of `LISTS`.
-    """
-    import mcp_types
-    from mcp.shared.exceptions import MCPError
-    from mcp_types import METHOD_NOT_FOUND, PaginatedRequestParams
 
-    method, request, result = LISTS[what]
-    dispatcher.kept[method] = what
-    tools: list[Any] = []
-    cursor: Any = None
+    Raises:
+        ServerProblem: the list has no end, or is none.
+    """
+    method, rows, cursor = LISTS[what], list[Any](), ""
     while True:
-        params = PaginatedRequestParams(cursor=cursor) if cursor else None
         try:
-            await session.send_request(
-                getattr(mcp_types, request)(params=params), getattr(mcp_types, result)
-            )
+            answer = await session.raw_result(method, {"cursor": cursor} if cursor else {})
         except MCPError as error:
             capability = "resources" if what == "resourceTemplates" else what
             offered = getattr(session.server_capabilities, capability)
             if error.code == METHOD_NOT_FOUND and (offered is None or capability != what):
                 return []  # a server of prompts or resources only
             raise
-        page, cursor = dispatcher.page.get(what), dispatcher.page.get("nextCursor")
+        page, cursor = answer.get(what), answer.get("nextCursor")
         if not isinstance(page, list):
             raise ServerProblem(f"its answer to {method} has no list of {what}")
-        tools += page
-        if len(tools) > MAX_TOOLS:
+        rows += page
+        if len(rows) > MAX_TOOLS:
             raise ServerProblem(f"it lists more than {MAX_TOOLS:,} {what}; correct the server")
         if not isinstance(cursor, str) or not cursor:
-            return tools
+            return rows
 
 
 def silence_sdk() -> None:
     """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set; and
     what the SDK says of parts of the protocol that servers and clients still use.
     """
-    from mcp.shared.exceptions import MCPDeprecationWarning
-
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     for name in ("mcp", "client", "httpx2", "httpcore2"):
         logger = logging.getLogger(name)

@@ -10,7 +10,7 @@ import mcp
 import pytest
 
 from pegboard.serve.mcp_server import mcp_server
-from pegboard.servers.dispatcher import NOT_SHOWN
+from pegboard.servers.messages import NOT_SHOWN
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import text_of
 
@@ -130,13 +130,6 @@ def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
     assert SECRET not in caplog.text
 
 
-def test_a_tool_that_nothing_runs_says_what_is_to_be_configured(call):
-    (result,) = call(("echo", {"text": "x"}), catalogs={"other": {"type": "mcp", "servers": {}}})
-
-    assert "cannot be called" in text_of(result)
-    assert "pegboard.toml" in text_of(result)
-
-
 def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
@@ -176,7 +169,7 @@ async def ended(gateway):
 def test_a_server_that_freezes_is_ended_and_started_anew(
     desk_uri, desk, gateway_of, connect, monkeypatch
 ):
-    monkeypatch.setattr("pegboard.serve.calls.upstreams.PING_SECONDS", 0.2)
+    monkeypatch.setattr("pegboard.serve.calls.connection.PING_SECONDS", 0.2)
 
     async def run():
         async with (
@@ -208,23 +201,6 @@ def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
             return await client.call_tool("count_starts", {})
 
     assert text_of(asyncio.run(run())) == "2"
-
-
-@pytest.mark.parametrize("path", ["mcp", "sse"])
-def test_a_server_over_http_is_called_with_headers_from_the_environment(
-    workshop, call, monkeypatch, path
-):
-    monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
-    workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
-
-    with http_server("sdk_http.py") as port:
-        headers = {"Authorization": "Bearer ${CLOCK_KEY}"}
-        entry = {"url": f"http://127.0.0.1:{port}/{path}", "headers": headers}
-        catalogs = {"kit": {"type": "mcp", "servers": {"clock": entry}}}
-        zones = [("now", {"zone": zone}) for zone in ("UTC", "CET")]
-        results = call(*zones, uri=workshop.uri, catalogs=catalogs)
-
-    assert [text_of(result) for result in results] == ["UTC", "CET"]
 
 
 def test_a_server_over_http_that_was_restarted_is_called_again(

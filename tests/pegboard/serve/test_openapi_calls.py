@@ -14,7 +14,7 @@ from pegboard.serve.calls.openapi import _result
 from pegboard.serve.calls.openapi_request import build_request
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import ApiSettings
-from pegboard.servers.dispatcher import NOT_SHOWN
+from pegboard.servers.messages import NOT_SHOWN
 
 TOKEN = "tk-4711-abcdef-0815"
 BASE = "https://api.example/v1"
@@ -173,7 +173,7 @@ def test_a_missing_variable_is_said_and_nothing_is_sent(call, shop, monkeypatch)
 
     result = call("get_order", {"order": "1"}, {"bearer": "${SHOP_TOKEN}"})
 
-    assert "SHOP_TOKEN of the gateway is not set" in result.content[0].text
+    assert "SHOP_TOKEN is not set" in result.content[0].text
     assert len(shop.requests) == before
 
 
@@ -318,7 +318,7 @@ def test_arguments_that_an_operation_does_not_have_are_named_and_nothing_is_sent
 
     with pytest.raises(CallProblem, match=r"'filtr'; did you mean 'filter'.*: id, filter"):
         build_request(tool, {"id": "1", "filtr": value}, BASE)
-    with pytest.raises(CallProblem, match="it has none"):
+    with pytest.raises(CallProblem, match="expected: none"):
         build_request(operation(path="/a", method=method, locations={}), {"x": value}, BASE)
 
 

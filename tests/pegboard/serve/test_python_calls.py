@@ -143,7 +143,7 @@ def test_a_module_that_cannot_be_imported_is_explained_in_the_log_alone(call, ca
 def test_functions_that_hang_hold_up_no_others_and_a_process_that_hangs_is_started_anew(
     office, monkeypatch, tmp_path
 ):
-    monkeypatch.setattr("pegboard.serve.calls.upstreams.PING_SECONDS", 0.2)
+    monkeypatch.setattr("pegboard.serve.calls.connection.PING_SECONDS", 0.2)
     started = tmp_path / "started"
 
     async def block(call, table):

@@ -51,8 +51,7 @@ class Caller:
             kind: of its agent.
         """
         try:
-            _check_kind(tool, kind)
-            self._route("", "", tool, {})
+            self._route("", "", tool, kind, {})
         except CallProblem as problem:
             return str(problem)
         return ""
@@ -80,8 +79,7 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            _check_kind(tool, kind)
-            result = await self._guarded(client, session, tool, arguments, confirm)
+            result = await self._guarded(client, session, tool, kind, arguments, confirm)
             size = _size(result)
             if size > self.limits.max_bytes:
                 raise CallProblem("too_large", too_large(self.limits.max_bytes))
@@ -109,18 +107,19 @@ class Caller:
         client: Client,
         session: str,
         tool: Tool,
+        kind: str,
         arguments: Mapping[str, Any],
         confirm: Confirm | None,
     ) -> CallToolResult:
         """Check the arguments, ask the user if need be, and call within the time limit."""
         limit = self.limits.timeout
+        place, call = self._route(client.name, session, tool, kind, arguments)
         check_arguments(tool, arguments)
         agreed: str | None = None
         if tool.is_destructive and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
             agreed = await confirm(tool, arguments)
-        place, call = self._route(client.name, session, tool, arguments)
         turns = self._turns.setdefault(place, Turns(self.limits.concurrency))
         busy = f"Too many calls of {place} are under way, and {tool.id} was not called. Try again."
         async with turns.of(client, limit, busy):
@@ -140,10 +139,18 @@ class Caller:
                 ) from None
 
     def _route(
-        self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
+        self, client: str, session: str, tool: Tool, kind: str, arguments: Mapping[str, Any]
     ) -> tuple[str, Callable[[], Awaitable[CallToolResult]]]:
         """Return whose turns a call takes, a server's by its agent or a catalog's, and the call."""
-        if not _is_consistent(tool):
+        if kind in READ_KINDS:
+            raise CallProblem(
+                "refused",
+                f"{tool.id} is a {kind}, which is not called. Read it with get_tool, and follow "
+                f"it.",
+            )
+        # Rules decide by the id: it has to be that of what is called.
+        of_agent = tool.id == tool_id(tool.agent, tool.name)
+        if not of_agent or not tool.agent.startswith(agent_id(tool.catalog, "")):
             raise CallProblem("refused", f"The release contradicts itself about {tool.id}.")
         if tool.agent in self.upstreams.agents():
             return tool.agent, partial(self.upstreams.call, client, session, tool, arguments)
@@ -156,20 +163,6 @@ class Caller:
             f"runs it. The gateway's operator adds its MCP server, [serve.apis], or its catalog "
             f"to [serve] python; the gateway's log says if something is wrong with the catalog.",
         )
-
-
-def _check_kind(tool: Tool, kind: str) -> None:
-    if kind in READ_KINDS:
-        raise CallProblem(
-            "refused",
-            f"{tool.id} is a {kind}, which is not called. Read it with get_tool, and follow it.",
-        )
-
-
-def _is_consistent(tool: Tool) -> bool:
-    """Whether the id, by which rules decide, is that of what would be called."""
-    of_agent = tool.id == tool_id(tool.agent, tool.name)
-    return of_agent and tool.agent.startswith(agent_id(tool.catalog, ""))
 
 
 def _size(result: CallToolResult) -> int:

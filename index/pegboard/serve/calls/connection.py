@@ -9,6 +9,7 @@ from typing import Any
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
+from fastmcp.server.dependencies import get_context
 from fastmcp.server.providers.proxy import ProxyClient
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
@@ -18,19 +19,23 @@ from mcp_types import (
     InputRequiredResult,
     ToolListChangedNotification,
 )
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
-from pegboard.redaction import redact
+from pegboard.serve.access import TOKEN, bearer_token
+from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
+from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.settings import CallSettings
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.connect import ServerTransport, all_tools, handshake
-from pegboard.servers.failures import explain_failure
+from pegboard.servers.connect import ServerTransport, handshake, list_all
+
+PING_SECONDS = 5.0
+"""For a server that left a call unanswered, before it is ended and started anew."""
+SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_handler")
+"""What `ProxyClient` forwards unless it is told otherwise."""
 
 log = logging.getLogger("pegboard.serve")
-
-
-class ConnectionLost(ServerProblem):
-    """The server ended, or forgot the session, before it answered."""
 
 
 class _Transport(ServerTransport, ClientTransport):
@@ -45,21 +50,14 @@ class Connection:
         forwards: whether what the server asks its client goes to whoever called last: only if all
             calls come from one session.
         modern: whether the protocol since 2026-07-28 is preferred.
-        checked: whether the definitions of its tools are compared with the release's.
     """
 
     def __init__(
-        self,
-        server: Server,
-        limits: tuple[float, int],
-        *,
-        forwards: bool,
-        modern: bool,
-        checked: bool,
+        self, server: Server, limits: CallSettings, *, forwards: bool, modern: bool
     ) -> None:
-        self.server, self._forwards, self._modern = server, forwards, modern
-        self._transport = _Transport(server, *limits)
-        options: dict[str, Any] = {} if forwards else dict.fromkeys(_SERVER_REQUESTS)
+        self._forwards, self._modern = forwards, modern
+        self._transport = _Transport(server, limits.timeout, limits.max_bytes)
+        options: dict[str, Any] = {} if forwards else dict.fromkeys(SERVER_REQUESTS)
         self.client = ProxyClient(
             self._transport,
             name="pegboard",
@@ -67,7 +65,7 @@ class Connection:
             message_handler=self._on_message,
             **options,
         )
-        self._stale = checked
+        self._stale = True
         self._definitions: dict[str, str] | None = None
         self._ping: asyncio.Task[None] | None = None
         self._users, self.used, self._closed = 0, time.monotonic(), False
@@ -75,8 +73,8 @@ class Connection:
     @property
     def usable(self) -> bool:
         """Whether calls may still be answered."""
-        dispatcher = self._transport.dispatcher
-        return not self._closed and (dispatcher is None or not dispatcher.ended)
+        messages = self._transport.messages
+        return not self._closed and (messages is None or not messages.ended)
 
     @property
     def in_use(self) -> bool:
@@ -112,23 +110,15 @@ class Connection:
         with suppress(Exception):
             await self.client.close()
 
-    async def call(
-        self,
-        tool: Tool,
-        arguments: Mapping[str, Any],
-        front: Context | None,
-        answers: tuple[Any, str | None],
-    ) -> CallToolResult | InputRequiredResult:
+    async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
         """Return the result of a call. Cancelling it tells the server.
 
-        Args:
-            front: the client's request, for progress and what the server asks meanwhile.
-            answers: of the client to what the server asked before, and the server's state then.
-
         Raises:
-            ConnectionLost: the connection is of no use any more.
-            ServerProblem: the server answered with an error of the protocol.
+            CallProblem: the server broke off, or answered with an error of the protocol.
+            AskFirst: the server asks the user something first.
         """
+        front = front_request()
+        answers, state = _answers(front)
         if self._forwards and front is not None:
             rc: Any = front.request_context
             self.client._proxy_rc_ref[0] = rc, front._fastmcp  # pyright: ignore[reportPrivateUsage]
@@ -138,25 +128,45 @@ class Connection:
             session = self.client.session
             if headers := x_mcp_header_map(dict(tool.input_schema)):
                 session._x_mcp_header_maps[tool.name] = headers  # pyright: ignore[reportPrivateUsage]
-            return await session.call_tool(
+            result = await session.call_tool(
                 tool.name,
                 dict(arguments),
                 progress_callback=front.report_progress if front else None,
-                input_responses=answers[0],
-                request_state=answers[1],
+                input_responses=answers,
+                request_state=state,
                 allow_input_required=True,
             )
+        except asyncio.CancelledError:
+            if self.usable:
+                self._ping = asyncio.create_task(self._end_if_silent())
+            raise
         except Exception as error:
-            raise self._problem(error) from None
+            why = self._reason(error)
+            raise CallProblem(
+                "failed",
+                f"The MCP server '{tool.agent}' failed: {why}."
+                if self.usable
+                else f"The MCP server '{tool.agent}' broke off: {why}. It is started again for the "
+                f"next call. Whether this call had an effect is not known: check before you repeat "
+                f"it.",
+            ) from None
+        if not isinstance(result, InputRequiredResult):
+            return result
+        if is_modern(front):
+            raise AskFirst(result)
+        raise CallProblem(
+            "failed",
+            f"The server of {tool.id} asks for input, which this client's protocol cannot pass on.",
+        )
 
     async def differs(self, tool: Tool) -> bool:
         """Whether the server's definition of a tool is known, and not the release's."""
         if self._stale:
             self._stale = False
             try:
-                rows = await all_tools(self.client.session, self._transport.dispatcher)
+                rows = await list_all(self.client.session)
             except Exception as error:
-                log.warning("The tools of a server cannot be compared: %s", self._problem(error))
+                log.warning("The tools of a server cannot be compared: %s", self._reason(error))
             else:
                 self._definitions = dict(map(_definition, rows))
         if self._definitions is None:
@@ -164,41 +174,72 @@ class Connection:
         own = _definition_text(tool.description, tool.input_schema)
         return self._definitions.get(tool.name) != own
 
-    def end_if_silent(self, seconds: float) -> None:
-        """Begin to end a server that left a call unanswered, if it does not answer a ping either
-        within so many seconds.
-        """
-
-        async def ping() -> None:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self.client.session.send_ping()
-            except TimeoutError:
-                await self.close()
-            except Exception as error:  # an error is an answer
-                log.debug("A ping was answered with an error: %s", type(error).__name__)
-
-        if self.usable:
-            self._ping = asyncio.create_task(ping())
+    async def _end_if_silent(self) -> None:
+        """End a server that left a call unanswered, and does not answer a ping either."""
+        try:
+            async with asyncio.timeout(PING_SECONDS):
+                await self.client.session.send_ping()
+        except TimeoutError:
+            await self.close()
+        except Exception as error:  # an error is an answer
+            log.debug("A ping was answered with an error: %s", type(error).__name__)
 
     async def _on_message(self, message: Any) -> None:
-        if isinstance(message, ToolListChangedNotification) and self._definitions is not None:
+        if isinstance(message, ToolListChangedNotification):
             self._stale = True
 
-    def _problem(self, error: Exception) -> ServerProblem:
-        transport = self._transport
-        text = explain_failure(error, self.server, transport.progress)
-        text = redact(text, self.server.secrets)
-        forgotten = transport.progress.status == 404 and "session" in str(error).lower()
+    def _reason(self, error: Exception) -> str:
+        """Return why a request failed. If the server forgot the session, it is not used again."""
+        progress, text = self._transport.progress, str(error)
+        forgotten = progress.status == 404 and "session" in text.lower()
         # The end of one answer's own stream is not that of the session.
         ended = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        if forgotten or (ended and "SSE stream" not in str(error)):
+        if forgotten or (ended and "SSE stream" not in text):
             self._closed = True
-        return ServerProblem(text) if self.usable else ConnectionLost(text)
+        return progress.reason(error)
 
 
-_SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_handler")
-"""What `ProxyClient` forwards unless it is told otherwise."""
+def front_request() -> Context | None:
+    """Return the MCP request that is being answered, if any."""
+    try:
+        context = get_context()
+    except RuntimeError:
+        return None
+    return context if context.request_context is not None else None
+
+
+def is_modern(front: Context | None) -> bool:
+    """Whether a request comes in the protocol since 2026-07-28."""
+    request: Any = front.request_context if front else None
+    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+
+def client_token() -> str:
+    """Return the bearer token of the request that is being answered.
+
+    Raises:
+        CallProblem: it has none.
+    """
+    front = front_request()
+    request: Any = front.request_context if front else None
+    token = bearer_token(request.request.headers) if request and request.request else TOKEN.get()
+    if not token:
+        raise CallProblem(
+            "refused",
+            "The server of this tool takes the client's own token, and the request has no bearer "
+            "token. Call it over HTTP, with Authorization: Bearer ...",
+        )
+    return token
+
+
+def _answers(front: Context | None) -> tuple[Any, str | None]:
+    """Return what the client answers to the server's question, and the server's state then."""
+    if front is None or not is_modern(front):
+        return None, None
+    given: Any = front.input_responses or {}
+    responses = {name: answer for name, answer in given.items() if name != KEY}
+    _, state = agreed_part(front.request_state or "")
+    return responses or None, state or None
 
 
 def _definition(raw: Any) -> tuple[str, str]:

@@ -3,8 +3,6 @@ credentials of the configuration, read when they are sent."""
 
 import base64
 import logging
-import os
-import re
 import time
 from collections.abc import Mapping
 from http import HTTPStatus
@@ -12,19 +10,28 @@ from typing import Any, cast
 
 import httpx2
 from mcp_types import CallToolResult, ImageContent, TextContent
+from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
 from pegboard.records import Tool
 from pegboard.redaction import public_url, redact_line
 from pegboard.secret_values import SecretValues
+from pegboard.serve.calls.connection import client_token
 from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.results import CallProblem, too_large
-from pegboard.serve.calls.upstreams import client_token
 from pegboard.serve.settings import ApiSettings, CallSettings
-from pegboard.servers.dispatcher import NOT_SHOWN
-from pegboard.servers.references import referenced_values, resolve_references
+from pegboard.servers.config import References
+from pegboard.servers.messages import NOT_SHOWN
+from pegboard.servers.references import referenced_values
 
 log = logging.getLogger("pegboard.serve")
+
+
+class _Token(BaseModel):
+    """The answer of a token endpoint."""
+
+    access_token: str = Field(min_length=1)
+    expires_in: FiniteFloat | None = None
 
 
 class OpenAPICalls:
@@ -39,9 +46,8 @@ class OpenAPICalls:
         """Return the answer of an operation: its JSON also as structured content.
 
         Raises:
-            CallProblem: the catalog has no address, or the API does not answer within the limits.
+            CallProblem: the API does not answer within the limits, or a credential is missing.
         """
-        self.check(tool)
         api = self.apis[tool.catalog]
         request = build_request(tool, arguments, api.base_url, api.slashes)
         hidden = _authorize(request, tool, api)
@@ -81,7 +87,7 @@ class OpenAPICalls:
         self, request: httpx2.Request, secrets: SecretValues
     ) -> tuple[int, str, bytes]:
         """Return status, content type and body. No redirect is followed."""
-        client = self._http()
+        client, body = self._http(), bytearray()
         request.headers = httpx2.Headers({**client.headers, **request.headers})
         response = await client.send(request, stream=True)
         try:
@@ -91,10 +97,13 @@ class OpenAPICalls:
                     "failed",
                     f"The API answered with a redirect to {where:.300}, which is not followed.",
                 )
-            body = await self._body(response)
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > self.limits.max_bytes:
+                    raise CallProblem("too_large", too_large(self.limits.max_bytes))
         finally:
             await response.aclose()
-        return response.status_code, response.headers.get("content-type", ""), body
+        return response.status_code, response.headers.get("content-type", ""), bytes(body)
 
     async def _sign_in(self, request: httpx2.Request, catalog: str, url: str) -> str:
         """Put a token in place of `client:secret` in a request; return it, "" for none.
@@ -108,14 +117,19 @@ class OpenAPICalls:
             return ""
         token, until = self._tokens.get(catalog, ("", 0.0))
         if time.monotonic() >= until:
-            asked = httpx2.Request("POST", url, data={"grant_type": "client_credentials"})
-            answer = await self._http().send(asked, auth=(client, secret))
-            given = _json(answer.content, SecretValues()) or {}
-            if answer.status_code != HTTPStatus.OK or not given.get("access_token"):
-                log.error("%s gave no token: HTTP %s", public_url(url), answer.status_code)
-                raise CallProblem("failed", f"The API of '{catalog}' gave the gateway no token.")
-            token, seconds = str(given["access_token"]), float(given.get("expires_in") or 60)
-            self._tokens[catalog] = token, time.monotonic() + seconds * 0.9
+            form = httpx2.Request("POST", url, data={"grant_type": "client_credentials"})
+            answer = await self._http().send(form, auth=(client, secret))
+            try:
+                answer.raise_for_status()
+                given = _Token.model_validate_json(answer.content)
+            except (httpx2.HTTPStatusError, ValidationError):
+                status = f"HTTP {answer.status_code}"
+                log.error("%s gave no valid token: %s", public_url(url), status)
+                raise CallProblem(
+                    "failed", f"The API of '{catalog}' gave the gateway no token."
+                ) from None
+            token = given.access_token
+            self._tokens[catalog] = token, time.monotonic() + (given.expires_in or 60) * 0.9
         request.headers["authorization"] = f"Bearer {token}"
         return token
 
@@ -123,14 +137,6 @@ class OpenAPICalls:
         if self._client is None:
             self._client = httpx2.AsyncClient(timeout=self.limits.timeout)
         return self._client
-
-    async def _body(self, response: Any) -> bytes:
-        body = bytearray()
-        async for chunk in response.aiter_bytes():
-            body += chunk
-            if len(body) > self.limits.max_bytes:
-                raise CallProblem("too_large", too_large(self.limits.max_bytes))
-        return bytes(body)
 
 
 def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[str]:
@@ -160,23 +166,13 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
 
 
 def _resolved(value: str) -> str:
-    """Return a configured value with each `${NAME}` replaced by that environment variable.
-
-    Raises:
-        CallProblem: a variable is not set.
-    """
-
-    def read(match: re.Match[str]) -> str:
-        text = os.environ.get(match["name"]) or match["default"]
-        if not text:
-            raise CallProblem(
-                "refused",
-                f"The environment variable {match['name']} of the gateway is not set; whoever runs "
-                f"it has to set it.",
-            )
-        return text
-
-    return resolve_references(value, read)
+    """Return a configured value with the values of its variables. Raises CallProblem."""
+    references = References()
+    text = references.resolve(value)
+    if references.problems:
+        problems = "; ".join(references.problems)
+        raise CallProblem("refused", f"The gateway cannot sign in at this API: {problems}.")
+    return text
 
 
 def _add_key(request: httpx2.Request, scheme: Mapping[str, Any], value: str) -> None:

@@ -61,12 +61,17 @@ def build_request(
     check_operation(tool)
     annotations = tool.annotations
     locations: Mapping[str, str] = annotations.get("locations") or {}
-    if "body" not in locations.values():
-        _check_names(tool, arguments, locations)
     content_type = str(annotations.get("contentType") or "application/json")
     values, places, parameters = dict[str, Any](), dict[str, Any](), list[Any]()
     for argument, value in arguments.items():
-        # What is nowhere else is a property of the body, or one more that its schema allows.
+        if argument not in locations and "body" not in locations.values():
+            names = ", ".join(list(locations)[:SHOWN]) or "none"
+            raise CallProblem(
+                "invalid",
+                f"{tool.id} was not called, since it has no argument {argument!r:.100}"
+                f"{did_you_mean(argument, locations)} (expected: {names}).",
+            )
+        # What is nowhere else is one more property that the schema of the body allows.
         place = locations.get(argument, "body")
         name = (annotations.get("names") or {}).get(argument, argument)
         style, _, explode = (annotations.get("styles") or {}).get(argument, "").partition(",")
@@ -145,20 +150,6 @@ def _check_header(name: str, value: Any) -> None:
     if own or not f"{name}{value}".isprintable():
         raise CallProblem(
             "invalid", f"The header {name!r:.100} cannot be set by an argument, or not to this."
-        )
-
-
-def _check_names(tool: Tool, arguments: Mapping[str, Any], known: Mapping[str, str]) -> None:
-    """Raise CallProblem for arguments that an operation without properties of a body has not."""
-    problems = [
-        f"{name!r:.100}{did_you_mean(name, known)}" for name in arguments if name not in known
-    ]
-    if problems:
-        expected = f"expected: {', '.join(list(known)[:SHOWN])}" if known else "it has none"
-        raise CallProblem(
-            "invalid",
-            f"{tool.id} was not called, since it has no argument "
-            f"{', '.join(problems[:SHOWN])} ({expected}).",
         )
 
 

@@ -16,16 +16,16 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 from fastmcp import Client as McpClient
-from fastmcp.server.context import Context
-from fastmcp.server.dependencies import get_context
-from mcp_types import CallToolResult, InputRequiredResult
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from mcp_types import CallToolResult
 
 from pegboard.errors import ConfigurationError, SourceError
 from pegboard.records import Tool, agent_id
-from pegboard.serve.access import TOKEN, bearer_token
-from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
-from pegboard.serve.calls.connection import Connection, ConnectionLost
+from pegboard.serve.calls.connection import (
+    Connection,
+    client_token,
+    front_request,
+    is_modern,
+)
 from pegboard.serve.calls.functions import functions_server
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
@@ -37,8 +37,6 @@ RETRY_SECONDS = 2.0
 """For which a server that did not start is not started again."""
 MAX_SECONDS, MAX_EVENT = 60.0, 1_000_000
 """For a request of somebody who signs in, and bytes of its answer."""
-PING_SECONDS = 5.0
-"""For a server that left a call unanswered, before it is ended and started anew."""
 CHANGED = "pegboard/changed"
 """In `_meta` of a result: that the tool differs from the release's."""
 DIFFERENT = "its server lists another description or inputSchema, or none"
@@ -50,7 +48,14 @@ log = logging.getLogger("pegboard.serve")
 
 @dataclass(slots=True, eq=False)
 class _Upstream:
-    """One server of the configuration, with the sessions that are open."""
+    """One server of the configuration.
+
+    Attributes:
+        opening: the locks of sessions that are being opened.
+        connections: the sessions that are open.
+        failure: why it is not available, "" if it is, at the time `since` by the clock.
+        told: ids of the tools that the log named as changed.
+    """
 
     entry: Any
     base: Path
@@ -58,7 +63,6 @@ class _Upstream:
     opening: WeakValueDictionary[Key, asyncio.Lock] = field(
         default_factory=WeakValueDictionary[Key, asyncio.Lock]
     )
-    starting: int = 0
     connections: dict[Key, Connection] = field(default_factory=dict[Key, Connection])
     failure: str = ""
     failed_at: float = 0.0
@@ -140,32 +144,9 @@ class Upstreams:
         """
         async with self._connection(tool.agent, client, session) as connection:
             changed = await self._is_changed(tool, connection)
-            try:
-                result = await connection.call(tool, arguments, _front(), _answers())
-            except asyncio.CancelledError:
-                connection.end_if_silent(PING_SECONDS)
-                raise
-            except ServerProblem as problem:
-                lost = isinstance(problem, ConnectionLost)
-                message = (
-                    f"The MCP server '{tool.agent}' broke off: {problem}. It is started again for "
-                    f"the next call. Whether this call had an effect is not known: check before "
-                    f"you repeat it."
-                    if lost
-                    else f"The MCP server '{tool.agent}' failed: {problem}."
-                )
-                raise CallProblem("failed", message) from None
-        if isinstance(result, InputRequiredResult):
-            if _is_modern():
-                raise AskFirst(result)
-            raise CallProblem(
-                "failed",
-                f"The server of {tool.id} asks for input, which this client's protocol cannot pass "
-                f"on.",
-            )
+            result = await connection.call(tool, arguments)
         if changed:
-            meta = {**(result.meta or {}), CHANGED: DIFFERENT}
-            return result.model_copy(update={"meta": meta})
+            return result.model_copy(update={"meta": {**(result.meta or {}), CHANGED: DIFFERENT}})
         return result
 
     async def reload(self, settings: GatewaySettings) -> None:
@@ -199,12 +180,11 @@ class Upstreams:
     ) -> AsyncGenerator[Connection]:
         """Hold a session with a server, a new one if need be."""
         upstream = self._upstreams[agent]
-        modern = _is_modern()
+        modern = is_modern(front_request())
         own = ("", "") if upstream.shared else (client, session)
         token = client_token() if upstream.settings.auth == "passthrough" else ""
         key = (*own, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
-        lock = upstream.opening.setdefault(key, asyncio.Lock())
-        async with lock:
+        async with upstream.opening.setdefault(key, asyncio.Lock()):
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
                 if connection is not None:
@@ -220,18 +200,16 @@ class Upstreams:
         waits = time.monotonic() - upstream.failed_at < RETRY_SECONDS and not token
         if upstream.failure and waits:
             raise _not_started(agent)
-        limits = self._settings.serve.calls
-        upstream.starting += 1
         try:
             await self._make_room(agent, upstream)
-            functions = isinstance(upstream.entry, Server)
-            server = upstream.entry if functions else resolve_server(upstream.entry, upstream.base)
+            server = upstream.entry
+            if not isinstance(server, Server):
+                server = resolve_server(server, upstream.base)
             connection = Connection(
                 _with_token(server, token) if token else server,
-                (limits.timeout, limits.max_bytes),
+                self._settings.serve.calls,
                 forwards=not upstream.shared and bool(key[1]),
                 modern=modern,
-                checked=limits.changed != "allow" and not functions,
             )
             await connection.open()
         except ServerProblem as problem:
@@ -239,11 +217,9 @@ class Upstreams:
                 log.error("The MCP server '%s' is not available: %s", agent, problem)
             upstream.note(str(problem))
             raise _not_started(agent) from None
-        finally:
-            upstream.starting -= 1
         upstream.note("")
         upstream.connections[key] = connection
-        front = _front()
+        front = front_request()
         peer = getattr(front.session, "_connection", None) if front else None
         if key[1] and not modern and peer is not None:
             # It ends with the client's session, which a modern request has none of.
@@ -253,9 +229,11 @@ class Upstreams:
         return connection
 
     async def _make_room(self, agent: str, upstream: _Upstream) -> None:
-        """End the session that was idle longest if there are as many as allowed."""
+        """End the session that was idle longest if there are as many as allowed, those that are
+        being opened included.
+        """
         connections = upstream.connections
-        if len(connections) + upstream.starting <= upstream.settings.max_sessions:
+        if len(connections) + len(upstream.opening) <= upstream.settings.max_sessions:
             return
         idle = [key for key, one in connections.items() if not one.in_use]
         if not idle:
@@ -283,12 +261,13 @@ class Upstreams:
         Raises:
             CallProblem: it differs, and is not called then.
         """
-        setting = self._settings.serve.calls.changed
-        if setting == "allow" or tool.id in self._settings.overridden:
+        setting, upstream = self._settings.serve.calls.changed, self._upstreams[tool.agent]
+        functions = isinstance(upstream.entry, Server)
+        if setting == "allow" or functions or tool.id in self._settings.overridden:
             return False
         if not await connection.differs(tool):
             return False
-        told = self._upstreams[tool.agent].told
+        told = upstream.told
         if tool.id not in told:
             told.add(tool.id)
             log.warning("The tool %s is not that of the release: %s.", tool.id, DIFFERENT)
@@ -358,39 +337,6 @@ def _server_settings(settings: GatewaySettings, agent: str) -> ServerSettings:
     return own.model_copy(update={"sessions": own.sessions or settings.serve.calls.sessions})
 
 
-def _front() -> Context | None:
-    """Return the MCP request that is being answered, if any."""
-    try:
-        context = get_context()
-    except RuntimeError:
-        return None
-    return context if context.request_context is not None else None
-
-
-def _is_modern() -> bool:
-    front = _front()
-    request: Any = front.request_context if front else None
-    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
-def client_token() -> str:
-    """Return the bearer token of the request that is being answered.
-
-    Raises:
-        CallProblem: it has none.
-    """
-    front = _front()
-    request: Any = front.request_context if front else None
-    token = bearer_token(request.request.headers) if request and request.request else TOKEN.get()
-    if not token:
-        raise CallProblem(
-            "refused",
-            "The server of this tool takes the client's own token, and the request has no bearer "
-            "token. Call it over HTTP, with Authorization: Bearer ...",
-        )
-    return token
-
-
 def _with_token(server: Server, token: str) -> Server:
     """Return a server that is sent a client's token, and whose messages are cleared of it.
 
@@ -407,17 +353,6 @@ def _with_token(server: Server, token: str) -> Server:
         secrets=(*server.secrets, token),
         private=(*server.private, *secrets_in_catalogs([token])),
     )
-
-
-def _answers() -> tuple[Any, str | None]:
-    """Return what the client answers to the server's question, and the server's state then."""
-    front = _front()
-    if front is None or not _is_modern():
-        return None, None
-    given: Any = front.input_responses or {}
-    responses = {name: answer for name, answer in given.items() if name != KEY}
-    _, state = agreed_part(front.request_state or "")
-    return responses or None, state or None
 
 
 def _not_started(agent: str) -> CallProblem:
