@@ -43,18 +43,18 @@ async def list_server(
     from pegboard.servers.connect import ServerTransport, handshake, list_all
 
     transport = ServerTransport(server, timeout, max_bytes)
-    progress, info = transport.progress, Implementation(name="pegboard", version="1")
+    info = Implementation(name="pegboard", version="1")
     answer: ServerAnswer | None = None
     trouble: Exception | None = None
     with anyio.move_on_after(timeout) as limit:
         try:
             async with transport.connect_session(client_info=info) as session:
-                progress.stage = "initialize"
+                transport.stage = "initialize"
                 await handshake(session)
-                progress.stage = "tools/list"
+                transport.stage = "tools/list"
                 tools = await list_all(session)
                 about = session.server_info.model_dump() if session.server_info else {}
-                progress.stage = "what else it lists"
+                transport.stage = "what else it lists"
                 others = await _others(session, include)
                 answer = ServerAnswer(agent_description(about, session.instructions), tools, others)
         except Exception as error:
@@ -65,8 +65,8 @@ async def list_server(
     if limit.cancel_called or trouble is None:
         raise ServerProblem(
             transport.with_evidence(
-                f"it did not answer within {timeout:g} seconds (waiting for {progress.stage}); try "
-                f"it by hand, or raise timeout"
+                f"it did not answer within {timeout:g} seconds (waiting for {transport.stage}); "
+                f"try it by hand, or raise timeout"
             )
         )
     raise ServerProblem(transport.explain(trouble)) from None

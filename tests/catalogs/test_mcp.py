@@ -391,7 +391,7 @@ def test_a_configuration_that_cannot_be_read_says_why(servers, tmp_path, content
         ),
         (["sk-abcdefgh12345678", "ghp_abcdefgh12345678"], "*** ***"),
         (
-            ["-y", "@scope/server-github@1.2.3", "/data", "--port", 80],
+            ["-y", "@scope/server-github@1.2.3", "/data", "--port", "80"],
             "-y @scope/server-github@1.2.3 /data --port 80",
         ),
     ],

@@ -2,6 +2,7 @@
 release, and calls go to the real tools."""
 
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
@@ -23,7 +24,7 @@ from pydantic import ValidationError
 
 from pegboard import __version__
 from pegboard.records import Tool
-from pegboard.serve.calls.confirm import AskFirst, Confirmation
+from pegboard.serve.calls.confirm import AskFirst, confirm
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import error_of, invalid_parameters
 from pegboard.serve.own_tools import (
@@ -192,7 +193,6 @@ class GatewayMiddleware(Middleware):
         view, tool = await self._tool(session, name)
         if tool is None:
             return await self._unknown(session, name)
-        confirmation = Confirmation(get_context(), session.client.name)
         try:
             result = await self._gateway.caller.call(
                 session.client,
@@ -200,7 +200,7 @@ class GatewayMiddleware(Middleware):
                 arguments,
                 kind=view.entries[tool.id].kind,
                 session=session.id,
-                confirm=confirmation.confirm,
+                confirm=partial(confirm, get_context(), session.client.name),
             )
         except AskFirst as question:
             return InputRequiredToolResult(question.result)

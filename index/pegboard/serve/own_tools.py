@@ -218,7 +218,8 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dic
         if name in listed:
             own["listed"] = True
         tools.append(own)
-    note = _note(found, tools)
+    already = ", ".join(str(tool["name"]) for tool in tools if tool.get("listed"))
+    note = " ".join(filter(None, (found.reason, already and f"You already have {already}.")))
     return {"tools": tools, **({"note": note} if note else {})}
 
 
@@ -256,13 +257,6 @@ def compact_json(values: Any) -> str:
 def first_sentence(text: str) -> str:
     """Return the first sentence of a description, cut to a length that a line takes."""
     return shortened(next(iter(sentences(text)), ""))
-
-
-def _note(found: Found, tools: Sequence[Mapping[str, Any]]) -> str:
-    already = [str(tool["name"]) for tool in tools if tool.get("listed")]
-    if not already:
-        return found.reason
-    return " ".join(filter(None, (found.reason, f"You already have {', '.join(already)}.")))
 
 
 def _behind(view: View) -> str:

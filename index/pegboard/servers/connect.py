@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import warnings
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
@@ -13,14 +14,18 @@ from mcp.client.sse import sse_client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
+from pegboard.redaction import redact, redact_line
 from pegboard.servers.config import Server, ServerProblem
-from pegboard.servers.failures import Progress
 from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 
+STDERR_LINES, STDERR_SHOWN = 5, 800
+CHATTER = re.compile(r"\b(INFO|DEBUG)\b|Processing request of type|npm (notice|warn)")
+"""Lines of stderr that tell nothing of a failure."""
+TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 MAX_TOOLS = 20_000
 """Of one server."""
 LISTS = {
@@ -42,7 +47,8 @@ class ServerTransport:
         by_hand: whether somebody is there to sign in, if the server wants it.
 
     Attributes:
-        progress: how far the conversation came, for the message if it fails.
+        stage: what the server is to answer, for the message if it fails.
+        status: of its last HTTP error.
         messages: what the server sends, once it is reached.
     """
 
@@ -53,7 +59,8 @@ class ServerTransport:
         self._server, self._timeout, self._max_event = server, timeout, max_event
         self._stderr = Stderr()
         self._cause: BaseException | None = None
-        self.progress = Progress(server)
+        self._stray_output = ""
+        self.stage, self.status = "the connection", 0
         self.messages: ServerStream | None = None
 
     @asynccontextmanager
@@ -71,7 +78,7 @@ class ServerTransport:
         try:
             with killing_leftovers() as mark:
                 async with self._streams(mark, secrets) as (read, write):
-                    self.messages = ServerStream(read, secrets, self.progress.on_invalid_message)
+                    self.messages = ServerStream(read, secrets, self._on_invalid)
                     stream: Any = self.messages
                     async with RelaySession(stream, write, **session_kwargs) as session:
                         yield session
@@ -81,13 +88,31 @@ class ServerTransport:
         finally:
             self._stderr.file.close()
 
+    def reason(self, error: BaseException) -> str:
+        """Return what happened, without secrets. The SDK raises groups, in which the first real
+        error is the cause.
+        """
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        return redact(self._reason(error), self._server.secrets)
+
     def explain(self, error: BaseException) -> str:
         """Return why the conversation failed, with what the server wrote besides messages."""
-        return self.with_evidence(self.progress.reason(self._cause or error))
+        return self.with_evidence(self.reason(self._cause or error))
 
     def with_evidence(self, why: str) -> str:
         """Return a reason with what the server wrote besides messages, without secrets."""
-        return self.progress.with_evidence(why, self._stderr.end())
+        sentences = [why]
+        if self._stray_output:
+            sentences.append(
+                f"It wrote on stdout, which is for JSON-RPC only: {self._stray_output!r}"
+            )
+        text = redact(TERMINAL.sub("", self._stderr.end()), self._server.secrets)
+        lines = [line.rstrip() for line in text.splitlines() if line.strip()]
+        if informative := [line for line in lines if not CHATTER.search(line)] or lines:
+            last = "\n".join(informative[-STDERR_LINES:])
+            sentences.append(f"The end of its stderr: {last[-STDERR_SHOWN:]}")
+        return redact(". ".join(sentences), self._server.secrets)
 
     @asynccontextmanager
     async def _streams(
@@ -106,7 +131,7 @@ class ServerTransport:
                 headers=dict(server.headers),
                 timeout=self._timeout,
                 auth=sign_in,
-                event_hooks={"response": [self.progress.on_response]},
+                event_hooks={"response": [self._on_response]},
             )
 
         if server.transport == "stdio":
@@ -130,6 +155,48 @@ class ServerTransport:
                 ) as streams,
             ):
                 yield streams
+
+    def _reason(self, error: BaseException) -> str:
+        command = repr(self._server.command)
+        match error:
+            case ServerProblem():
+                return str(error)
+            case FileNotFoundError():
+                return f"its command {command} was not found; install it, or give its full path"
+            case PermissionError():
+                return f"its command {command} may not be run; check its permissions"
+            case MCPError(code=code, message="Connection closed") if code == CONNECTION_CLOSED:
+                return f"it ended before it answered {self.stage}; try it by hand"
+            case MCPError():
+                status = f" (HTTP {self.status})" if self.status else ""
+                return (
+                    f"it answered {self.stage} with the error {error.code}{status}: "
+                    f"{self._short(error.message)}"
+                )
+            case ValidationError():
+                problems = "; ".join(
+                    f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3]
+                )
+                return f"its answer to {self.stage} is not valid MCP: {problems}"
+            case httpx2.HTTPStatusError():
+                return f"it answered {self.stage} with HTTP {error.response.status_code}"
+            case httpx2.TransportError() | OSError():
+                return f"it cannot be reached: {self._short(error) or type(error).__name__}"
+            case _:
+                return f"{type(error).__name__}: {self._short(error)}"
+
+    def _short(self, value: Any, limit: int = 300) -> str:
+        return redact_line(str(value), limit, self._server.secrets)
+
+    def _on_invalid(self, error: ValidationError) -> None:
+        """Keep the first line that was no message; some servers greet on stdout and then work."""
+        if not self._stray_output:
+            self._stray_output = self._short(error.errors(include_url=False)[0]["input"], 200)
+
+    async def _on_response(self, response: Any) -> None:
+        """Keep the status of an HTTP error, which the SDK leaves out of its own."""
+        if response.status_code >= 400 and response.request.method == "POST":
+            self.status = response.status_code
 
 
 async def handshake(session: ClientSession, modern: bool = False) -> None:

@@ -45,26 +45,19 @@ def killing_leftovers() -> Generator[dict[str, str]]:
     """Yield variables for a server; afterwards kill every process that inherited them.
 
     The SDK ends a server's process group, but not if the server itself ended first: a launcher that
-    leaves a child in the background would leave one more every night.
+    leaves a child in the background would leave one more every night. Only Linux tells the
+    environment of a process; elsewhere they stay.
     """
     mark = secrets.token_hex(16)
     try:
         yield {MARK: mark}
     finally:
-        kill_marked(mark)
-
-
-def kill_marked(mark: str) -> None:
-    """Kill the processes whose environment has this mark.
-
-    Only Linux tells the environment of a process; elsewhere they stay.
-    """
-    marked = f"{MARK}={mark}".encode()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
-        with suppress(OSError):
-            process = int(environ.parent.name)
-            if marked in environ.read_bytes().split(b"\0") and process != os.getpid():
-                os.kill(process, signal.SIGKILL)
+        marked = f"{MARK}={mark}".encode()
+        for environ in Path("/proc").glob("[0-9]*/environ"):
+            with suppress(OSError):
+                process = int(environ.parent.name)
+                if marked in environ.read_bytes().split(b"\0") and process != os.getpid():
+                    os.kill(process, signal.SIGKILL)
 
 
 class Stderr:

@@ -4,10 +4,9 @@ What is shown is the text of the configuration, before references such as `${TOK
 secret may still stand in it literally (`--api-key X`, a header, a URL), or come back in what a
 failing server writes."""
 
-import json
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Literal, cast
+from typing import Literal, cast
 from urllib.parse import parse_qsl, urlsplit
 
 from pegboard.redaction import (
@@ -29,9 +28,9 @@ def public_text(text: str) -> str:
     return redact_opaque(URL.sub(lambda match: public_url(match[0]), text))
 
 
-def public_command(command: Any, args: Iterable[Any]) -> str:
+def public_command(command: str, args: Iterable[str]) -> str:
     """Return a configured command line without the values of secret options, headers and URLs."""
-    return " ".join(shown for shown, _ in _parts([str(command), *map(_text, args)]))
+    return " ".join(shown for shown, _ in _parts([command, *args]))
 
 
 def argument_secrets(args: Iterable[str]) -> Iterator[str]:
@@ -85,7 +84,3 @@ def _unless_reference(text: str) -> str:
     """
     rest = resolve_references(text, lambda match: match["default"] or "")
     return text if rest.strip() in ("", "Bearer", "Basic") else HIDDEN
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)

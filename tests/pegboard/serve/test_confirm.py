@@ -15,7 +15,7 @@ from mcp_types import (
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.records import Tool
-from pegboard.serve.calls.confirm import AskFirst, Confirmation
+from pegboard.serve.calls.confirm import AskFirst, confirm
 
 
 def answering(action, asked):
@@ -126,7 +126,7 @@ def test_an_answer_counts_for_its_own_client_and_definition_alone():
         context = SimpleNamespace(
             request_context=request, input_responses=answers, request_state=state
         )
-        return asyncio.run(Confirmation(context, client).confirm(tool, {}))
+        return asyncio.run(confirm(context, client, tool, {}))
 
     with pytest.raises(AskFirst) as question:
         confirmed("ana", tool)

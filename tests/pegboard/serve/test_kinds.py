@@ -140,15 +140,3 @@ def test_tools_that_are_listed_are_tools(uri, gateway_of, connect):
     listed = asyncio.run(run())
     assert {tool.name for tool in listed[4:]} == {"list_commits", "fill"}
     assert "What has a kind is not called" in listed[0].description
-
-
-def test_the_http_api_says_why_a_skill_cannot_be_called(uri, ask):
-    tool, called = ask(
-        uri,
-        ("GET", "/v1/tools/know/know/fill_forms"),
-        ("POST", "/v1/call", {"json": {"tool": "know/know/fill_forms", "arguments": {}}}),
-    )
-
-    assert "is a skill" in tool.json()["tool"]["cannot_be_called"]
-    assert tool.json()["tool"]["annotations"]["body"].startswith("Reads")
-    assert called.json()["isError"]

@@ -103,7 +103,7 @@ def test_keys_go_into_header_query_and_cookie(call, monkeypatch):
     assert cookie.structured_content["headers"]["cookie"] == "session=***"
 
 
-@pytest.mark.parametrize("secret", ["s3cret", "other"])
+@pytest.mark.parametrize("secret", ["s3cret", "other", "list", "soon"])
 def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
     desk_uri, shop, gateway_of, monkeypatch, secret
 ):

@@ -20,7 +20,7 @@ from pegboard.serve.observer import Observer, Outcome
 from pegboard.serve.settings import GatewaySettings
 
 Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
-"""Returns if the user agrees to a call; see `Confirmation.confirm`."""
+"""Returns if the user agrees to a call; see `pegboard.serve.calls.confirm`."""
 
 
 class Caller:

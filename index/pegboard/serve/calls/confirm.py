@@ -1,7 +1,7 @@
 """Calls that may destroy something: the user is asked through the client."""
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from mcp_types import (
     ElicitRequest,
@@ -22,8 +22,6 @@ AGREED, SEPARATOR = "agreed:", "|"
 states: they count for 10 minutes, and for the arguments that they were made for."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
-Answer = Literal["accept", "decline", "cancel"]
-
 
 class AskFirst(Exception):
     """The client has to ask its user, and to repeat the call with the answer.
@@ -43,60 +41,46 @@ def agreed_part(state: str) -> tuple[str, str]:
     return (agreed, rest) if separator and agreed.startswith(AGREED) else ("", state)
 
 
-class Confirmation:
-    """Asks the user of one request, in the way of its protocol.
+async def confirm(context: Any, client: str, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    """Return if the user agrees to a call: what a question of the server itself adds to its state,
+    so that the user is not asked again with the answer to that.
 
     Args:
         context: the request; since 2026-07-28 it may hold the answer.
         client: the client's name: an answer counts for its own question alone.
+
+    Raises:
+        CallProblem: the user does not agree, or the client cannot ask.
+        AskFirst: the client is to ask and to repeat the call.
     """
-
-    def __init__(self, context: Any, client: str) -> None:
-        self._context, self._client = context, client
-        self._request: Any = context.request_context
-
-    async def confirm(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
-        """Return if the user agrees: what a question of the server itself adds to its state, so
-        that the user is not asked again with the answer to that.
-
-        Raises:
-            CallProblem: the user does not, or the client cannot ask.
-            AskFirst: the client is to ask and to repeat the call.
-        """
-        if not self._can_ask():
-            raise CallProblem(
-                "refused",
-                f"{tool.id} may destroy something, and this client cannot ask its user "
-                f"(elicitation). The gateway's operator may set [serve.calls] destructive.",
-            )
-        question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
-        modern = self._request.protocol_version in MODERN_PROTOCOL_VERSIONS
-        answer = self._answered(tool, question) if modern else await self._ask(question)
-        if answer != "accept":
-            raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
-        return AGREED + digest(self._client, tool.digest) if modern else ""
-
-    def _can_ask(self) -> bool:
-        capabilities = self._request.session.client_capabilities
-        elicitation = capabilities.elicitation if capabilities is not None else None
-        return elicitation is not None and (elicitation.form is not None or elicitation.url is None)
-
-    async def _ask(self, question: str) -> Answer:
-        ask = self._request.session.elicit_form
-        return (await ask(question, SCHEMA, self._request.request_id)).action
-
-    def _answered(self, tool: Tool, question: str) -> Answer:
-        """Return the answer that came with the call, if it is one to this very question."""
-        answers: Any = self._context.input_responses or {}
-        answer, state = answers.get(KEY), self._context.request_state or ""
-        asked = digest(self._client, tool.digest)
-        if agreed_part(state)[0] == AGREED + asked:
-            return "accept"
-        if isinstance(answer, ElicitResult) and state == asked:
-            return answer.action
-        params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
-        raise AskFirst(
-            InputRequiredResult(
-                input_requests={KEY: ElicitRequest(params=params)}, request_state=asked
-            )
+    request = context.request_context
+    capabilities = request.session.client_capabilities
+    elicitation = capabilities.elicitation if capabilities is not None else None
+    if elicitation is None or (elicitation.form is None and elicitation.url is not None):
+        raise CallProblem(
+            "refused",
+            f"{tool.id} may destroy something, and this client cannot ask its user (elicitation). "
+            f"The gateway's operator may set [serve.calls] destructive.",
         )
+    question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
+    if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
+        state = digest(client, tool.digest)
+        action, agreed = _answer(context, question, state), AGREED + state
+    else:
+        result = await request.session.elicit_form(question, SCHEMA, request.request_id)
+        action, agreed = result.action, ""
+    if action != "accept":
+        raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
+    return agreed
+
+
+def _answer(context: Any, question: str, expected: str) -> str:
+    """Return the answer that came with the call, if it is one to this very question."""
+    answer, state = (context.input_responses or {}).get(KEY), context.request_state or ""
+    if agreed_part(state)[0] == AGREED + expected:
+        return "accept"
+    if isinstance(answer, ElicitResult) and state == expected:
+        return answer.action
+    params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
+    asked = {KEY: ElicitRequest(params=params)}
+    raise AskFirst(InputRequiredResult(input_requests=asked, request_state=expected))

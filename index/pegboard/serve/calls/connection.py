@@ -95,7 +95,7 @@ class Connection:
         """Start or reach the server, and agree on a protocol. Raises ServerProblem."""
         try:
             await self.client.__aenter__()
-            self._transport.progress.stage = "initialize"
+            self._transport.stage = "initialize"
             await handshake(self.client.session, self._modern)
         except Exception as error:
             await self.close()
@@ -122,8 +122,7 @@ class Connection:
         if self._forwards and front is not None:
             rc: Any = front.request_context
             self.client._proxy_rc_ref[0] = rc, front._fastmcp  # pyright: ignore[reportPrivateUsage]
-        self._transport.progress.stage = "tools/call"
-        self._transport.progress.status = None
+        self._transport.stage, self._transport.status = "tools/call", 0
         try:
             session = self.client.session
             if headers := x_mcp_header_map(dict(tool.input_schema)):
@@ -190,13 +189,13 @@ class Connection:
 
     def _reason(self, error: Exception) -> str:
         """Return why a request failed. If the server forgot the session, it is not used again."""
-        progress, text = self._transport.progress, str(error)
-        forgotten = progress.status == 404 and "session" in text.lower()
+        text = str(error)
+        forgotten = self._transport.status == 404 and "session" in text.lower()
         # The end of one answer's own stream is not that of the session.
         ended = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
         if forgotten or (ended and "SSE stream" not in text):
             self._closed = True
-        return progress.reason(error)
+        return self._transport.reason(error)
 
 
 def front_request() -> Context | None:

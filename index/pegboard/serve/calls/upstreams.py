@@ -4,7 +4,6 @@ The command of a server comes from the operator's file alone, never from a relea
 tools must not run code on this machine."""
 
 import asyncio
-import hashlib
 import logging
 import time
 from collections.abc import AsyncGenerator, Iterable, Mapping
@@ -41,7 +40,9 @@ CHANGED = "pegboard/changed"
 """In `_meta` of a result: that the tool differs from the release's."""
 DIFFERENT = "its server lists another description or inputSchema, or none"
 
-Key = tuple[str, ...]
+Key = tuple[str, str, bool, str]
+"""Of a session: its client and the client's session, both "" for all; whether the protocol since
+2026-07-28 is preferred; and the client's token, if it is passed on."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -180,22 +181,20 @@ class Upstreams:
     ) -> AsyncGenerator[Connection]:
         """Hold a session with a server, a new one if need be."""
         upstream = self._upstreams[agent]
-        modern = is_modern(front_request())
         own = ("", "") if upstream.shared else (client, session)
         token = client_token() if upstream.settings.auth == "passthrough" else ""
-        key = (*own, "modern" if modern else "", hashlib.sha256(token.encode()).hexdigest())
+        key = (*own, is_modern(front_request()), token)
         async with upstream.opening.setdefault(key, asyncio.Lock()):
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
                 if connection is not None:
                     await connection.close()
-                connection = await self._open(agent, upstream, key, modern, token)
+                connection = await self._open(agent, upstream, key)
         with connection.held():
             yield connection
 
-    async def _open(
-        self, agent: str, upstream: _Upstream, key: Key, modern: bool, token: str
-    ) -> Connection:
+    async def _open(self, agent: str, upstream: _Upstream, key: Key) -> Connection:
+        _, session, modern, token = key
         # A token that the server refuses holds up no other client.
         waits = time.monotonic() - upstream.failed_at < RETRY_SECONDS and not token
         if upstream.failure and waits:
@@ -208,7 +207,7 @@ class Upstreams:
             connection = Connection(
                 _with_token(server, token) if token else server,
                 self._settings.serve.calls,
-                forwards=not upstream.shared and bool(key[1]),
+                forwards=not upstream.shared and bool(session),
                 modern=modern,
             )
             await connection.open()
@@ -221,7 +220,7 @@ class Upstreams:
         upstream.connections[key] = connection
         front = front_request()
         peer = getattr(front.session, "_connection", None) if front else None
-        if key[1] and not modern and peer is not None:
+        if session and not modern and peer is not None:
             # It ends with the client's session, which a modern request has none of.
             peer.exit_stack.callback(self._end_soon, connection)
         if self._sweeper is None:

@@ -1,7 +1,7 @@
 """An HTTP API on loopback that repeats what it is asked, and its OpenAPI document."""
 
 import json
-from base64 import b64encode
+from base64 import b64decode
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 STRING = {"type": "string"}
@@ -89,8 +89,11 @@ class Handler(BaseHTTPRequestHandler):
         if path == "/v1/login":
             return self.send(200, {}, cookie=f"session={json.loads(body)['item']}; Path=/")
         if path == "/v1/token":
-            known = headers["authorization"] == "Basic " + b64encode(b"gateway:s3cret").decode()
-            return self.send(200 if known else 401, {"access_token": f"token-{len(body)}-4711abc"})
+            credential = headers["authorization"].removeprefix("Basic ")
+            secret = b64decode(credential).decode().removeprefix("gateway:")
+            token = {"access_token": f"token-{len(body)}-4711abc"}
+            odd = {"list": [token], "soon": {**token, "expires_in": "soon"}}
+            return self.send(401 if secret == "other" else 200, odd.get(secret, token))
         if path == "/v1/away":
             return self.send(302, {}, location="http://evil.example/steal")
         if path == "/v1/broken":
