@@ -13,6 +13,7 @@ from fastmcp.client import Client as FastMCPClient
 from fastmcp.prompts import Prompt
 from fastmcp.resources import Resource, ResourceTemplate
 from fastmcp.server.providers.proxy import ProxyProvider
+from fastmcp.tools import Tool as FastMCPTool
 from fastmcp.utilities.versions import VersionSpec
 
 from pegboard.records import Tool, tool_id
@@ -48,6 +49,12 @@ class UpstreamProvider(ProxyProvider):
         _, entries = await self._gateway.views.entries()
         own = [entry for entry in entries.values() if entry.agent == self.agent]
         return any(map(client.permits, own)) if own else _permits_agent(client, self.agent)
+
+    async def _list_tools(self) -> Sequence[FastMCPTool]:
+        return []  # FastMCP asks, for those that have a page of their own
+
+    async def _get_tool(self, name: str, version: VersionSpec | None = None) -> None:
+        return None
 
     async def _list_resources(self) -> Sequence[Resource]:
         return await self._listed(super()._list_resources)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import jsonschema_rs
@@ -35,26 +36,20 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
             "invalid",
             f"The arguments are not JSON, or too deep: {error!s:.200}. {tool.id} was not called.",
         ) from None
-    if problems := _problems(tool.input_schema, arguments):
-        lines = "\n".join(f"- {problem}" for problem in problems)
+    try:
+        validator = _validator(json.dumps(dict(tool.input_schema)))
+    except (TypeError, ValueError, RecursionError):
+        return
+    lines: list[str] = []
+    for error in islice(validator.iter_errors(dict(arguments)), MAX_PROBLEMS):
+        place = ".".join(str(part) for part in error.instance_path)[:SHOWN]
+        lines.append(f"- {place or 'arguments'}: {error.message[:SHOWN]}")
+    if lines:
+        problems = "\n".join(lines)
         raise CallProblem(
             "invalid",
-            f"The arguments do not fit the tool's inputSchema, and it was not called:\n{lines}",
+            f"The arguments do not fit the tool's inputSchema, and it was not called:\n{problems}",
         )
-
-
-def _problems(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[str]:
-    try:
-        validator = _validator(json.dumps(dict(schema)))
-    except (TypeError, ValueError, RecursionError):
-        return []
-    problems: list[str] = []
-    for error in validator.iter_errors(dict(arguments)):
-        place = ".".join(str(part) for part in error.instance_path)[:SHOWN]
-        problems.append(f"{place or 'arguments'}: {error.message[:SHOWN]}")
-        if len(problems) == MAX_PROBLEMS:
-            break
-    return problems
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 from pegboard.serve.access import ANYONE, Client
 from pegboard.serve.calls.results import CallProblem
@@ -28,18 +28,11 @@ class Turns:
         """
         share = self._size if client == ANYONE else max(1, self._size // 2)
         own = self._own.setdefault(client.name, asyncio.Semaphore(share))
-        try:
-            async with asyncio.timeout(timeout):
-                await own.acquire()
-                try:
-                    await self._all.acquire()
-                except BaseException:
-                    own.release()
-                    raise
-        except TimeoutError:
-            raise CallProblem("timeout", busy) from None
-        try:
+        async with AsyncExitStack() as turn:
+            try:
+                async with asyncio.timeout(timeout):
+                    await turn.enter_async_context(own)
+                    await turn.enter_async_context(self._all)
+            except TimeoutError:
+                raise CallProblem("timeout", busy) from None
             yield
-        finally:
-            self._all.release()
-            own.release()
