@@ -181,9 +181,10 @@ class Upstreams:
     ) -> AsyncGenerator[Connection]:
         """Hold a session with a server, a new one if need be."""
         upstream = self._upstreams[agent]
-        own = ("", "") if upstream.shared else (client, session)
+        if upstream.shared:
+            client = session = ""
         token = client_token() if upstream.settings.auth == "passthrough" else ""
-        key = (*own, is_modern(front_request()), token)
+        key = client, session, is_modern(front_request()), token
         async with upstream.opening.setdefault(key, asyncio.Lock()):
             connection = upstream.connections.get(key)
             if connection is None or not connection.usable:
