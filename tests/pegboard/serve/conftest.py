@@ -167,7 +167,9 @@ def served() -> Callable[..., Any]:
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
         gateway = Gateway(settings, open_board(uri, refresh=0), uri)
         app = create_app(gateway)
-        config = uvicorn.Config(app, "127.0.0.1", 0, log_level="error")
+        config = uvicorn.Config(
+            app, "127.0.0.1", 0, log_level="critical", timeout_graceful_shutdown=0
+        )
         server = uvicorn.Server(config)
         thread = threading.Thread(target=server.run)
         thread.start()
@@ -177,7 +179,7 @@ def served() -> Callable[..., Any]:
             port = server.servers[0].sockets[0].getsockname()[1]
             yield f"http://127.0.0.1:{port}/mcp", gateway
         finally:
-            server.should_exit = server.force_exit = True
+            server.should_exit = True  # forced, it would leave what it started
             thread.join()
 
     return running

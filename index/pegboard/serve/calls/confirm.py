@@ -82,5 +82,5 @@ def _answer(context: Any, question: str, expected: str) -> str:
     if isinstance(answer, ElicitResult) and state == expected:
         return answer.action
     params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
-    asked = {KEY: ElicitRequest(params=params)}
+    asked: dict[str, Any] = {KEY: ElicitRequest(params=params)}
     raise AskFirst(InputRequiredResult(input_requests=asked, request_state=expected))
