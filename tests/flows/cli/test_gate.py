@@ -54,8 +54,6 @@ def test_a_sabotaged_catalog_is_held_with_exit_code_8_and_live_stays(command, wo
 
     strict = 'no worse than live by more than 0.01 with 95 % confidence"'
     workshop.configure(GATE.replace('no worse than live"', strict))
-    checked = command("golden", "check", "golden.jsonl", "-c", "pegboard.toml")[1]
-    assert "20 queries can show a gate 'no worse than live by more than 0.13 with" in checked
     held = command("build", "--quiet")[1]
     assert "; 0.01 is allowed. Differences like these need about " in held
 
