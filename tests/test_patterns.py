@@ -44,6 +44,7 @@ UNNAMED = {
 METHODS = frozenset({"match", "fullmatch", "search"})
 USED_BY = {
     "pegboard.documents._SIGNATURE": "fullmatch",
+    "pegboard.llm.prompts._FRONT": "match",
     "pegboard.naming._CAMEL_CASE": "match",
     "pegboard.retrieval.llm.replies._REFUSAL": "match",
     "tasks.dependencies.infer._NAME": "search",

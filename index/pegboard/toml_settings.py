@@ -62,7 +62,7 @@ def configured_encoders(tables: Mapping[str, Any]) -> list[str]:
 
 
 def _checked_reference(text: str) -> str:
-    if not re.search(r"\$\{[^}]+\}", text):
+    if not re.search(r"\$\{[^${}]+\}", text):
         raise ValueError(
             "secrets are not allowed in the file. Set an environment variable, and write "
             '"${NAME_OF_THE_VARIABLE}"'

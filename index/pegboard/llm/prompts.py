@@ -41,6 +41,7 @@ REPLY_TOKENS = 600
 
 _FRONT_MATTER = ("version", "context", "examples")
 _FRONT = re.compile(r"\+\+\+[ \t]*(\n.*?)\n\+\+\+[ \t]*(?:\n|$)", re.DOTALL)
+_HEADING = re.compile(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 
 
 class Examples(list[dict[str, str]]):
@@ -325,7 +326,9 @@ def _sections(
     expected: PromptFormat, source: str, start: int, problems: Problems
 ) -> dict[str, str]:
     """Return the template of every section, each with the line numbers of the file."""
-    heads = [*re.finditer(rf"(?im)^#[ \t]+({'|'.join(expected.sections)})[ \t]*$", source[start:])]
+    heads = [
+        head for head in _HEADING.finditer(source[start:]) if head[1].lower() in expected.sections
+    ]
     ends = [*(head.start() for head in heads[1:]), len(source) - start]
     sections = {
         head[1].lower(): "\n" * source.count("\n", 0, start + head.end())
