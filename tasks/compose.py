@@ -171,12 +171,15 @@ def _tool_documents(
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
     agents = {agent.id: agent for agent in agents_of(lake, snapshots, owners)}
     rows: list[dict[str, Any]] = []
+    shaped = partial(
+        documents_of, parts=settings.parts, shape=settings.shape, questions=settings.questions
+    )
     for listed in tools.iter_rows(named=True):
         tool, known = tool_of(listed), (listed["boilerplate"] or "").split()
         agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
         summary = summary_of(tool, settings.parts, enrichment, known)
         own = _of_tool(tool, agent.kind, summary, settings.language)
-        for part, number, texts in documents_of(tool, agent, settings, enrichment, known):
+        for part, number, texts in shaped(tool, agent, enrichment, known):
             row = {"key": row_key(tool.id, part, number), "part": part, **own}
             rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))
     return _frame(rows, column_names("emb_full"))

@@ -17,8 +17,7 @@ A name `getRecord_v2` is embedded as `get Record v2`; the `tools` table keeps th
 
 import re
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Literal, Protocol, get_args
+from typing import Literal, get_args
 
 from pegboard.boilerplate import argument_descriptions, sentence_key
 from pegboard.plain_text import joined, sentences, shortened
@@ -31,46 +30,23 @@ Shape = Literal["centroid", "single", "multi"]
 PARTS: tuple[Part, ...] = get_args(Part)
 DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 NOTHING = Enrichment()
+QUESTIONS = 10
+"""The most questions of a tool, unless an index says otherwise."""
 MAX_BODY = 1_000
 """Characters of a skill's body behind its description: an encoder reads no more."""
 _SIGNATURE = re.compile(r"[\w.]++\(.*\)")
 """A call such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
 
-class IndexShape(Protocol):
-    """What decides the documents of an index.
-
-    Attributes:
-        parts: what of a tool is in its documents.
-        shape: see the top of the module.
-        questions: the most questions of a tool.
-    """
-
-    @property
-    def parts(self) -> tuple[Part, ...]: ...
-
-    @property
-    def shape(self) -> Shape: ...
-
-    @property
-    def questions(self) -> int: ...
-
-
-@dataclass(frozen=True, slots=True)
-class DefaultIndex:
-    """The documents of an index that is not configured."""
-
-    parts: tuple[Part, ...] = DEFAULT_PARTS
-    shape: Shape = "centroid"
-    questions: int = 10
-
-
 def documents_of(
     tool: Tool,
     agent: Agent,
-    index: IndexShape,
     enrichment: Enrichment = NOTHING,
     boilerplate: Collection[str] = (),
+    *,
+    parts: Collection[Part] = DEFAULT_PARTS,
+    shape: Shape = "centroid",
+    questions: int = QUESTIONS,
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
     """Yield the documents of one tool as (part, number, texts to encode).
 
@@ -79,8 +55,28 @@ def documents_of(
 
     Args:
         boilerplate: the keys of sentences that many tools of the catalog share.
+        parts: what of a tool is in its documents.
+        shape: see the top of the module.
+        questions: the most questions of a tool.
     """
-    for part, number, texts in _documents(tool, agent, index, enrichment, boilerplate):
+    name = identifier_words(tool.name) or tool.name
+    described = _described(tool, enrichment, boilerplate) if "description" in parts else []
+    heads = {"agent": identifier_words(agent.name), "name": name, "description": joined(described)}
+    head = ". ".join(text for part, text in heads.items() if part in parts and text)
+    if "description" in parts and (body := _body(tool, agent)):
+        head = f"{head}\n{body}"
+    arguments = _arguments(tool, enrichment, boilerplate) if "arguments" in parts else ""
+    topics = "; ".join(enrichment.topics) if "topics" in parts else ""
+    topics = f"Topics: {topics}" if topics else ""
+    first_questions = _questions(tool, enrichment)[:questions] if "questions" in parts else ()
+    rows = (
+        _rows_by_part(name, head, arguments, topics, first_questions)
+        if shape == "multi"
+        else _single_row(
+            name, "\n".join(filter(None, (head, arguments, topics))), first_questions, shape
+        )
+    )
+    for part, number, texts in rows:
         yield part, number, tuple(redact_credentials(text) for text in texts)
 
 
@@ -112,39 +108,25 @@ def agent_text(agent: Agent, written: str = "") -> str:
     return redact_credentials(". ".join(text for text in (name, description) if text))
 
 
-def _documents(
-    tool: Tool,
-    agent: Agent,
-    index: IndexShape,
-    enrichment: Enrichment,
-    boilerplate: Collection[str],
+def _rows_by_part(
+    name: str, head: str, arguments: str, topics: str, questions: tuple[str, ...]
 ) -> Iterator[tuple[str, int, tuple[str, ...]]]:
-    name = identifier_words(tool.name) or tool.name
-    described = _described(tool, enrichment, boilerplate) if "description" in index.parts else []
-    heads = {"agent": identifier_words(agent.name), "name": name, "description": joined(described)}
-    head = ". ".join(text for part, text in heads.items() if part in index.parts and text)
-    if "description" in index.parts and (body := _body(tool, agent)):
-        head = f"{head}\n{body}"
-    arguments = _arguments(tool, enrichment, boilerplate) if "arguments" in index.parts else ""
-    topics = "; ".join(enrichment.topics) if "topics" in index.parts else ""
-    topics = f"Topics: {topics}" if topics else ""
-    questions: tuple[str, ...] = ()
-    if "questions" in index.parts:
-        questions = _questions(tool, enrichment)[: index.questions]
-    if index.shape == "multi":
-        yield "description", 0, (head or name,)
-        if arguments:
-            yield "arguments", 0, (f"{name}. {arguments}",)
-        if topics:
-            yield "topics", 0, (f"{name}. {topics}",)
-        for number, question in enumerate(questions):
-            yield "question", number, (question,)
-        return
-    head = "\n".join(text for text in (head, arguments, topics) if text)
-    if index.shape == "single":
+    yield "description", 0, (head or name,)
+    if arguments:
+        yield "arguments", 0, (f"{name}. {arguments}",)
+    if topics:
+        yield "topics", 0, (f"{name}. {topics}",)
+    for number, question in enumerate(questions):
+        yield "question", number, (question,)
+
+
+def _single_row(
+    name: str, head: str, questions: tuple[str, ...], shape: Shape
+) -> Iterator[tuple[str, int, tuple[str, ...]]]:
+    if shape == "single":
         questions = (" ".join(questions),)
     texts = tuple(text for text in (head, *questions) if text) or (name,)
-    yield "document", 0, ("\n".join(texts),) if index.shape == "single" else texts
+    yield "document", 0, ("\n".join(texts),) if shape == "single" else texts
 
 
 def _described(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str]) -> list[str]:

@@ -11,7 +11,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from catalogs.shared.kinds import source_kind, source_kinds
 from catalogs.shared.listing import SourceOptions
-from pegboard.documents import DEFAULT_PARTS, Part, Shape
+from pegboard.documents import DEFAULT_PARTS, QUESTIONS, Part, Shape
 from pegboard.encoders import DEFAULT_ENCODER, allow_hosted
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.redaction import is_secret_name
@@ -107,7 +107,7 @@ class IndexSettings(Settings):
     encoder: str = DEFAULT_ENCODER
     parts: Annotated[tuple[Part, ...], Field(min_length=1)] = DEFAULT_PARTS
     shape: Shape = "centroid"
-    questions: Annotated[int, Field(ge=0, le=1000)] = 10
+    questions: Annotated[int, Field(ge=0, le=1000)] = QUESTIONS
     language: str = DEFAULT_LANGUAGE
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
 

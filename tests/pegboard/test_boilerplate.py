@@ -1,7 +1,7 @@
 """Sentences that many tools of one catalog share."""
 
 from pegboard.boilerplate import boilerplate, sentence_key
-from pegboard.documents import DefaultIndex, documents_of, summary_of
+from pegboard.documents import documents_of, summary_of
 from pegboard.records import Agent, Enrichment, Tool
 
 AGENT = Agent("kit/git", "kit", "git")
@@ -24,7 +24,7 @@ def tools(count, sharing):
 
 
 def document(tool, shared, written=None):
-    ((_, _, (text,)),) = documents_of(tool, AGENT, DefaultIndex(), written or Enrichment(), shared)
+    ((_, _, (text,)),) = documents_of(tool, AGENT, written or Enrichment(), shared)
     return text
 
 

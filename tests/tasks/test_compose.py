@@ -56,7 +56,7 @@ QUESTIONS = ("report a bug", "something is broken", "a third", "file a bug")
 
 
 def documents(tool=TOOL, agent=AGENT, written=None, **settings):
-    return list(documents_of(tool, agent, IndexSettings(**settings), written or Enrichment()))
+    return list(documents_of(tool, agent, written or Enrichment(), **settings))
 
 
 def words(tool=TOOL, written=None, **settings):

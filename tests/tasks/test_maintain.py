@@ -117,7 +117,7 @@ class Board:
         rows = self.table.to_arrow()
         memory = MemoryIndex(rows)
         for words in (["w3"], ["w5", "w7"], ["s1", "w2"]):
-            expected = {one.tool: one.score for one in memory.text(words, 5_000)}
+            expected = {one.tool: one.score for one in memory.texts([words], 5_000)[0]}
             found = self.table.search(
                 " ".join(words), query_type="fts", fts_columns="tokens"
             ).limit(5_000)

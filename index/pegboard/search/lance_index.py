@@ -57,55 +57,6 @@ class LanceIndex:
     settings: Mapping[str, Any] | None = None
     _lock: Lock = field(default_factory=Lock, repr=False, compare=False)
 
-    def vector(
-        self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[ScoredTool]:
-        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
-        first.
-        """
-        nprobes = (self.settings or {}).get("nprobes") or NPROBES
-        condition = where.sql() if where else None
-
-        def search(limit: int) -> "pa.Table":
-            return self.table.nearest(query, limit, COLUMNS, where=condition, nprobes=nprobes)
-
-        return self._best(
-            search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS)
-        )
-
-    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[ScoredTool]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
-        tool without any is left out.
-        """
-        words = " ".join(dict.fromkeys(tokens))
-        if not words:
-            return []
-        indexed = bool((self.settings or {}).get("text"))
-        condition = where.sql() if where else None
-
-        def search(limit: int) -> "pa.Table":
-            # A table without a text index is small; there Lance would take BM25's statistics from
-            # the rows that pass.
-            whole = limit if indexed or not where else self.rows
-            return self.table.matching(words, whole, COLUMNS, where=condition, prefilter=indexed)
-
-        return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
-
-    def _both(
-        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None
-    ) -> Measures:
-        """What `vector` and `text` find, at once: Lance has a thread for each."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(1, "pegboard-text") as pool:
-            words = pool.submit(self.text, tokens, n, where)
-            vector, text = self.vector(query, n, where), words.result()
-        tools = dict.fromkeys(row.tool for row in (*vector, *text))
-        condition = f"tool IN ({sql_literals(tools) or 'NULL'})"
-        with store_errors(self.uri):
-            rows = self.table.read(MEASURED, where=condition).sort_by("key")
-        return MemoryIndex(rows, self.statistics).measured(query, tokens, vector, text)
-
     def both_many(
         self,
         queries: "NDArray[np.float32]",
@@ -137,21 +88,66 @@ class LanceIndex:
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
-        dimensions), all at once.
+        """For each row of a matrix of unit vectors, of shape (queries, dimensions), the `n` tools
+        with the highest cosine, best first; all queries at once.
         """
-        return self._at_once(lambda query: self.vector(query, n, where), list(queries))
+        return self._at_once(lambda query: self._by_vector(query, n, where), list(queries))
 
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """What `text` finds for each query's words, all at once."""
-        return self._at_once(lambda tokens: self.text(tokens, n, where), list(queries))
+        """For each query's words (see `text.query_words`) the `n` tools with the highest BM25, best
+        first; a tool without any of them is left out.
+        """
+        return self._at_once(lambda tokens: self._by_text(tokens, n, where), list(queries))
 
     def warm(self, before: "LanceIndex") -> None:
         """Count words if the previous release had done so: no search waits for it after a swap."""
         if "_statistics" in before.__dict__:
             _ = self.statistics
+
+    def _by_vector(
+        self, query: "NDArray[np.float32]", n: int, where: Filter | None
+    ) -> list[ScoredTool]:
+        nprobes = (self.settings or {}).get("nprobes") or NPROBES
+        condition = where.sql() if where else None
+
+        def search(limit: int) -> "pa.Table":
+            return self.table.nearest(query, limit, COLUMNS, where=condition, nprobes=nprobes)
+
+        return self._best(
+            search, n, "_distance", lambda distance: round(1 - distance, COSINE_DIGITS)
+        )
+
+    def _by_text(self, tokens: Sequence[str], n: int, where: Filter | None) -> list[ScoredTool]:
+        words = " ".join(dict.fromkeys(tokens))
+        if not words:
+            return []
+        indexed = bool((self.settings or {}).get("text"))
+        condition = where.sql() if where else None
+
+        def search(limit: int) -> "pa.Table":
+            # A table without a text index is small; there Lance would take BM25's statistics from
+            # the rows that pass.
+            whole = limit if indexed or not where else self.rows
+            return self.table.matching(words, whole, COLUMNS, where=condition, prefilter=indexed)
+
+        return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
+
+    def _both(
+        self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None
+    ) -> Measures:
+        """What both searches find, at once: Lance has a thread for each."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(1, "pegboard-text") as pool:
+            words = pool.submit(self._by_text, tokens, n, where)
+            vector, text = self._by_vector(query, n, where), words.result()
+        tools = dict.fromkeys(row.tool for row in (*vector, *text))
+        condition = f"tool IN ({sql_literals(tools) or 'NULL'})"
+        with store_errors(self.uri):
+            rows = self.table.read(MEASURED, where=condition).sort_by("key")
+        return MemoryIndex(rows, self.statistics).measured(query, tokens, vector, text)
 
     def _at_once(self, search: Callable[[Any], Found], queries: Sequence[Any]) -> list[Found]:
         from concurrent.futures import ThreadPoolExecutor

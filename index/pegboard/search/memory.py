@@ -43,20 +43,6 @@ class MemoryIndex:
     rows: "pa.Table"
     known: "WordStatistics | None" = None
 
-    def vector(
-        self, query: "NDArray[np.float32]", n: int, where: Filter | None = None
-    ) -> list[ScoredTool]:
-        """The `n` tools with the highest cosine to a unit vector of shape (dimensions,), best
-        first.
-        """
-        return self._by_vector(query, n, self._mask(where))
-
-    def text(self, tokens: Sequence[str], n: int, where: Filter | None = None) -> list[ScoredTool]:
-        """The `n` tools with the highest BM25 for the query's words (see `text.query_words`); a
-        tool without any is left out.
-        """
-        return self._by_text(tokens, n, self._mask(where))
-
     def both_many(
         self,
         queries: "NDArray[np.float32]",
@@ -119,23 +105,31 @@ class MemoryIndex:
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """What `vector` finds for each row of a matrix of unit vectors, of shape (queries,
-        dimensions).
+        """For each row of a matrix of unit vectors, of shape (queries, dimensions), the `n` tools
+        with the highest cosine, best first.
         """
         import numpy as np
 
         mask = self._mask(where)
         if len(queries) < BATCH:
-            return [self._by_vector(query, n, mask) for query in queries]
-        scores = np.ascontiguousarray((self._vectors @ queries.T).T)
+            scores = (np.vecdot(self._vectors, query) for query in queries)
+        else:
+            scores = np.ascontiguousarray((self._vectors @ queries.T).T)
         return [self._best(row, COSINE_DIGITS, n, mask) for row in scores]
 
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """What `text` finds for each query's words."""
+        """For each query's words (see `text.query_words`) the `n` tools with the highest BM25, best
+        first; a tool without any of them is left out.
+        """
         mask = self._mask(where)
-        return [self._by_text(tokens, n, mask) for tokens in queries]
+        rankings: list[list[ScoredTool]] = []
+        for tokens in queries:
+            scores = self._bm25(tokens)
+            matching = scores > 0 if mask is None else (scores > 0) & mask
+            rankings.append(self._best(scores, BM25_DIGITS, n, matching))
+        return rankings
 
     def warm(self, before: "MemoryIndex") -> None:
         """Prepare what the previous release had prepared, so that no search waits for it after
@@ -146,26 +140,16 @@ class MemoryIndex:
             if name in before.__dict__:
                 getattr(self, name)
 
-    def _by_vector(
-        self, query: "NDArray[np.float32]", n: int, mask: "NDArray[np.bool_] | None"
-    ) -> list[ScoredTool]:
-        import numpy as np
-
-        return self._best(np.vecdot(self._vectors, query), COSINE_DIGITS, n, mask)
-
-    def _by_text(
-        self, tokens: Sequence[str], n: int, mask: "NDArray[np.bool_] | None"
-    ) -> list[ScoredTool]:
+    def _bm25(self, tokens: Sequence[str]) -> "NDArray[np.float64]":
+        """BM25 of every row, shape (rows,)."""
         import numpy as np
 
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
-        postings = self._postings
         for token in dict.fromkeys(tokens):
-            documents, counts = postings.of_word(token)
+            documents, counts = self._postings.of_word(token)
             idf = self.statistics.idf(token)
-            scores[documents] += postings.bm25(idf, counts, documents)
-        matching = scores > 0
-        return self._best(scores, BM25_DIGITS, n, matching if mask is None else matching & mask)
+            scores[documents] += self._postings.bm25(idf, counts, documents)
+        return scores
 
     def _best(
         self, scores: "NDArray[np.floating]", digits: int, n: int, mask: "NDArray[np.bool_] | None"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.boilerplate import boilerplate
 from pegboard.canonical import digest
-from pegboard.documents import DefaultIndex, agent_text, documents_of, summary_of
+from pegboard.documents import agent_text, documents_of, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.languages import IndexLanguages
@@ -104,9 +104,7 @@ class ToolRelease(LoadedRelease):
         return [
             (tool.id, part, tool.tags, "\n".join(texts))
             for tool in self._by_id.values()
-            for part, _, texts in documents_of(
-                tool, AGENT, DefaultIndex(), boilerplate=self._boilerplate
-            )
+            for part, _, texts in documents_of(tool, AGENT, boilerplate=self._boilerplate)
         ]
 
     def _load_index(self, name: str) -> MemoryIndex:

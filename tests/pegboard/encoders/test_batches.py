@@ -27,10 +27,12 @@ def test_a_batch_finds_what_each_query_finds_alone(loaded, encoder):
     index, where = loaded.index("full"), loaded.filter({"kind": "mcp-server"})
     for narrowed in (None, where):
         assert index.vectors(units, 5, narrowed) == [
-            index.vector(unit, 5, narrowed) for unit in units
+            index.vectors(unit[None], 5, narrowed)[0] for unit in units
         ]
         words = [tokenize(query) for query in QUERIES]
-        assert index.texts(words, 5, narrowed) == [index.text(one, 5, narrowed) for one in words]
+        assert index.texts(words, 5, narrowed) == [
+            index.texts([own], 5, narrowed)[0] for own in words
+        ]
 
 
 def test_what_the_release_before_had_loaded_is_loaded_before_a_swap(loaded, board_uri):

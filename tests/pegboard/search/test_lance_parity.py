@@ -54,7 +54,10 @@ def test_a_large_index_ranks_words_as_memory_does(large, where):
     chosen, chance = Filter.parse(where), random.Random(1)
     for _ in range(20):
         words = [f"w{int(2000 * chance.random() ** 2)}" for _ in range(4)]
-        by_lance, by_memory = lance.text(words, 20, chosen), memory.text(words, 200, chosen)
+        (by_lance,), (by_memory,) = (
+            lance.texts([words], 20, chosen),
+            memory.texts([words], 200, chosen),
+        )
 
         assert [row.score for row in by_lance] == pytest.approx(
             [row.score for row in by_memory[:20]], abs=TOLERANCE["text"]
@@ -70,13 +73,13 @@ def test_a_large_index_ranks_words_as_memory_does(large, where):
 )
 def test_a_large_index_finds_the_nearest_vectors_with_their_exact_scores(large, queries, where):
     chosen, common = Filter.parse(where), 0
-    for query in queries(20, 2):
-        by_lance, by_memory = (scores(index.vector(query, 10, chosen)) for index in large)
-        both = by_lance.keys() & by_memory.keys()
-        common += len(both)
+    for both in zip(*(index.vectors(queries(20, 2), 10, chosen) for index in large), strict=True):
+        by_lance, by_memory = map(scores, both)
+        common_tools = by_lance.keys() & by_memory.keys()
+        common += len(common_tools)
 
-        assert {tool: by_lance[tool] for tool in both} == pytest.approx(
-            {tool: by_memory[tool] for tool in both}, abs=TOLERANCE["vector"]
+        assert {tool: by_lance[tool] for tool in common_tools} == pytest.approx(
+            {tool: by_memory[tool] for tool in common_tools}, abs=TOLERANCE["vector"]
         )
     assert common / 200 > 0.95
 
@@ -86,10 +89,8 @@ def test_as_many_partitions_are_visited_as_the_release_records(large, queries):
 
     def recall(**settings):
         index = replace(lance, settings={"text": "fts", **settings})
-        return sum(
-            len(scores(index.vector(query, 10)).keys() & scores(memory.vector(query, 10)).keys())
-            for query in queries(20, 3)
-        )
+        rankings = zip(*(each.vectors(queries(20, 3), 10) for each in (index, memory)), strict=True)
+        return sum(len(scores(first).keys() & scores(second).keys()) for first, second in rankings)
 
     assert recall(nprobes=1) < 160
     assert recall(nprobes=1_000) == 200

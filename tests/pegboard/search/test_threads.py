@@ -23,11 +23,10 @@ index = MemoryIndex(pa.table({
     "summary_vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), dimensions),
 }))
 searches = {
-    "vector": lambda: index.vector(vectors[0], 5),
     "both": lambda: index.both_many(vectors[:1], [["other"]], 5),
     "vectors": lambda: index.vectors(vectors[:4], 5),
 }
-for search in ("vector", "both", "vectors"):
+for search in searches:
     searches[search]()
     whole, own = time.process_time(), time.thread_time()
     for _ in range(40):
@@ -48,5 +47,5 @@ def test_the_work_of_a_search_is_done_by_its_own_thread():
     )
 
     shares = dict(line.split() for line in result.stdout.splitlines())
-    assert shares.keys() == {"vector", "both", "vectors"}
+    assert shares.keys() == {"both", "vectors"}
     assert {search: share for search, share in shares.items() if float(share) >= 1.2} == {}
