@@ -271,23 +271,14 @@ def _plugin_encoder(point: "EntryPoint", name: str, options: dict[str, Any]) -> 
     source = f"The encoder plug-in '{point.name}' ({point.value})"
     try:
         factory = point.load()
-    except Exception as error:  # a plug-in's module may raise anything when it is imported
-        raise EncoderError(
-            f"{source} does not import: {type(error).__name__}: {error}. Repair or uninstall it."
-        ) from error
-    if not callable(factory):
-        raise EncoderError(
-            f"{source} is {type(factory).__name__}, expected a class or function that returns an "
-            f"encoder."
-        )
-    _check_options(factory, name, options)
-    try:
+        _check_options(factory, name, options)
         encoder: object = factory(name, **options)
     except PegboardError:
         raise
-    except Exception as error:
+    except Exception as error:  # a plug-in may raise anything, also when it is imported
         raise EncoderError(
-            f"{source} cannot load {name!r}: {type(error).__name__}: {error}."
+            f"{source} cannot load {name!r}: {type(error).__name__}: {error}. Repair or uninstall "
+            f"it."
         ) from error
     if missing := [member for member in _MEMBERS if not hasattr(encoder, member)]:
         raise EncoderError(

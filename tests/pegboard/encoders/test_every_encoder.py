@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from pegboard.encoders import encode_queries, load_encoder
+from pegboard.encoders import load_encoder
 from pegboard.errors import ConfigurationError, EncoderError
 from tests.openai_server import LITELLM_WARNINGS
 
@@ -109,16 +109,6 @@ def test_a_missing_package_is_reported_with_its_install_command(monkeypatch, nam
         EncoderError, match=rf"{module}, which is not installed.*pip install './index\[{extra}\]'"
     ):
         load_encoder(name)
-
-
-def test_a_stub_with_four_members_is_an_encoder():
-    class Stub:
-        name, dimensions, fingerprint = "stub", 2, "stub/1"
-
-        def encode(self, texts):
-            return np.tile(np.float32([1, 0]), (len(texts), 1))
-
-    assert encode_queries(Stub(), ["a", "b"]).tolist() == [[1, 0], [1, 0]]
 
 
 def test_only_what_is_used_is_imported():

@@ -1,6 +1,5 @@
 """Encoders of other distributions, found by the entry-point group `pegboard.encoders`."""
 
-import importlib.metadata
 import sys
 
 import pytest
@@ -85,14 +84,16 @@ def test_keyword_only_parameters_of_a_plug_in_are_its_options(install):
         ("Letters", "import a_package_that_is_missing", "ModuleNotFoundError: No module named"),
         ("Letters", "1 / 0", "ZeroDivisionError"),
         ("Renamed", MODULE, "AttributeError"),
+        ("not_callable", MODULE, "TypeError: 3 is not a callable object"),
+        ("failing", MODULE, "ValueError: invalid literal"),
     ],
 )
-def test_a_plug_in_that_does_not_import_is_an_error_with_its_name(install, value, module, reason):
+def test_a_plug_in_that_does_not_load_is_an_error_with_its_name(install, value, module, reason):
     install("letters", f"plugin_of_a_test:{value}", module)
 
     with pytest.raises(
         EncoderError,
-        match=rf"'letters' \(plugin_of_a_test:{value}\) does not import: {reason}.*Repair or",
+        match=rf"'letters' \(plugin_of_a_test:{value}\) cannot load .*: {reason}.*Repair or",
     ):
         load_encoder("letters/latin")
 
@@ -100,16 +101,11 @@ def test_a_plug_in_that_does_not_import_is_an_error_with_its_name(install, value
 @pytest.mark.parametrize(
     ("plugins", "message"),
     [
-        (["failing"], "cannot load 'letters/latin': ValueError: invalid literal"),
         (["incomplete"], "it has no name, dimensions, fingerprint"),
-        (["not_callable"], "is int, expected a class or function"),
-        (
-            ["Letters", "anything"],
-            r"Several plug-ins add encoders of the name 'letters'.*Uninstall all but one",
-        ),
+        (["Letters", "anything"], "Several plug-ins add encoders of the name 'letters'.*all but"),
     ],
 )
-def test_an_unusable_plug_in_is_an_error_with_the_reason(install, plugins, message):
+def test_no_encoder_and_two_plug_ins_of_one_name_are_errors(install, plugins, message):
     for plugin in plugins:
         install("letters", f"plugin_of_a_test:{plugin}")
 
@@ -121,16 +117,3 @@ def test_no_plug_in_replaces_a_built_in_kind(install):
     install("hashing", "plugin_of_a_test:Letters")
 
     assert load_encoder("hashing/8").fingerprint == "hashing-8/1"
-
-
-def test_installed_distributions_are_not_searched_for_a_built_in_kind(monkeypatch):
-    searches = []
-    monkeypatch.setattr(
-        importlib.metadata, "entry_points", lambda **wanted: searches.append(wanted) or ()
-    )
-
-    load_encoder("hashing/8")
-    with pytest.raises(EncoderError, match="LiteLLM knows no provider for 'letters/latin'"):
-        load_encoder("letters/latin")
-
-    assert searches == [{"group": "pegboard.encoders", "name": "letters"}]
