@@ -81,8 +81,7 @@ def compose_edges(configuration: Configuration, snapshots: Mapping[str, str]) ->
     path = _path(lake, settings, snapshots, overrides)
     if (known := _known(lake, path)) is not None:
         return known
-    declared, unresolved = declared_edges(_tools(lake, snapshots))
-    reasons = [f"{dependency.tool}: {dependency.why}" for dependency in unresolved]
+    declared, reasons = declared_edges(_tools(lake, snapshots))
     frames: list[pl.DataFrame] = []
     inferred: list[Edge] = []
     if settings.infer:

@@ -9,20 +9,9 @@ NAMED = 3
 """Tools that are named where a name may mean several."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unresolved:
-    """A declared dependency of which no edge was made: whose it is (a tool's id), the name or id
-    that it gives, and why not.
-    """
-
-    tool: str
-    dependency: str
-    why: str
-
-
-def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]:
+def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[str]]:
     """The edges that the tools declare, in the order of the tools and then of their dependencies,
-    and what no edge came of.
+    and each dependency of which no edge was made, as the tool's id and the reason.
 
     A dependency gives another tool's true name or id. It means, whichever there is first: the tool
     of that name at the same agent; the tool of that id; the only tool of that name in the same
@@ -32,10 +21,11 @@ def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]
     every = tuple(tools)
     meanings = _Meanings.of(every)
     edges: dict[tuple[str, str, str, str | None], Edge] = {}
-    unresolved: list[Unresolved] = []
+    unresolved: list[str] = []
     for tool in every:
         for dependency in tool.dependencies:
-            ids = meanings.find(tool, dependency.tool.strip())
+            name = dependency.tool.strip()
+            ids = meanings.find(tool, name)
             if len(ids) == 1 and ids[0] != tool.id:
                 edge = Edge(
                     tool.id,
@@ -46,9 +36,7 @@ def declared_edges(tools: Iterable[Tool]) -> tuple[list[Edge], list[Unresolved]]
                 )
                 edges.setdefault((edge.source, edge.target, edge.type, edge.parameter), edge)
             else:
-                unresolved.append(
-                    Unresolved(tool.id, dependency.tool, _why(dependency.tool.strip(), ids))
-                )
+                unresolved.append(f"{tool.id}: {_why(name, ids)}")
     return list(edges.values()), unresolved
 
 
