@@ -6,7 +6,6 @@ Rules match ids, which the release has, never a name that a client sent.
 import hashlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Protocol
 
@@ -55,24 +54,10 @@ def fits(value: str, pattern: str) -> bool:
     return fnmatchcase(value, pattern.replace("[", "[[]"))
 
 
-@dataclass(frozen=True, slots=True)
-class Client:
-    """Who asks, and what it may see and call.
-
-    Attributes:
-        name: as the configuration has it.
-        allow: None allows every tool.
-        deny: wins over `allow`.
-        operator: whether it may do what concerns all clients: read the metrics, add golden
-            queries, and see releases that are not served.
-        credentials: whether its requests have any; those of one that has none may be anybody's.
-    """
+class Client(ClientSettings):
+    """Who asks, by its name in the configuration, and what it may see and call."""
 
     name: str
-    allow: tuple[Rule, ...] | None = None
-    deny: tuple[Rule, ...] = ()
-    operator: bool = False
-    credentials: bool = True
 
     def permits(self, tool: Ruled) -> bool:
         """Whether the client may see and call a tool."""
@@ -80,7 +65,7 @@ class Client:
         return allowed and not any(matches(rule, tool) for rule in self.deny)
 
 
-ANYONE = Client("anyone", operator=True, credentials=False)
+ANYONE = Client(name="anyone", operator=True)
 """Every request, where no clients are configured."""
 
 
@@ -95,19 +80,15 @@ class AccessRules:
     """
 
     def __init__(self, clients: Mapping[str, ClientSettings]) -> None:
-        self._settings = clients
-        self.clients = {
-            name: Client(name, own.allow, own.deny, own.operator, own.has_credentials)
-            for name, own in clients.items()
-        }
+        self.clients = {name: Client(name=name, **dict(own)) for name, own in clients.items()}
         self._by_credentials: dict[Credentials, Client] = {} if clients else {NONE: ANYONE}
         problems: list[str] = []
-        for name, own in clients.items():
-            place = f"serve.clients.{name}"
-            for credentials in _credentials(own, place, problems):
-                other = self._by_credentials.setdefault(credentials, self.clients[name])
-                if other.name != name:
-                    what = "credentials" if own.has_credentials else "lack of any"
+        for client in self.clients.values():
+            place = f"serve.clients.{client.name}"
+            for credentials in _credentials(client, place, problems):
+                other = self._by_credentials.setdefault(credentials, client)
+                if other.name != client.name:
+                    what = "credentials" if client.has_credentials else "lack of any"
                     problems.append(f"{place}: has the same {what} as '{other.name}'")
         if problems:
             raise ConfigurationError.from_problems("[serve.clients]", problems)
@@ -125,14 +106,14 @@ class AccessRules:
         """
         if claims is None and "authorization" in headers:
             client = self._by_credentials.get(_digest(bearer_token(headers)))
-            return client if client and self._has_header(client, headers) else None
-        for name, own in self._settings.items():
-            verified = bool(own.claims) == (claims is not None)
-            if own.token or not (own.header or own.claims) or not verified:
+            return client if client and _has_header(client, headers) else None
+        for client in self.clients.values():
+            verified = bool(client.claims) == (claims is not None)
+            if client.token or not (client.header or client.claims) or not verified:
                 continue
-            stated = all(_states(claims or {}, *claim) for claim in own.claims.items())
-            if stated and self._has_header(self.clients[name], headers):
-                return self.clients[name]
+            stated = all(_states(claims or {}, *claim) for claim in client.claims.items())
+            if stated and _has_header(client, headers):
+                return client
         return None if claims is not None else self._by_credentials.get(NONE)
 
     def named(self, name: str | None) -> Client:
@@ -157,10 +138,6 @@ class AccessRules:
         """Whether requests without credentials are answered."""
         return NONE in self._by_credentials
 
-    def _has_header(self, client: Client, headers: Mapping[str, str]) -> bool:
-        expected = self._settings[client.name].header.items()
-        return all(headers.get(name.lower()) == value for name, value in expected)
-
 
 def bearer_token(headers: Mapping[str, str]) -> str:
     """Return the bearer token of a request, by its headers' lower-case names; "" for none."""
@@ -168,17 +145,19 @@ def bearer_token(headers: Mapping[str, str]) -> str:
     return token.strip() if scheme.lower() == "bearer" else ""
 
 
-def _credentials(
-    settings: ClientSettings, place: str, problems: list[str]
-) -> Iterator[Credentials]:
+def _credentials(client: Client, place: str, problems: list[str]) -> Iterator[Credentials]:
     """Yield the digests of a client's tokens, or else what else tells it from other clients."""
-    for reference in settings.token:
+    for reference in client.token:
         try:
             yield _digest(secret_of(reference))
         except ValueError as error:
             problems.append(f"{place}.token: {error}")
-    if not settings.token:
-        yield frozenset(settings.header.items()), frozenset(settings.claims.items())
+    if not client.token:
+        yield frozenset(client.header.items()), frozenset(client.claims.items())
+
+
+def _has_header(client: Client, headers: Mapping[str, str]) -> bool:
+    return all(headers.get(name.lower()) == value for name, value in client.header.items())
 
 
 def _states(claims: Mapping[str, Any], name: str, expected: str) -> bool:

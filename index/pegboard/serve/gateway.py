@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from fastmcp.server.auth import AuthProvider
@@ -15,13 +16,15 @@ from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
 from pegboard.serve.observer import Observer
-from pegboard.serve.releases import ServedReleases
 from pegboard.serve.request_ids import RequestIds
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
+from pegboard.store.releases import ReleaseStore
 
 FileStates = dict[Path, tuple[int, int, int]]
+MAX_OTHERS = 2
+"""Releases beside the live one that are held in memory at once."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -54,7 +57,8 @@ class Gateway:
         self.views = Views(board, can_call=self.caller.can_call)
         strategy = serve.llm.strategy if serve.llm else None
         self.finder = Finder(self.views, self.observer, strategy)
-        self.releases = ServedReleases(self.finder, uri)
+        self.store = ReleaseStore(uri)
+        self._others, self._opening = lru_cache(MAX_OTHERS)(self._open), asyncio.Lock()
         self.auth: AuthProvider | None = open_auth(serve.auth)
         self.sessions, self.request_ids = Sessions(), RequestIds()
         self.saving = asyncio.Lock()
@@ -77,6 +81,15 @@ class Gateway:
             if access is not None:
                 return self.rules.client(headers, access.claims)
         return client
+
+    async def finder_of(self, release: str) -> Finder:
+        """Return the finder of a release, by its id or the beginning of it.
+
+        Raises:
+            BoardNotFound: there is no such release, or there are several.
+        """
+        async with self._opening:
+            return await asyncio.to_thread(self._finder_of, release)
 
     async def reload_if_changed(self) -> bool:
         """Take the rules, catalogs, servers, APIs and limits of files that changed, and return
@@ -118,6 +131,13 @@ class Gateway:
         await self.caller.close()
         self.board.close()
         self.observer.close()
+
+    def _finder_of(self, release: str) -> Finder:
+        identity = self.store.get(release).id
+        return self.finder if identity == self.board.release.id else self._others(identity)
+
+    def _open(self, release: str) -> Finder:
+        return Finder(Views(open_board(self.store.uri, release=release)), self.observer)
 
     def _opens(self, rules: AccessRules) -> str:
         """Say why everyone would be let in by rules that replace these; else ""."""

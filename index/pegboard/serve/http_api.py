@@ -22,6 +22,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pegboard import __version__
+from pegboard.cli.gate import gate_state
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.records import Agent, Edge, Tool
@@ -35,8 +36,11 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, invalid
 from pegboard.serve.own_tools import HINTS, READ
 from pegboard.serve.views import View
+from pegboard.store.contract import CONTRACT
 
 Answer = dict[str, Any]
+MAX_RELEASES = 100
+"""Releases that a list has: the newest."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -48,25 +52,26 @@ class Visit:
     gateway: Gateway
     client: Client
 
+    @property
+    def sees_all_releases(self) -> bool:
+        """Whether the client is an operator without rules. Rules are made for the tools of the
+        served release: in another, a tool may lack the tag or the agent that hides it.
+        """
+        return self.client.operator and self.client.allow is None and not self.client.deny
+
     def check_operator(self, what: str) -> None:
         """Raise ApiError if the client is no operator; `what` is a noun phrase."""
         if not self.client.operator:
-            raise ApiError(
-                403, "operators_only", f"{what} are for operators.", "Authorization",
-                "Ask whoever runs the gateway for the token of a client with `operator = true`.",
-            )  # fmt: skip
+            raise _operators_only(f"{what} are for operators.")
 
     async def finder(self, release: str | None) -> Finder:
-        """Return the finder of a release. Rules are made for the tools of the served one: in
-        another, a tool may lack the tag or the agent that hides it.
-        """
+        """Return the finder of a release; None means the one that is served."""
+        if release is not None and self.sees_all_releases:
+            return await self.gateway.finder_of(release)
         live = self.gateway.finder
-        if not self.client.operator and release is not None:
-            served = (await live.views.of(self.client)).release
-            if not served.startswith(release):
-                self.check_operator("Releases that are not served")
-            return live
-        return await self.gateway.releases.finder(release)
+        if release and not (await live.views.of(self.client)).release.startswith(release):
+            raise _operators_only("Releases that are not served are for operators without rules.")
+        return live
 
     async def view(self, release: str | None) -> View:
         """Return a release as the client sees it."""
@@ -263,11 +268,11 @@ async def agents(visit: Visiting, given: Release) -> Answer:
 
 @router.get("/releases")
 async def releases(visit: Visiting) -> Answer:
-    """Return the releases of the board, newest first; to others than operators the live one."""
-    rows = await asyncio.to_thread(visit.gateway.releases.rows)
+    """Return the releases that the client may ask, newest first."""
+    rows = await asyncio.to_thread(_releases, visit.gateway)
     return {
         "channel": visit.gateway.board.status().channel,
-        "releases": [row for row in rows if visit.client.operator or row["live"]],
+        "releases": [row for row in rows if visit.sees_all_releases or row["live"]],
     }
 
 
@@ -305,6 +310,13 @@ async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
     return visit.gateway.caller.upstreams.health()
 
 
+def _operators_only(what: str) -> ApiError:
+    return ApiError(
+        403, "operators_only", what, "Authorization",
+        "Ask whoever runs the gateway for the token of a client with `operator = true`.",
+    )  # fmt: skip
+
+
 def _save(file: Path, query: GoldenQuery) -> bool:
     """Add a golden query to a file unless it has the request; return whether it was added."""
     try:
@@ -322,6 +334,24 @@ def _save(file: Path, query: GoldenQuery) -> bool:
             "golden", "The gateway's log says why.",
         ) from error  # fmt: skip
     return True
+
+
+def _releases(gateway: Gateway) -> list[Answer]:
+    """Return the newest releases. What was counted or measured is left out, since it tells of tools
+    that a client may not see.
+    """
+    live, channels = gateway.board.release.id, gateway.store.channels()
+    releases = [release for release in gateway.store.all() if release.contract == CONTRACT]
+    return [
+        {
+            "release": release.id,
+            "created_at": release.created_at.isoformat(),
+            "indexes": sorted(release.manifest["indexes"]),
+            "gate": gate_state(release, channels),
+            "live": release.id == live,
+        }
+        for release in releases[:MAX_RELEASES]
+    ]
 
 
 def _row(tool: Tool, view: View) -> Answer:

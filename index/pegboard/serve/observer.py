@@ -23,6 +23,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from hashlib import sha256
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -94,35 +95,23 @@ class Observer:
     def __init__(self, log: Path | None = None) -> None:
         self._log = None if log is None else _open_log(log)
         self._registry = registry = CollectorRegistry()
-        self._finds = Histogram(
-            "pegboard_find_seconds",
-            "Seconds of a request for tools.",
-            ["client", "outcome"],
-            buckets=SECONDS,
-            registry=registry,
+        histogram = partial(Histogram, buckets=SECONDS, registry=registry)
+        counter = partial(Counter, registry=registry)
+        self._finds = histogram(
+            "pegboard_find_seconds", "Seconds of a request for tools.", ["client", "outcome"]
         )
-        self._calls = Histogram(
-            "pegboard_call_seconds",
-            "Seconds of a call.",
-            ["client", "catalog", "outcome"],
-            buckets=SECONDS,
-            registry=registry,
+        self._calls = histogram(
+            "pegboard_call_seconds", "Seconds of a call.", ["client", "catalog", "outcome"]
         )
-        self._tokens_sent = Counter(
-            "pegboard_tokens_sent",
-            "Tokens of definitions sent, about.",
-            ["client"],
-            registry=registry,
+        self._tokens_sent = counter(
+            "pegboard_tokens_sent", "Tokens of definitions sent, about.", ["client"]
         )
-        self._tokens_saved = Counter(
+        self._tokens_saved = counter(
             "pegboard_tokens_saved",
             "Tokens that the definitions of all tools would have taken more, about.",
             ["client"],
-            registry=registry,
         )
-        self._refusals = Counter(
-            "pegboard_refusals", "Requests refused.", ["reason"], registry=registry
-        )
+        self._refusals = counter("pegboard_refusals", "Requests refused.", ["reason"])
         self._upstreams = Gauge(
             "pegboard_upstream_state",
             "State of an MCP server: 1.",
@@ -161,7 +150,7 @@ class Observer:
         self._calls.labels(client.name, catalog, outcome).observe(ms / 1_000)
         values: dict[str, Any] = {"tool": tool, "outcome": outcome, "bytes": size}
         _set_attributes(client, values)
-        values["credentials"] = client.credentials
+        values["credentials"] = client.has_credentials
         self._write("call", client.name, session, **values, ms=round(ms, 1))
 
     def listed(self, client: Client, session: str, tools: int, sent: float, whole: float) -> None:

@@ -63,8 +63,8 @@ class ClientSettings(Settings):
             contain: `{ sub = "ana" }`, `{ groups = "support" }`.
         allow: what it sees: tools that one of the rules matches; all tools if there is none.
         deny: what it does not see all the same.
-        operator: whether it may read the metrics of all clients, add golden queries, and see
-            releases that are not served.
+        operator: whether it may read the metrics of all clients, add golden queries, and, unless
+            it has rules, see releases that are not served.
 
     Of a client with several of these, all are asked for. One with none of them stands for requests
     without credentials.
@@ -81,7 +81,7 @@ class ClientSettings(Settings):
 
     @property
     def has_credentials(self) -> bool:
-        """Whether the client shows any."""
+        """Whether its requests have any; those of a client that has none may be anybody's."""
         return bool(self.token or self.header or self.claims)
 
     @model_validator(mode="after")

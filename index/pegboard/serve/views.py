@@ -20,9 +20,9 @@ from pegboard.tokens import definition_tokens
 
 MAX_VIEWS = 64
 """Views of a release that are held; the one that was made longest ago goes first."""
-Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], frozenset[str], bool]
-"""What a client may see: its rules, what is hidden besides, and whether tools that cannot be called
-are left out. Clients of equal rules share a view."""
+Key = tuple[tuple[Rule, ...] | None, tuple[Rule, ...], bool]
+"""What a client may see: its rules, and whether tools that cannot be called are left out. Clients
+of equal rules share a view."""
 RESERVED = ("search_tools", "call_tool", "search_agents", "get_tool")
 """The gateway's own tools, whose names no other takes."""
 
@@ -62,7 +62,6 @@ class View:
         release: its id.
         board: has the visible tools and no others, and stays at this release.
         entries: the visible tools by id.
-        hidden: the ids of the release's other tools.
         agents: names of the agents that have visible tools, those with most tools first.
         names: by which the client calls them; what it may not see takes none of them.
         tokens: that the definitions of all visible tools take in a prompt, about.
@@ -71,7 +70,6 @@ class View:
     release: str
     board: AsyncBoard
     entries: Mapping[str, Entry]
-    hidden: frozenset[str]
     agents: tuple[str, ...]
     names: CallNames
     tokens: float
@@ -104,19 +102,11 @@ class Views:
 
     Args:
         board: its channel is followed: a promotion gives new views, and no restart is needed.
-        live: the views of the release that is served, for a board that stays at another. What
-            a client may not see there it does not see here: a tool may have got the tag since by
-            which a rule hides it.
         can_call: says why the gateway cannot call a tool of an agent of that kind; "" if it can.
     """
 
-    def __init__(
-        self,
-        board: Board,
-        live: "Views | None" = None,
-        can_call: Callable[[Tool, str], str] = lambda *_: "",
-    ) -> None:
-        self.board, self._live, self._can_call = board, live, can_call
+    def __init__(self, board: Board, can_call: Callable[[Tool, str], str] = lambda *_: "") -> None:
+        self.board, self._can_call = board, can_call
         self._whole: _Whole | None = None
         self._views: dict[Key, View] = {}
         self._building = asyncio.Lock()
@@ -130,8 +120,7 @@ class Views:
             callable_only: leave out tools that the gateway cannot call, if it can call any. What is
                 read stays.
         """
-        hidden = frozenset[str]() if self._live is None else (await self._live.of(client)).hidden
-        key = (client.allow, client.deny, hidden, callable_only)
+        key = (client.allow, client.deny, callable_only)
         current = await asyncio.to_thread(lambda: self.board.release.id)
         held = self._views.get(key)
         if held is not None and (held.release == current or self._building.locked()):
@@ -154,7 +143,7 @@ class Views:
         whole = self._loaded()
         views = {key: view for key, view in self._views.items() if view.release == whole.release}
         if key not in views:
-            views[key] = _view(whole, client, key[2], key[3])
+            views[key] = _view(whole, client, callable_only=key[2])
         self._views = dict(list(views.items())[-MAX_VIEWS:])
         return views[key]
 
@@ -178,15 +167,13 @@ def _entry(tool: Tool, agent: Agent, can_call: Callable[[Tool, str], str]) -> En
     return Entry(*named, text, tokens, can_call(tool, agent.kind))
 
 
-def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: bool) -> View:
+def _view(whole: _Whole, client: Client, *, callable_only: bool) -> View:
     # A gateway that can call nothing is there to search.
-    if callable_only and not all(entry.problem for entry in whole.entries.values()):
-        entries = whole.entries.items()
-        hidden |= {one for one, entry in entries if entry.problem and not entry.is_read}
+    callable_only &= not all(entry.problem for entry in whole.entries.values())
     entries = {
         one: entry
         for one, entry in whole.entries.items()
-        if one not in hidden and client.permits(entry)
+        if client.permits(entry) and (not callable_only or not entry.problem or entry.is_read)
     }
     everything = len(entries) == len(whole.entries)
     board = whole.board if everything else whole.board.restricted(entries)
@@ -197,7 +184,6 @@ def _view(whole: _Whole, client: Client, hidden: frozenset[str], callable_only: 
         whole.release,
         AsyncBoard(board),
         entries,
-        frozenset(whole.entries.keys() - entries.keys()),
         tuple(agents[one] for one, _ in sorted(sizes.items(), key=lambda own: (-own[1], own[0]))),
         CallNames(named, RESERVED),
         sum(entry.tokens for entry in entries.values()),

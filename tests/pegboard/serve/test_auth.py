@@ -62,7 +62,7 @@ def test_a_client_shows_all_of_its_credentials_and_an_unknown_token_is_none(
     client = rules.client(headers, claims)
 
     assert (client and client.name) == expected
-    assert client is None or client.credentials == (expected != "everyone")
+    assert client is None or client.has_credentials == (expected != "everyone")
 
 
 def test_brackets_in_a_rule_stand_for_themselves():

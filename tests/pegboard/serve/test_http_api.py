@@ -187,38 +187,34 @@ def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_pat
         assert "operator = true" in error_of(metrics)["next_step"]
 
 
-@pytest.mark.parametrize("operator", [True, False])
-def test_an_older_release_answers_operators_without_what_rules_hide_today(workshop, ask, operator):
-    """The tool had no tag then, by which it is hidden now."""
-    workshop.servers({"desk": [workshop.tool("pour_tea"), workshop.tool("wash_cups")]})
-    old = workshop.run(workshop.configure()).release.id
-    tagged = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\ntags = ["secret"]\n'
-    workshop.servers({"desk": [workshop.tool("wash_cups")]})
-    live = workshop.run(workshop.configure(catalogs=tagged)).release.id
-    find = {"query": "wash_cups", "release": old}
+@pytest.mark.parametrize(
+    ("client", "sees_all"),
+    [({"operator": True}, True), ({"operator": True, "deny": [{"tag": "x"}]}, False), ({}, False)],
+)
+def test_other_releases_are_for_operators_without_rules(two_releases, ask, client, sees_all):
+    """In another release a tool may lack the tag by which a rule hides it."""
+    workshop, live, old = two_releases
+    live, old = live.id, old.id
+    find = {"query": "new_1", "release": old}
 
     releases, served, unknown, *others = ask(
         workshop.uri,
         ("GET", "/v1/releases"),
         ("GET", f"/v1/tools?release={live[:6]}"),
         ("GET", "/v1/tools?release=00ff00"),
-        ("GET", f"/v1/tools?release={old}"),
         ("GET", f"/v1/agents?release={old[:6]}"),
         ("POST", "/v1/find", {"json": find}),
-        ("GET", f"/v1/tools/kit/desk/wash_cups?release={old}"),
-        clients={"anyone": {"deny": [{"tag": "secret"}], "operator": operator}},
+        clients={"anyone": client},
     )
 
-    ids = [row["release"] for row in releases.json()["releases"]]
-    assert ids == ([live, old] if operator else [live])
-    assert served.json()["total"] == 0
-    assert unknown.status_code == (404 if operator else 403)
+    ids = {row["release"] for row in releases.json()["releases"]}
+    assert ids == ({live, old} if sees_all else {live})
+    assert served.json()["total"] > 0
+    assert unknown.status_code == (404 if sees_all else 403)
     codes = [response.status_code for response in others]
-    assert codes == ([200, 200, 200, 404] if operator else [403] * 4)
-    if operator:
-        listed, _, found, _ = others
-        assert [row["id"] for row in listed.json()["tools"]] == ["kit/desk/pour_tea"]
-        assert [hit["name"] for hit in found.json()["hits"]] == ["pour_tea"]
+    assert codes == ([200, 200] if sees_all else [403, 403])
+    if sees_all:
+        assert others[1].json()["hits"][0]["name"] == "new_1"
 
 
 def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog):

@@ -13,7 +13,7 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.observer import Observer
 from pegboard.serve.settings import GatewaySettings
 
-ANA = Client("ana")
+ANA = Client(name="ana")
 
 
 def lines_of(file):

@@ -144,7 +144,7 @@ def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
     board_uri, gateway_of, monkeypatch
 ):
     monkeypatch.setattr("pegboard.serve.finder.MAX_SEARCHES", 2)
-    ana, bob = Client("ana"), Client("bob")
+    ana, bob = Client(name="ana"), Client(name="bob")
 
     async def run():
         async with gateway_of(board_uri) as gateway:

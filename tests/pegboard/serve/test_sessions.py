@@ -26,7 +26,7 @@ BUSY = {
 
 def test_a_client_with_many_sessions_costs_no_other_client_its_own(monkeypatch):
     monkeypatch.setattr("pegboard.serve.sessions.MAX_SESSIONS", 5)
-    sessions, ana, ben = Sessions(), Client("ana"), Client("ben")
+    sessions, ana, ben = Sessions(), Client(name="ana"), Client(name="ben")
     of_ana = sessions.get(ana, "work")
 
     for number in range(20):

@@ -8,7 +8,7 @@ from pegboard.serve.access import ANYONE, Client
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.calls.turns import Turns
 
-ONE, OTHER = Client("one"), Client("other")
+ONE, OTHER = Client(name="one"), Client(name="other")
 
 
 @pytest.mark.parametrize(

@@ -32,9 +32,10 @@ def use(uri, log, clients, query, tool):
         gateway = Gateway(settings, open_board(uri), uri)
         for number, client in enumerate(clients):
             session = f"session-{client}-{number}"
-            found = await gateway.finder.find(Client(client), query, 3, session=session)
+            who = Client(name=client, header={"X-User": client})
+            found = await gateway.finder.find(who, query, 3, session=session)
             assert tool in [hit.tool.id for hit in found.hits]
-            gateway.observer.called(Client(client), session, tool, "ok", 1.0, 10)
+            gateway.observer.called(who, session, tool, "ok", 1.0, 10)
         await gateway.close()
 
     asyncio.run(run())
