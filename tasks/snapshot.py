@@ -213,8 +213,7 @@ def list_source(
         kept=tuple(kept),
         failed=tuple(sorted(failed)),
     )
-    repeatable = listing.repeatable and not listing.failures and not listing.unreadable
-    return Listed(agents, tools, repeatable), snapshot
+    return Listed(agents, tools, not listing.failures and not listing.unreadable), snapshot
 
 
 def _held_removal(

@@ -2,7 +2,6 @@
 else is read.
 """
 
-import json
 from pathlib import Path
 
 import pytest
@@ -86,23 +85,6 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
     workshop.write("b.json", [{"name": "subtract", "parameters": {}}])
 
     assert take_snapshot(configuration, "own").tools == 2
-
-
-@pytest.mark.parametrize("exists", [True, False], ids=["exists", "missing"])
-def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, exists):
-    document = json.loads(json.dumps(OPENAPI))
-    schema = {"$ref": "parts.json#/Query"}
-    parameter = {"name": "q", "in": "query", "schema": schema}
-    document["paths"]["/orders"]["get"]["parameters"] = [parameter]
-    workshop.write("api.json", document)
-    if exists:
-        workshop.write("parts.json", {"Query": {"type": "string"}})
-    configuration = configure(workshop, "openapi", 'path = "api.json"')
-    first = take_snapshot(configuration, "own")
-    workshop.write("parts.json", {"Query": {"type": "integer"}})
-
-    assert unchanged_snapshot(configuration, "own") is None
-    assert take_snapshot(configuration, "own").digest != first.digest
 
 
 def test_a_source_that_runs_code_is_read_in_every_run(workshop):
