@@ -41,7 +41,7 @@ export async function ask(main, values, { status, releases }, signal) {
     choice("Strategy", "strategy", strategyChoices(status), values.strategy || ""),
     choice("Index", "index", indexChoices(releases, values.release), values.index || ""),
     releases.length > 1 ? choice("Release", "release", releaseChoices(releases), values.release || "") : null,
-  ], (data) => go("ask", valuesOf(data)));
+  ], (data) => go("ask", valuesOf(data, "5")));
   const results = h("section", { class: "results", "aria-label": "Tools found" });
   main.replaceChildren(h("h1", { class: "sr" }, "Ask"), form, results);
   if (!values.q || !values.q.trim()) {
@@ -66,8 +66,9 @@ export async function ask(main, values, { status, releases }, signal) {
   }
 }
 
-export function valuesOf(data) {
-  return Object.fromEntries([...data.entries()].map(([name, value]) => [name, value.trim()]).filter(([name, value]) => value && !(name === "k" && value === "5")));
+/** What a form holds; `k` only if it is not the usual one. */
+export function valuesOf(data, usual) {
+  return Object.fromEntries([...data.entries()].map(([name, value]) => [name, value.trim()]).filter(([name, value]) => value && !(name === "k" && value === usual)));
 }
 
 async function welcome(results, signal) {

@@ -1,5 +1,5 @@
 // The same request on two sides: two releases, strategies or indexes. What moved, what is new.
-import { indexChoices, releaseChoices, requestForm, strategyChoices } from "./ask.js";
+import { indexChoices, releaseChoices, requestForm, strategyChoices, valuesOf } from "./ask.js";
 import { post } from "./api.js";
 import { choice, failure, h, percent, plural, say, svg } from "./dom.js";
 import { address, go } from "./state.js";
@@ -13,7 +13,7 @@ export async function compare(main, values, context, signal) {
   const form = requestForm(values.q || "", [
     ...SIDES.map((side) => fieldset(side, values, context)),
     choice("Tools", "k", SIZES, values.k || "10"),
-  ], (data) => go("compare", valuesOf(data)));
+  ], (data) => go("compare", valuesOf(data, "10")));
   form.classList.add("two");
   const results = h("section", { class: "results", "aria-label": "Comparison" });
   main.replaceChildren(h("h1", { class: "sr" }, "Compare"), form, results);
@@ -40,10 +40,6 @@ function fieldset(side, values, { status, releases }) {
     releases.length > 1 ? choice("Release", `${side}_release`, releaseChoices(releases), release) : null,
     choice("Strategy", `${side}_strategy`, strategyChoices(status), values[`${side}_strategy`] || ""),
     choice("Index", `${side}_index`, indexChoices(releases, release), values[`${side}_index`] || ""));
-}
-
-function valuesOf(data) {
-  return Object.fromEntries([...data.entries()].map(([name, value]) => [name, value.trim()]).filter(([name, value]) => value && !(name === "k" && value === "10")));
 }
 
 function bodyOf(values, side) {

@@ -1,4 +1,4 @@
-// Which view is shown, the keys that work everywhere, the theme, and the token where one is needed.
+// Which view is shown, the keys that work everywhere, and the token where one is needed.
 import { get, useToken } from "./api.js";
 import { ask } from "./ask.js";
 import { browse } from "./browse.js";
@@ -70,13 +70,6 @@ document.addEventListener("keydown", (event) => {
   } else if (event.key === "Escape" && typing) {
     typing.blur();
   }
-});
-
-document.getElementById("theme").addEventListener("click", () => {
-  const root = document.documentElement;
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("pegboard-theme", root.dataset.theme); } catch { /* holds for this page only */ }
 });
 
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); main.focus(); });
