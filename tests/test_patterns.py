@@ -37,6 +37,9 @@ UNNAMED = {
     "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clause_reading: re.compile(closing)": "its results are",
+    "pegboard.secret_values: re.compile(ignored.join(map(re.escape, encoding)), re.IGNORECASE)": (
+        "its quantifiers give nothing back"
+    ),
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",
     "tasks.safety.hostile: re.compile(shape.replace('\\n', ''))": "its results are",
 }

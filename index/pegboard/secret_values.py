@@ -122,38 +122,14 @@ def _squashed(text: str) -> str:
 def _without(text: str, encodings: Mapping[str, str]) -> str:
     """Replace the encodings, each by its own text."""
     squashed = _squashed(text)
-    contained = [encoding for encoding in encodings if encoding in squashed]
-    if not contained:
-        return text
-    places = _places(text)
-    squashed = "".join(text[place].lower()[:1] for place in places)
-    spans: list[tuple[int, int, str]] = []
-    for encoding in contained:
-        start = squashed.find(encoding)
-        while start >= 0:
-            end = start + len(encoding)
-            spans.append((places[start], places[end - 1] + 1, encodings[encoding]))
-            start = squashed.find(encoding, end)
-    return _cut(text, spans)
+    for encoding, replacement in encodings.items():
+        if encoding in squashed:
+            text = _spread(encoding).sub(lambda _, shown=replacement: shown, text)
+    return text
 
 
-def _places(text: str) -> list[int]:
-    """Return the positions of the characters that `_squashed` leaves."""
-    ignored = {
-        place
-        for pattern in (_ESCAPE, _IGNORED)
-        for match in pattern.finditer(text)
-        for place in range(*match.span())
-    }
-    return [place for place in range(len(text)) if place not in ignored]
-
-
-def _cut(text: str, spans: Iterable[tuple[int, int, str]]) -> str:
-    """Replace the spans, which may overlap; of several that begin together, by the longest."""
-    parts: list[str] = []
-    end = 0
-    for start, stop, replacement in sorted(spans, key=lambda span: (span[0], -span[1])):
-        if start >= end:
-            parts += [text[end:start], replacement]
-        end = max(end, stop)
-    return "".join([*parts, text[end:]])
+@lru_cache(maxsize=1_000)
+def _spread(encoding: str) -> re.Pattern[str]:
+    """Return a pattern for letters and digits with any ignored characters between them."""
+    ignored = rf"(?:(?-i:{_ESCAPE.pattern})|{_IGNORED.pattern})*+"
+    return re.compile(ignored.join(map(re.escape, encoding)), re.IGNORECASE)
