@@ -13,8 +13,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard.hits import as_anthropic_tools
-from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, SEARCH_TOOL
-from pegboard.integrations.discovery import Discovered, ProviderToolSearch
+from pegboard.integrations.board_search import (
+    QUERY_SCHEMA,
+    SEARCH_DESCRIPTION,
+    SEARCH_TOOL,
+    Selected,
+)
+from pegboard.integrations.discovery import ProviderToolSearch
 
 
 class MessagesToolSearch(ProviderToolSearch):
@@ -42,7 +47,7 @@ class MessagesToolSearch(ProviderToolSearch):
     def _is_search(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "tool_use" and item.get("name") == SEARCH_TOOL
 
-    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]:
-        references = [{"type": "tool_reference", "tool_name": name} for name in found.tools]
-        content = references or [{"type": "text", "text": found.reason}]
+    def _answer(self, item: Mapping[str, Any], selected: Selected) -> list[dict[str, Any]]:
+        references = [{"type": "tool_reference", "tool_name": name} for name in selected.names]
+        content = references or [{"type": "text", "text": selected.reason}]
         return [{"type": "tool_result", "tool_use_id": item["id"], "content": content}]

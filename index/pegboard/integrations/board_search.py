@@ -43,13 +43,31 @@ class Findings:
         hits: best first, those that the query names exactly before all others.
         names: the names of all tools of the release.
         reason: why there are no hits, for the model; it quotes neither the query nor a catalog.
-        left_out: hits whose definitions did not fit into `max_tokens`.
     """
 
     hits: tuple[Hit, ...]
     names: CallNames
     reason: str = ""
-    left_out: tuple[Hit, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """What one search found, by the names that the model calls.
+
+    Attributes:
+        names: best first.
+        reason: why there are none, for the model.
+    """
+
+    names: tuple[str, ...]
+    reason: str = ""
+
+    @property
+    def text(self) -> str:
+        """What to tell a model whose tools are listed elsewhere: the names, or the reason."""
+        if not self.names:
+            return self.reason
+        return f"Found, and ready to be called: {', '.join(self.names)}."
 
 
 def query_of(arguments: Any) -> str:
@@ -163,7 +181,7 @@ class BoardSearch:
             f"{len(others)} tools were found, but the definition of each is too long: "
             f"{self.max_tokens} tokens are allowed."
         )
-        return Findings(tuple(fitting), names, "" if fitting else too_long, tuple(others))
+        return Findings(tuple(fitting), names, "" if fitting else too_long)
 
     def _reason(self, result: FindResult) -> str:
         if result.hits:

@@ -3,7 +3,6 @@
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import Lock
 from typing import Any, ClassVar
 
@@ -11,34 +10,17 @@ from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.errors import QueryError, did_you_mean
 from pegboard.hits import Hit
-from pegboard.integrations.board_search import BoardSearch, Findings, narrowed, query_of
+from pegboard.integrations.board_search import (
+    BoardSearch,
+    Findings,
+    Selected,
+    narrowed,
+    query_of,
+)
 from pegboard.naming import CallNames
 from pegboard.records import Agent, Tool
 
 GONE = "This tool is no longer available."
-
-
-@dataclass(frozen=True, slots=True)
-class Discovered:
-    """What one search of a conversation found.
-
-    Attributes:
-        tools: hits by the names that the model calls them by, best first.
-        reason: why nothing was found, for the model; empty if something was.
-        left_out: how many hits did not fit into `max_tokens`.
-    """
-
-    tools: Mapping[str, Hit]
-    reason: str = ""
-    left_out: int = 0
-
-    @property
-    def text(self) -> str:
-        """What to tell a model whose tools are listed elsewhere: the names, or the reason."""
-        if not self.tools:
-            return self.reason
-        more = f" {self.left_out} more were found, but are too long." if self.left_out else ""
-        return f"Found, and ready to be called: {', '.join(self.tools)}.{more}"
 
 
 class Discovery:
@@ -62,11 +44,11 @@ class Discovery:
         self._names: dict[str, str] = {}
         self._lock = Lock()
 
-    def search(self, query: str) -> Discovered:
+    def search(self, query: str) -> Selected:
         """Search the board, and add what is found. Raises as `Board.find` does."""
         return self._add(self.options.find(query))
 
-    async def search_async(self, query: str) -> Discovered:
+    async def search_async(self, query: str) -> Selected:
         """Return what `search` does; the event loop goes on meanwhile."""
         return await asyncio.to_thread(self.search, query)
 
@@ -119,9 +101,9 @@ class Discovery:
         tools = [] if where is None else self.options.board.list_tools(where)
         return {tool.id: tool for tool in tools}
 
-    def _add(self, findings: Findings) -> Discovered:
+    def _add(self, findings: Findings) -> Selected:
         with self._lock:
-            tools: dict[str, Hit] = {}
+            names: list[str] = []
             for hit in findings.hits:
                 name = self._names.get(hit.tool.id)
                 if name is None:
@@ -129,8 +111,8 @@ class Discovery:
                     self.found[name] = hit
                 elif self.found[name].tool.digest != hit.tool.digest:
                     self.found[name] = hit
-                tools[name] = self.found[name]
-        return Discovered(tools, findings.reason, len(findings.left_out))
+                names.append(name)
+        return Selected(tuple(names), findings.reason)
 
     def _name(self, hit: Hit, names: CallNames) -> str:
         """The tool's name in its release, unless another tool has it in this conversation."""
@@ -181,7 +163,7 @@ class ProviderToolSearch(ABC):
     def _is_search(self, item: Mapping[str, Any]) -> bool: ...
 
     @abstractmethod
-    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]: ...
+    def _answer(self, item: Mapping[str, Any], selected: Selected) -> list[dict[str, Any]]: ...
 
 
 def _fields(item: Any) -> Mapping[str, Any]:

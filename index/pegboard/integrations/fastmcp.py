@@ -13,8 +13,13 @@ from fastmcp.server.context import Context
 from fastmcp.server.transforms.search.base import BaseSearchTransform
 from fastmcp.tools.base import Tool
 
-from pegboard.integrations.board_search import QUERY_DESCRIPTION, SEARCH_PURPOSE, SEARCH_TOOL
-from pegboard.integrations.own_tools import OwnTools, Search, Selected, own_tools
+from pegboard.integrations.board_search import (
+    QUERY_DESCRIPTION,
+    SEARCH_PURPOSE,
+    SEARCH_TOOL,
+    Selected,
+)
+from pegboard.integrations.own_tools import OwnTools, Search, own_tools
 
 
 class BoardSearchTransform(BaseSearchTransform):

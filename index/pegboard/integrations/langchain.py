@@ -14,8 +14,13 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.types import Command
 
 from pegboard.errors import did_you_mean
-from pegboard.integrations.board_search import QUERY_DESCRIPTION, SEARCH_DESCRIPTION, SEARCH_TOOL
-from pegboard.integrations.own_tools import Search, Selected, own_tools
+from pegboard.integrations.board_search import (
+    QUERY_DESCRIPTION,
+    SEARCH_DESCRIPTION,
+    SEARCH_TOOL,
+    Selected,
+)
+from pegboard.integrations.own_tools import Search, own_tools
 
 
 def _appended(before: Sequence[str], new: Sequence[str]) -> list[str]:

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from pegboard.hits import Hit, as_responses_tools
-from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION
-from pegboard.integrations.discovery import Discovered, Discovery, ProviderToolSearch
+from pegboard.integrations.board_search import QUERY_SCHEMA, SEARCH_DESCRIPTION, Selected
+from pegboard.integrations.discovery import Discovery, ProviderToolSearch
 from pegboard.naming import CallNames
 from pegboard.schemas.for_models import cut_description
 
@@ -46,22 +46,23 @@ class ResponsesToolSearch(ProviderToolSearch):
     def _is_search(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "tool_search_call" and item.get("execution") == "client"
 
-    def _answer(self, item: Mapping[str, Any], found: Discovered) -> list[dict[str, Any]]:
+    def _answer(self, item: Mapping[str, Any], selected: Selected) -> list[dict[str, Any]]:
         answer = {
             "type": "tool_search_output",
             "call_id": item.get("call_id"),
             "execution": "client",
             "status": "completed",
-            "tools": self._definitions(found),
+            "tools": self._definitions(selected),
         }
-        if found.tools:
+        if selected.names:
             return [answer]
-        return [answer, {"type": "message", "role": "developer", "content": found.reason}]
+        return [answer, {"type": "message", "role": "developer", "content": selected.reason}]
 
-    def _definitions(self, found: Discovered) -> list[dict[str, Any]]:
-        tools = as_responses_tools(found.tools, self.discovery.options.descriptions)
+    def _definitions(self, selected: Selected) -> list[dict[str, Any]]:
+        hits = {name: self.discovery.found[name] for name in selected.names}
+        tools = as_responses_tools(hits, self.discovery.options.descriptions)
         namespaces: dict[str, dict[str, Any]] = {}
-        for tool, hit in zip(tools, found.tools.values(), strict=True):
+        for tool, hit in zip(tools, hits.values(), strict=True):
             name = self._namespace(hit)
             space = namespaces.setdefault(
                 name,

@@ -14,33 +14,13 @@ from threading import Lock
 
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
-from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch
+from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch, Selected
 from pegboard.naming import CallNames, valid_name
 
 WORDS_ONLY = "hashing/16"
 """Encoder of boards that are searched by words alone; its vectors are not used."""
 MATCHES = 16
 """Sets of tools whose match with a release is remembered: one for each kind of user, say."""
-
-
-@dataclass(frozen=True, slots=True)
-class Selected:
-    """What one search found among the application's tools.
-
-    Attributes:
-        names: the application's names, best first.
-        reason: why there are none, for the model.
-    """
-
-    names: tuple[str, ...]
-    reason: str = ""
-
-    @property
-    def text(self) -> str:
-        """What to tell a model: the names, or the reason."""
-        if not self.names:
-            return self.reason
-        return f"Found, and ready to be called: {', '.join(self.names)}."
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ def test_found_tools_are_only_ever_appended(shelf):
         found = discovery.search(query)
         definitions = prefix(discovery)
         assert definitions[: len(seen)] == seen
-        assert set(found.tools) <= set(discovery.found)
+        assert set(found.names) <= set(discovery.found)
         seen = definitions
 
     assert len(seen) == len(set(seen)) > 4
@@ -42,10 +42,10 @@ def test_a_name_stays_with_its_tool_when_a_promotion_makes_it_ambiguous():
     discovery.search("search")
     before = prefix(discovery)
     shelf.promote(TOOLS)
-    found = discovery.search("search")
+    assert set(discovery.search("search").names) == {"search", "desk__search"}
 
-    assert found.tools["search"].tool.id == GIT
-    assert found.tools["desk__search"].tool.id == DESK
+    assert discovery.found["search"].tool.id == GIT
+    assert discovery.found["desk__search"].tool.id == DESK
     assert prefix(discovery)[: len(before)] == before
     assert discovery.called("search").tool.id == GIT
 
@@ -55,10 +55,9 @@ def test_a_tool_that_takes_anothers_place_does_not_take_its_name():
     discovery = Discovery(shelf.board)
     discovery.search("search")
     shelf.promote([each for each in TOOLS if each.id != GIT])  # `search` means another tool now
-    found = discovery.search("search")
 
-    assert [hit.tool.id for hit in found.tools.values()] == [DESK]
-    assert list(found.tools) == ["desk__search"]
+    assert discovery.search("search").names == ("desk__search",)
+    assert discovery.found["desk__search"].tool.id == DESK
     with pytest.raises(QueryError, match="no longer available"):
         discovery.called("search")
 
@@ -74,7 +73,7 @@ def test_a_definition_stays_over_a_promotion_until_the_tool_is_found_again(shelf
 
     found = discovery.search("book_room")
 
-    assert list(found.tools) == ["book_room"]
+    assert found.names == ("book_room",)
     assert list(discovery.found) == ["book_room", "order_lunch"]
     assert discovery.found["book_room"].tool.description == "Books any room, by the hour."
 
@@ -149,7 +148,7 @@ def test_a_stored_conversation_goes_on_with_its_names_and_order():
     ]
     with pytest.raises(QueryError, match="no longer available"):
         after.called("book_room")
-    assert list(after.search("desk/search").tools) == ["desk__search"]
+    assert after.search("desk/search").names == ("desk__search",)
 
 
 @pytest.mark.parametrize("where", [{"agent": "kit/desk"}, {"tool": DESK}])

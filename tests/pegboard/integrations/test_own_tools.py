@@ -2,8 +2,8 @@
 
 import pytest
 
-from pegboard.integrations.board_search import BoardSearch
-from pegboard.integrations.own_tools import OwnTools, Selected
+from pegboard.integrations.board_search import BoardSearch, Selected
+from pegboard.integrations.own_tools import OwnTools
 from tests.pegboard.integrations.boards import TOOLS, Shelf, many
 
 HELD = {each.name: each.description for each in TOOLS}
