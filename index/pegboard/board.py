@@ -37,8 +37,7 @@ class Board:
     channel checks at the next call, once half of `refresh` has passed, whether the channel moved,
     and then swaps to the new release as a whole. While the store is away it keeps answering from
     the release it has, warns once through `logging`, and `status()` reports how old that is. Only a
-    board opened with `background=True` or `llm=` holds a thread or connections to an LLM; `close()`
-    or the context manager ends them.
+    board opened with `llm=` holds connections; `close()` or the context manager ends them.
 
     Args:
         releases: a fixed release, or the one that a channel points to.
@@ -173,11 +172,7 @@ class Board:
         return Board(release, self._vectors, caller=self._caller, address=self._address)
 
     def close(self) -> None:
-        """End the thread of `background=True` and the connections to the LLM; the board still
-        answers afterwards.
-        """
-        if isinstance(self._releases, ChannelFollower):
-            self._releases.close()
+        """End the connections to the LLM; the board still answers afterwards."""
         if self._caller is not None:
             self._caller.close()
 

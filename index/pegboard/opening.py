@@ -34,7 +34,6 @@ def open_board(
     llm: "str | Completer | None" = None,
     llm_options: Mapping[str, Any] | None = None,
     refresh: float = 5.0,
-    background: bool = False,
     in_memory_rows: int = IN_MEMORY_ROWS,
 ) -> Board:
     """Open a published board for searching; exported as `pegboard.open`.
@@ -56,7 +55,6 @@ def open_board(
             all) and `concurrency` (concurrent questions); see `HostedCompleter` and `LlmCaller`.
         refresh: seconds by which an answer may be behind the channel, at most; a call checks the
             channel after half of that.
-        background: whether a thread checks it instead, so that no call ever waits for the store.
         in_memory_rows: indexes with more rows are searched through Lance.
 
     Raises:
@@ -92,7 +90,7 @@ def open_board(
         releases: LoadedRelease | ChannelFollower = load(release)
     else:
         read = partial(store.existing_channel, channel)
-        releases = ChannelFollower(read, load, prove, refresh=refresh, background=background)
+        releases = ChannelFollower(read, load, prove, refresh=refresh)
     return Board(releases, vectors, caller=caller, address=public_uri(uri))
 
 

@@ -62,7 +62,8 @@ async def _look(gateway: Gateway) -> None:
         try:
             await gateway.reload_if_changed()
             rules = gateway.rules
-            if (gateway.board.status().release, rules) != seen:
+            release = await asyncio.to_thread(lambda: gateway.board.release.id)
+            if (release, rules) != seen:
                 seen = await warn_of_idle_rules(gateway), rules
                 await tell_all(gateway)
         except Exception:  # the next look must come: it may take a right from someone

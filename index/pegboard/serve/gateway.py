@@ -168,7 +168,6 @@ def open_gateway(
     opened = open_board(
         uri,
         channel or settings.board.channel,
-        background=True,
         llm=llm.model if llm else None,
         llm_options=llm.model_dump(include={"api_base", "timeout"}) if llm else None,
     )

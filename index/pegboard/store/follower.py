@@ -3,11 +3,10 @@
 import logging
 import os
 import time
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from threading import Event, Lock, Thread
+from threading import Lock, Thread
 
 from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Channel
@@ -20,8 +19,6 @@ CHECK_SHARE = 0.5
 """A check is due after this share of `refresh`: the rest is for the check itself, while other
 callers answer from the release at hand.
 """
-SHORTEST_WAIT = 0.05
-"""Seconds between two checks of a thread in the background, at least."""
 
 logger = logging.getLogger("pegboard")
 
@@ -65,8 +62,8 @@ class ChannelFollower:
     """The loaded release of a channel, kept up to date. Threads may share it.
 
     An answer is at most `refresh` seconds behind the channel: once half of that has passed since
-    the last check began, the next caller checks, while the others answer from the release at hand;
-    with `background` a thread checks instead. A failed check is repeated after as long again.
+    the last check began, the next caller checks, while the others answer from the release at hand.
+    A failed check is repeated after as long again.
 
     Args:
         read: reads the channel.
@@ -81,16 +78,12 @@ class ChannelFollower:
         prove: Callable[[LoadedRelease], None],
         *,
         refresh: float,
-        background: bool = False,
     ) -> None:
         self._read, self._load, self._prove, self._refresh = read, load, prove, refresh
         self._process, self._lock = os.getpid(), Lock()
         now, self._last_check = datetime.now(UTC), time.monotonic()
         channel = read()
         self._state = _State(load(channel.release), now, channel, now, self._last_check)
-        self._stop = Event()
-        wait = max(refresh * CHECK_SHARE, SHORTEST_WAIT)
-        self._thread = _start_thread(self, self._stop, wait) if background else None
 
     @property
     def loaded(self) -> LoadedRelease:
@@ -99,8 +92,6 @@ class ChannelFollower:
 
     def current(self) -> LoadedRelease:
         """Return the release to answer from. Never raises: an old release is better than none."""
-        if self._thread is not None and self._thread.is_alive():
-            return self._state.loaded
         lock = self._process_lock()
         if self._due() and lock.acquire(blocking=False):
             if self._state.error is None:
@@ -140,13 +131,6 @@ class ChannelFollower:
             age_seconds=time.monotonic() - state.checked,
             error=state.error,
         )
-
-    def close(self) -> None:
-        """End the thread in the background, if there is one; callers check again."""
-        self._stop.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
 
     def _check_and_release(self, lock: Lock) -> None:
         try:
@@ -199,20 +183,3 @@ class ChannelFollower:
         if self._process != os.getpid():
             self._process, self._lock = os.getpid(), Lock()
         return self._lock
-
-
-def _start_thread(follower: ChannelFollower, stop: Event, wait: float) -> Thread:
-    """Start a thread that checks every `wait` seconds until stopped or the board is collected."""
-    reference = weakref.ref(follower)
-
-    def run() -> None:
-        while not stop.wait(wait):
-            follower = reference()
-            if follower is None:
-                return
-            follower.check()
-            del follower
-
-    thread = Thread(target=run, name="pegboard-refresh", daemon=True)
-    thread.start()
-    return thread

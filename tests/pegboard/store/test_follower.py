@@ -183,27 +183,6 @@ def test_a_board_fixed_to_a_release_that_was_pruned_reports_it(two_releases, enc
         board.search("task")
 
 
-def refresh_threads():
-    return [thread for thread in threading.enumerate() if thread.name == "pegboard-refresh"]
-
-
-def test_a_board_with_a_thread_in_the_background_swaps_between_calls(two_releases, encoder):
-    workshop, first, second = two_releases
-    with pegboard.open(workshop.uri, encoder=encoder, refresh=0.01, background=True) as board:
-        assert names(board) == {"old"}
-        workshop.store.promote(second.id)
-        until(lambda: board.status().release == second.id)
-        assert names(board) == {"new"}
-        away = move_away(workshop.uri)
-        until(lambda: board.status().error)
-        assert names(board) == {"new"}
-        away.rename(workshop.uri)
-        until(lambda: board.status().error is None)
-    assert not refresh_threads()
-    workshop.store.promote(first.id)
-    until(lambda: board.release.id == first.id)  # a closed board looks during calls
-
-
 @pytest.fixture
 def slow():
     """A channel that answers at once the first time, then when `answer` is set, and its reads."""
