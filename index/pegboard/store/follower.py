@@ -114,11 +114,6 @@ class ChannelFollower:
                 self._check()
             return None if self._state.loaded is failed else self._state.loaded
 
-    def check(self) -> None:
-        """Check the channel now, or after the check that is under way."""
-        with self._process_lock():
-            self._check()
-
     def status(self) -> BoardStatus:
         """Return the current status."""
         state = self._state

@@ -69,7 +69,6 @@ def test_idle_rules_are_named_at_the_start_and_once_after_each_promotion(
             await gateway.views.entries()
             workshop.store.promote(second.id)
             while second.id not in caplog.text:
-                await asyncio.to_thread(lambda: gateway.board.release)
                 await asyncio.sleep(0.01)
             for _ in range(10):
                 await asyncio.sleep(0.01)

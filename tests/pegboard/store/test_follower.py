@@ -82,9 +82,8 @@ def test_an_outage_is_warned_of_once_and_its_end_is_noted(two_releases, board, c
             assert "There is no board at" in warning.getMessage()
 
             away.rename(workshop.uri)
-            assert board.release.id == first.id
+            until(lambda: board.release.id == first.id and board.status().error is None)
             assert [record.levelname for record in caplog.records] == ["WARNING", "INFO"]
-            assert board.status().error is None
     workshop.store.promote(second.id)
     assert board.release.id == second.id
 

@@ -8,7 +8,6 @@ import sys
 from pathlib import Path
 
 import lancedb
-import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -48,24 +47,6 @@ def test_rows_are_read_by_column_condition_and_limit(full):
     assert full.read(["tool"], limit=3).num_rows == 3
     assert full.read(["tool"], "false").num_rows == 0
     assert full.read(["tool"], "agent = 'kit/o''brien''s'").num_rows == 1
-
-
-def test_the_nearest_rows_come_nearest_first_and_rows_match_words(full, encoder):
-    rows = full.read(["tool", "vector"])
-    query = encoder.encode(["will it rain?"])[0]
-    vectors = np.array(rows.column("vector").to_pylist(), dtype=np.float32)
-    expected = [ids(rows)[place] for place in np.argsort(-(vectors @ query))]
-
-    nearest = full.nearest(query, 5, ["tool", "part"], nprobes=3)
-    assert nearest.column_names == ["tool", "part", "_distance"]
-    assert ids(nearest) == expected[:5]
-    kit = full.nearest(query, 100, ["tool"], where="catalog = 'kit'")
-    assert ids(kit) == [tool for tool in expected if tool.startswith("kit/")]
-    matching = full.matching("tide issu", 5, ["tool"])
-    assert matching.column_names == ["tool", "_score"]
-    assert set(ids(matching)) == {"kit/weather/getTides_v2", "kit/git/create_issue"}
-    git = full.matching("tide issu", 5, ["tool"], where="agent = 'kit/git'", prefilter=False)
-    assert ids(git) == ["kit/git/create_issue"]
 
 
 def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(tmp_path):
