@@ -135,64 +135,44 @@ def test_an_unfinished_configuration_of_the_store_is_reported(configured, keys, 
         fails(call, match, ConfigurationError)
 
 
-@pytest.fixture
-def doctor(configured, keys, workshop, capsys):
-    """The exit code of the doctor, and the state of the board's store with its description."""
-
-    def doctor(uri, endpoint):
-        configured(uri, aws_endpoint=endpoint)
-        code = main(["doctor", "-c", str(workshop.folder / "pegboard.toml"), "--json"])
-        checks = json.loads(capsys.readouterr().out)["checks"]
-        (row,) = [check for check in checks if check["what"] == "board store"]
-        return code, row["state"], row["say"]
-
-    return doctor
-
-
 @pytest.mark.slow
-def test_doctor_reads_writes_and_deletes_in_the_store_and_leaves_nothing(doctor, s3):
+def test_doctor_reads_writes_and_deletes_in_the_store_and_leaves_nothing(
+    configured, keys, workshop, capsys, s3
+):
     bucket = s3.bucket()
+    configured(f"s3://{bucket}/board", aws_endpoint=s3.endpoint)
 
-    code, state, description = doctor(f"s3://{bucket}/board", s3.endpoint)
+    code = main(["doctor", "-c", str(workshop.folder / "pegboard.toml"), "--json"])
 
-    assert (code, state) == (0, "good")
-    assert description == (f"s3://{bucket}/board can be read, written and deleted in; 0 tables")
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    (row,) = [check for check in checks if check["what"] == "board store"]
+    assert (code, row["state"]) == (0, "good")
+    assert row["say"] == f"s3://{bucket}/board can be read, written and deleted in; 0 tables"
     assert s3.contents(bucket) == {}
 
 
-@pytest.fixture
-def google_account(tmp_path):
-    """Write the file of a service account that needs no token, for a storage at an address."""
-
-    def google_account(name, endpoint):
-        fields = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
-        path = tmp_path / f"{name}.json"
-        path.write_text(json.dumps({**fields, "gcs_base_url": endpoint, "disable_oauth": True}))
-        return str(path)
-
-    return google_account
-
-
 def test_googles_account_is_found_wherever_it_is_named(
-    google_account, refusing, configured, monkeypatch, at_once, fails
+    tmp_path, refusing, configured, monkeypatch, at_once, fails
 ):
-    files = {
-        place: google_account(place, refusing(403, "AccessDenied", f"the one of the {place}"))
-        for place in ("environment", "configuration", "argument")
-    }
-    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", files["environment"])
-    monkeypatch.setenv("ACCOUNT", files["configuration"])
-    options = {"google_service_account": files["argument"]}
-    calls, places = [ReleaseStore("gs://argument/board", options).all], ["argument"]
-    for place, own in (
-        ("environment", {}),
-        ("configuration", {"service_account": "${ACCOUNT}"}),
-    ):
-        uri = configured(f"gs://{place}/board", **own).uri
-        calls += [partial(pegboard.open, uri), partial(Lake(uri).read_json, "latest.json")]
-        places += [place] * 2
+    places = ("environment", "configuration", "argument")
+    for place in places:
+        # A service account that needs no token, for a storage that names the place.
+        fields = dict.fromkeys(("client_email", "private_key", "private_key_id"), "")
+        fields["gcs_base_url"] = refusing(403, "AccessDenied", f"the one of the {place}")
+        (tmp_path / place).write_text(json.dumps({**fields, "disable_oauth": True}))
+    environment, configuration, argument = (str(tmp_path / place) for place in places)
+    monkeypatch.setenv("GOOGLE_SERVICE_ACCOUNT", environment)
+    monkeypatch.setenv("ACCOUNT", configuration)
+    uris = [
+        configured("gs://environment/board").uri,
+        configured("gs://configuration/board", service_account="${ACCOUNT}").uri,
+    ]
+    given = ReleaseStore("gs://argument/board", {"google_service_account": argument})
+    calls = [*(partial(pegboard.open, uri) for uri in uris), given.all]
+    calls += [partial(Lake(uri).read_json, "latest.json") for uri in uris]
     matches = [
-        rf"it refuses these credentials \(AccessDenied: the one of the {place}" for place in places
+        rf"it refuses these credentials \(AccessDenied: the one of the {place}"
+        for place in (*places, *places[:2])
     ]
 
     at_once(fails, calls, matches)
