@@ -107,21 +107,6 @@ def test_a_schema_that_is_loosely_written_is_mended(
     assert of_api.output_schema == sound | expected
 
 
-@pytest.mark.parametrize("kind", ["mcp-dump", "functions"])
-def test_a_null_in_a_schema_counts_as_absent(listed, tmp_path, kind):
-    sound = {"type": "object", "properties": {"q": {"type": "string"}, "any": {}}}
-    properties = {"q": {"type": "string", **nulls("description", "enum")}, "any": None}
-    holed = sound | {"properties": properties, **nulls("required", "$defs")}
-    key = {"mcp-dump": "inputSchema", "functions": "input_schema"}[kind]
-    tools = [{"name": "a", key: holed}, {"name": "b", key: {"type": "object", "required": [None]}}]
-    (tmp_path / "tools.json").write_text(json.dumps(tools))
-
-    listing = listed(kind, path="tools.json")
-
-    assert [(tool.name, tool.input_schema) for tool in listing.tools] == [("a", sound)]
-    assert "not of type" in listing.rejected[0].why
-
-
 @pytest.mark.parametrize("version", ["3.0.3", "3.1.0"])
 def test_members_with_an_obvious_value_may_be_left_out(listed_document, version):
     number = {"name": "number", "in": "path", "required": False}

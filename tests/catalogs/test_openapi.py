@@ -51,6 +51,9 @@ def object_of(**properties):
 def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(specimen):
     listing = specimen("shop.yaml")
 
+    (agent,) = listing.agents
+    assert (agent.id, agent.kind, agent.source) == ("kit/kit", "api", "shop.yaml")
+    assert agent.description.startswith("Corner Shop\n\n")
     assert len(listing.tools) == 7
     first, middle, last = listing.tools[0], listing.tools[3], listing.tools[-1]
     assert (first.name, first.description) == ("createOrder", "Place an order")
@@ -66,13 +69,6 @@ def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(
         ("shop.yaml GET /hidden/{id}", "it is not valid OpenAPI"),
     ]
     assert json.loads(listing.rejected[0].raw)["operationId"] == "dangling"
-
-
-def test_the_api_is_the_agent(specimen):
-    (agent,) = specimen("shop.yaml").agents
-
-    assert (agent.id, agent.kind, agent.source) == ("kit/kit", "api", "shop.yaml")
-    assert agent.description.startswith("Corner Shop\n\n")
 
 
 def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(specimen):
@@ -293,13 +289,6 @@ def test_a_path_with_two_methods_without_ids_has_two_stable_names(listed_documen
         "get_a_b_by_c_d_e",
         "patch_a_b_by_c_d_e",
     ]
-
-
-def test_a_repeated_operation_id_rejects_the_second(listed_document, tmp_path):
-    listing = listed_document(document(a={"operationId": "same"}, b={"operationId": "same"}))
-
-    assert [tool.annotations["path"] for tool in listing.tools] == ["/a"]
-    assert [row.where for row in listing.rejected] == ["api.json GET /b"]
 
 
 @pytest.mark.parametrize(

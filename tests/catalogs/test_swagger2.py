@@ -1,8 +1,5 @@
 """Swagger 2.0 documents, converted."""
 
-import pytest
-
-from catalogs.openapi import swagger2
 from tests.catalogs.openapi_documents import STORE
 
 
@@ -43,21 +40,9 @@ def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3
     ]
 
 
-@pytest.mark.parametrize(
-    ("members", "url"),
-    [
-        ({"host": "a.example", "basePath": "/v1", "schemes": ["https", "http"]}, "https"),
-        ({"host": "a.example", "basePath": "/v1", "schemes": ["ws", "http"]}, "http"),
-        ({"host": "a.example", "basePath": "/v1"}, ""),
-        ({"basePath": "/v1"}, None),
-        ({"host": 7, "basePath": None, "schemes": "https"}, []),
-    ],
-)
-def test_the_base_url_is_put_together(members, url):
-    servers = swagger2.base_urls(members, {})
+def test_without_a_host_the_address_counts_from_the_document(listed_document):
+    without_host = {name: value for name, value in STORE.items() if name != "host"}
 
-    if isinstance(url, str):
-        scheme = f"{url}:" if url else ""
-        assert servers == [{"url": f"{scheme}//a.example/v1"}]
-    else:
-        assert servers == ([{"url": "/v1"}] if url is None else [])
+    tools = listed_document(without_host).tools
+
+    assert {tool.annotations["baseUrl"] for tool in tools} == {"/v2"}
