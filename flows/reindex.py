@@ -26,7 +26,7 @@ from tasks.compose import Documents, compose_agents, compose_index
 from tasks.edges import Edges, compose_edges
 from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
 from tasks.enrich import Enriched, enrich_tools, estimate_tools
-from tasks.gate.decision import GateDecision, gate_release
+from tasks.gate.decision import gate_release
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.plan import Plan, make_plan
@@ -238,7 +238,7 @@ class _Run:
     ) -> tuple[Outcome, Release]:
         """Stage, gate and publish."""
         configuration, call = self._configuration, self._call
-        gated: GateDecision | None = None
+        gate: Mapping[str, Any] | None = None
         with self._phase("stage"):
             pins = call(stage_tables, self._uri, spec)
             self._suspicious = call(
@@ -247,11 +247,11 @@ class _Run:
         staged = (configuration, plan, self._snapshots, spec, pins)
         if has_gate(configuration):
             with self._phase("gate"):
-                gated = call(gate_release, *staged, self._suspicious)
-                self._gate = Lake(self._uri).read_json(gated.details) if gated else None
+                gate = call(gate_release, *staged, self._suspicious)
+                self._gate = Lake(self._uri).read_json(gate["details"]) if gate else None
         with self._phase("publish"):
-            release = call(publish_release, *staged, gated, self._suspicious)
-        held = (gated is not None and not gated.passed) or unapproved(self._suspicious)
+            release = call(publish_release, *staged, gate, self._suspicious)
+        held = (gate is not None and not gate["passed"]) or unapproved(self._suspicious)
         return "held" if held else "published", release
 
     def _prune(self) -> None:

@@ -14,7 +14,6 @@ from pegboard.errors import BoardError, PromotionConflict, PublishError, StoreEr
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table, public_uri, set_tag, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.gate.decision import GateDecision
 from tasks.maintain import open_dataset, search_of
 from tasks.plan import Plan
 from tasks.release_spec import ReleaseSpec, staged_release, table_digest
@@ -32,7 +31,7 @@ def publish_release(
     snapshots: list[Snapshot],
     spec: ReleaseSpec,
     pins: Mapping[str, Pin],
-    gated: GateDecision | None = None,
+    gate: Mapping[str, Any] | None = None,
     suspicious: Mapping[str, Any] = MappingProxyType({}),
 ) -> Release:
     """Record the release, and move the channel to it unless it is held.
@@ -42,7 +41,7 @@ def publish_release(
     the channel to the same release meanwhile, that is the result.
 
     Args:
-        gated: the result of its gate, which replaces an earlier one in the manifest.
+        gate: the decision of its gate, which replaces an earlier one in the manifest.
         suspicious: the result of `find_suspicious`; it holds the release if it has unapproved text.
 
     Raises:
@@ -54,25 +53,25 @@ def publish_release(
     if (published := _published_meanwhile(store, plan, spec.release)) is not None:
         return published
     release = _recorded(store, spec.release)
-    gate: dict[str, Any] = {} if gated is None else {"gate": dict(gated.gate)}
+    decided: dict[str, Any] = {} if gate is None else {"gate": dict(gate)}
     waiting = len(unapproved(suspicious))
     if waiting:
-        gate["unapproved"] = waiting
+        decided["unapproved"] = waiting
     if release is None or not is_whole(store, release):
         _check_pins(store, spec, pins)
         release = staged_release(configuration, plan, snapshots, spec, pins, suspicious)
-        release = replace(release, manifest={**release.manifest, **gate})
+        release = replace(release, manifest={**release.manifest, **decided})
         protect(store, release)
         _check_pins(store, spec, pins)
         if (published := _published_meanwhile(store, plan, spec.release)) is not None:
             return published
         if not store.add(release):
             store.update(release)
-    elif any(release.manifest.get(name) != value for name, value in gate.items()):
-        release = replace(release, manifest={**release.manifest, **gate})
+    elif any(release.manifest.get(name) != value for name, value in decided.items()):
+        release = replace(release, manifest={**release.manifest, **decided})
         store.update(release)
     protect(store, release)
-    if not waiting and (gated is None or gated.passed):
+    if not waiting and (gate is None or gate["passed"]):
         store.promote(release.id, plan.channel, expected=plan.generation)
     try:
         # A prune that decided before the channel moved may have removed row or tags meanwhile.

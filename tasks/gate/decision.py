@@ -1,7 +1,6 @@
 """The step between staging and publishing: golden queries decide whether a release goes live."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -15,16 +14,14 @@ from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
 from tasks.gate.regressions import (
-    QueryChange,
     broken_canaries,
     capture_details,
     captured_queries,
     lost_and_won,
-    query_rows,
     tool_changes,
 )
 from tasks.gate.results import search_once, write_details
-from tasks.gate.rules import LiveResults, RuleResult, judge_rule
+from tasks.gate.rules import LiveResults, judge_rule
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import ConfiguredVectors
@@ -44,23 +41,6 @@ MAX_WON = 10
 """Maximum won queries listed in the details; the count is of all."""
 
 
-@dataclass(frozen=True, slots=True)
-class GateDecision:
-    """The decision whether a staged release may go live, and its manifest entry.
-
-    Attributes:
-        gate: the manifest's `gate`: see `docs/reference/table-contract.md`.
-    """
-
-    passed: bool
-    gate: Mapping[str, Any]
-
-    @property
-    def details(self) -> str:
-        """The path of the details in the lake."""
-        return str(self.gate["details"])
-
-
 def gate_release(
     configuration: Configuration,
     plan: Plan,
@@ -68,8 +48,9 @@ def gate_release(
     spec: ReleaseSpec,
     pins: dict[str, Pin],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
-) -> GateDecision | None:
-    """Return the decision of a configuration's gate on what was staged; None without a gate.
+) -> dict[str, Any] | None:
+    """Return the decision of a configuration's gate on what was staged, as the manifest's `gate`
+    (see `docs/reference/table-contract.md`); None without a gate.
 
     Args:
         suspicious: the result of `find_suspicious`.
@@ -85,11 +66,9 @@ def gate_release(
             f"The golden queries of {configuration.file} changed while the build ran. Build again."
         )
     staged = staged_release(configuration, plan, snapshots, spec, pins)
-    measurements = _measure(configuration, gate, plan, staged, suspicious)
-    values = _details(configuration, gate, measurements)
-    path, at = write_details(Lake(configuration.uri), staged.id, values)
-    manifest = {**{key: values[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
-    return GateDecision(measurements.passed, manifest)
+    details = _details(configuration, gate, plan, staged, suspicious)
+    path, at = write_details(Lake(configuration.uri), staged.id, details)
+    return {**{key: details[key] for key in MANIFEST_KEYS}, "at": at, "details": path}
 
 
 class _Measurer:
@@ -135,62 +114,61 @@ class _Measurer:
             return LiveResults(live.id, None, str(error))
 
 
-@dataclass(frozen=True, slots=True)
-class _Measurements:
-    """The measurements and verdicts of a staged and of the live release."""
-
-    staged: Searcher
-    live: Searcher | None
-    evaluation: Evaluation
-    live_results: LiveResults
-    broken: Sequence[QueryChange]
-    captured: Mapping[str, Any]
-    rules: Sequence[RuleResult]
-    paths: Sequence[str]
-
-    @property
-    def passed(self) -> bool:
-        most = self.captured["most"]
-        if self.broken or (most is not None and self.captured["count"] > most):
-            return False
-        return all(result.passed is not False for result in self.rules)
-
-
-def _measure(
+def _details(
     configuration: Configuration,
     gate: GateSpec,
     plan: Plan,
     staged: Release,
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
-) -> _Measurements:
-    """Evaluate the staged and the live release, each by its own default."""
+) -> dict[str, Any]:
+    """Evaluate the staged and the live release, each by its own default.
+
+    Returns:
+        The details of the gate as JSON values, without the time and the path of their file.
+    """
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live) if plan.live else None
     measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
     progress.start("gate", (len(gate.queries) + len(gate.canaries)) * rounds)
     evaluation = measurer.measure(staged, gate.queries)
-    live_results = measurer.measure_live(live, gate.queries)
-    evaluations, canaries, before = [evaluation], None, None
+    before = measurer.measure_live(live, gate.queries)
+    pairs = [(evaluation, before.evaluation)]
     if gate.canaries:
         canaries = measurer.measure(staged, gate.canaries)
-        before = measurer.measure_live(live, gate.canaries).evaluation
-        evaluations.append(canaries)
-    changed = {*plan.new, *plan.changed} if live else set[str]()
-    flags = _flags_of_first(measurer.searcher(staged).loaded, evaluations, suspicious)
-    captured = [
-        *captured_queries(evaluation, live_results.evaluation, changed, flags),
-        *captured_queries(canaries, before, changed, flags),
-    ]
-    return _Measurements(
-        staged=measurer.searcher(staged),
-        live=measurer.searcher(live) if live else None,
-        evaluation=evaluation,
-        live_results=live_results,
-        broken=broken_canaries(canaries, before, gate.canary_k),
-        captured=capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured),
-        rules=[judge_rule(rule, evaluation, live_results) for rule in gate.rules],
-        paths=measurer.paths,
-    )
+        pairs.append((canaries, measurer.measure_live(live, gate.canaries).evaluation))
+    changes = tool_changes(store, live, staged)
+    rules = [judge_rule(rule, evaluation, before) for rule in gate.rules]
+    broken = [row for pair in pairs[1:] for row in broken_canaries(*pair, gate.canary_k, changes)]
+    captured = _captured(gate, plan, measurer.searcher(staged).loaded, pairs, suspicious)
+    too_many = captured["most"] is not None and captured["count"] > captured["most"]
+    return {
+        "release": staged.id,
+        "passed": not broken
+        and not too_many
+        and all(rule["passed"] is not False for rule in rules),
+        "rules": rules,
+        "canaries": {"count": len(gate.canaries), "missed": len(broken)},
+        "captured": captured,
+        "chosen": _chosen(gate, evaluation, measurer.searcher(staged)),
+        "broken": broken,
+        "changes": changes,
+        "answers": measurer.paths,
+        **_compared(gate, evaluation, before, changes),
+    }
+
+
+def _captured(
+    gate: GateSpec,
+    plan: Plan,
+    loaded: LoadedRelease,
+    pairs: Sequence[tuple[Evaluation, Evaluation | None]],
+    suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
+) -> dict[str, Any]:
+    """Return the captured queries and canaries; `pairs` are those of staged and of live."""
+    changed = {*plan.new, *plan.changed} if plan.live else set[str]()
+    flags = _flags_of_first(loaded, [evaluation for evaluation, _ in pairs], suspicious)
+    captured = [row for pair in pairs for row in captured_queries(*pair, changed, flags)]
+    return capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured)
 
 
 def _flags_of_first(
@@ -212,26 +190,14 @@ def _flags_of_first(
     return {tool: codes for tool, codes in flags.items() if set(codes) - {CREDENTIAL}}
 
 
-def _details(
-    configuration: Configuration, gate: GateSpec, measurements: _Measurements
+def _compared(
+    gate: GateSpec, staged: Evaluation, live: LiveResults, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The details of a gate as JSON values, without the time and the path of their file."""
-    staged, live = measurements.evaluation, measurements.live_results
-    lost, won = lost_and_won(staged, live.evaluation, gate.k)
-    changes = tool_changes(
-        ReleaseStore(configuration.uri),
-        measurements.live.release if measurements.live else None,
-        measurements.staged.release,
-    )
+    """The details about the golden queries, beside the live release's results."""
+    lost, won = lost_and_won(staged, live.evaluation, gate.k, changes)
     return {
-        "release": measurements.staged.release.id,
-        "passed": measurements.passed,
         "golden": gate.digest,
         "queries": len(gate.queries),
-        "rules": [result.to_dict() for result in measurements.rules],
-        "canaries": {"count": len(gate.canaries), "missed": len(measurements.broken)},
-        "captured": dict(measurements.captured),
-        "chosen": _chosen(gate, measurements),
         "live": live.release,
         "live_trouble": live.trouble,
         "live_measures": live.evaluation.rows() if live.evaluation is not None else [],
@@ -243,27 +209,20 @@ def _details(
             *staged.group_rows("catalog", live.evaluation),
         ],
         "unknown": list(staged.unknown),
-        "lost": query_rows(lost, changes),
-        "won": {
-            "count": len(won),
-            "first": query_rows(won[:MAX_WON], changes),
-        },
-        "broken": query_rows(measurements.broken, changes),
+        "lost": lost,
+        "won": {"count": len(won), "first": won[:MAX_WON]},
         "worst": [row for row in staged.worst(MAX_WORST, gate.main) if row["value"] < 1],
-        "changes": changes,
-        "answers": list(measurements.paths),
     }
 
 
-def _chosen(gate: GateSpec, measurements: _Measurements) -> dict[str, Any]:
+def _chosen(gate: GateSpec, evaluation: Evaluation, staged: Searcher) -> dict[str, Any]:
     """The default strategy and index with their main measure, and the probability from which on a
     request has an answer; None for a search that is not hybrid.
     """
-    evaluation, staged, threshold = measurements.evaluation, measurements.staged, None
+    mean, threshold = evaluation.interval(gate.main), None
     if staged.strategy().mode == "hybrid":
         thresholds = staged.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
         threshold = {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}
-    mean = evaluation.interval(gate.main)
     return {
         "index": evaluation.index,
         "strategy": evaluation.strategy,

@@ -2,7 +2,6 @@
 queries that an unexpected tool captured, and which tools changed."""
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from pegboard.evaluation.comparison import Evaluation
@@ -14,76 +13,71 @@ MAX_CAPTURED = 20
 """Maximum captured queries listed in the details; the count is of all."""
 
 
-@dataclass(frozen=True, slots=True)
-class QueryChange:
-    """A query that one release answers completely and the other does not.
-
-    Attributes:
-        needed: the names of its tools, as the query gives them.
-        before, now: the rank of each in the live and in the staged release, from 1; None if it was
-            not retrieved.
-        instead: the tools that are in front now and were not before; if there are none, all that
-            are in front now.
-        changed: the needed tools, and those of `instead`; `query_rows` leaves those that changed.
-    """
-
-    query: str
-    id: str
-    needed: tuple[str, ...]
-    before: Mapping[str, int | None]
-    now: Mapping[str, int | None]
-    instead: tuple[str, ...]
-    changed: tuple[str, ...]
-
-
 def lost_and_won(
-    staged: Evaluation, live: Evaluation | None, k: int
-) -> tuple[list[QueryChange], list[QueryChange]]:
-    """Return the queries that were complete among the first k and are not now, and vice versa."""
-    lost: list[QueryChange] = []
-    won: list[QueryChange] = []
+    staged: Evaluation, live: Evaluation | None, k: int, changes: Mapping[str, Any]
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the queries that were complete among the first k and are not now, and vice versa.
+
+    Args:
+        changes: the result of `tool_changes`.
+    """
+    lost: list[dict[str, Any]] = []
+    won: list[dict[str, Any]] = []
     for now, before in zip(staged.results, live.results if live else (), strict=live is not None):
         complete, was_complete = now.last_rank() <= k, before.last_rank() <= k
         if complete != was_complete:
-            (won if complete else lost).append(_query_change(now, before, k))
+            (won if complete else lost).append(_query_row(now, before, k, changes))
     return lost, won
 
 
 def broken_canaries(
-    staged: Evaluation | None, live: Evaluation | None, k: int
-) -> list[QueryChange]:
+    staged: Evaluation, live: Evaluation | None, k: int, changes: Mapping[str, Any]
+) -> list[dict[str, Any]]:
     """Return the canaries that miss a tool among the first k, whether or not live did."""
-    return [_query_change(now, was, k) for now, was in _pairs(staged, live) if now.last_rank() > k]
+    return [
+        _query_row(now, was, k, changes) for now, was in _pairs(staged, live) if now.last_rank() > k
+    ]
 
 
 def _pairs(
-    staged: Evaluation | None, live: Evaluation | None
+    staged: Evaluation, live: Evaluation | None
 ) -> list[tuple[QueryResult, QueryResult | None]]:
-    """The results of each query now and in live; none without a staged evaluation."""
-    results = staged.results if staged is not None else ()
-    before = live.results if live is not None else [None] * len(results)
-    return list(zip(results, before, strict=staged is not None))
+    """The results of each query now and in live."""
+    before = live.results if live is not None else [None] * len(staged.results)
+    return list(zip(staged.results, before, strict=True))
 
 
-def _query_change(now: QueryResult, before: QueryResult | None, k: int) -> QueryChange:
+def _query_row(
+    now: QueryResult, before: QueryResult | None, k: int, changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return a query that one release answers completely and the other does not, as JSON values.
+
+    Returns:
+        The `needed` names; the rank of each in live (`before`) and in the staged release (`now`),
+        from 1, None if it was not retrieved; `instead`, the tools that are in front now and were
+        not before, or if there are none all in front; and which of these and of the needed tools
+        are `changed`.
+    """
     needed = [now.needed, *([before.needed] if before else [])]
     ids = {tool for part in needed for tools in part.tools.values() for tool in tools}
     front = [tool.id for tool in now.retrieved[:k] if tool.id not in ids]
     front_before = {tool.id for tool in before.retrieved[:k]} if before else set[str]()
-    instead = tuple(tool for tool in front if tool not in front_before) or tuple(front)
-    return QueryChange(
-        query=now.query.query,
-        id=now.query.id,
-        needed=now.query.tools,
-        before=before.ranks() if before else {},
-        now=now.ranks(),
-        instead=instead,
-        changed=(*sorted(ids.difference(instead)), *instead),
-    )
+    instead = [tool for tool in front if tool not in front_before] or front
+    kinds = {*changes["new"], *changes["changed"], *changes["removed"]}
+    involved = (*sorted(ids.difference(instead)), *instead)
+    return {
+        "query": now.query.query,
+        "id": now.query.id,
+        "needed": list(now.query.tools),
+        "before": before.ranks() if before else {},
+        "now": now.ranks(),
+        "instead": instead,
+        "changed": [tool for tool in involved if tool in kinds],
+    }
 
 
 def captured_queries(
-    staged: Evaluation | None,
+    staged: Evaluation,
     live: Evaluation | None,
     changed: Collection[str],
     flags: Mapping[str, Collection[str]],
@@ -153,12 +147,3 @@ def tool_changes(store: ReleaseStore, live: Release | None, staged: Release) -> 
 def _digests(store: ReleaseStore, release: Release) -> dict[str, str]:
     rows = store.read_rows(release.tables["tools"], ["id", "digest"])
     return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
-
-
-def query_rows(queries: Sequence[QueryChange], changes: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the queries as JSON values, each with those of its tools that changed."""
-    kinds = {*changes["new"], *changes["changed"], *changes["removed"]}
-    return [
-        {**asdict(query), "changed": [tool for tool in query.changed if tool in kinds]}
-        for query in queries
-    ]

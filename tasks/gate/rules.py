@@ -9,7 +9,7 @@ queries that need a tool of that catalog, or are of that kind; quote a name with
 the release that the channel names when the build begins."""
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.cli.tables import count_text
@@ -83,19 +83,6 @@ class LiveResults:
     trouble: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RuleResult:
-    """Whether a rule holds, and why; `passed` is None where there is nothing to compare with."""
-
-    rule: str
-    passed: bool | None
-    reason: str
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return JSON values, as they stand in a manifest."""
-        return asdict(self)
-
-
 def parse_rule(text: str) -> Rule:
     """Parse a rule. Raises ConfigurationError with every problem of it."""
     match = RULE.fullmatch(text)
@@ -127,27 +114,34 @@ def _number(text: str | None) -> float | None:
     return None if text is None else float(text)
 
 
-def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> RuleResult:
-    """Return whether a rule holds for a staged release.
+def judge_rule(rule: Rule, staged: Evaluation, live: LiveResults) -> dict[str, Any]:
+    """Return whether a rule holds for a staged release, and why, as it stands in a manifest.
 
     Args:
         live: of the same queries.
+
+    Returns:
+        `rule`, its text; `passed`, None where there is nothing to compare with; `reason`.
     """
     places = _places(rule, staged, live)
     if not places:
         needs = "needs a tool" if rule.by == "catalog" else "is"
         reason = f"no golden query {needs} of {rule.by} {rule.name}, so this cannot be measured"
-        return RuleResult(rule.text, False, reason)
+        return _result(rule, False, reason)
     values = staged.values[rule.measure][places]
     if rule.floor is not None:
         return _judge_floor(rule, rule.floor, values)
     if live.release is None:
-        return RuleResult(rule.text, None, "no release is live to compare with")
+        return _result(rule, None, "no release is live to compare with")
     if live.evaluation is None:
         reason = f"the live release {live.release} cannot be searched: {live.trouble}"
-        return RuleResult(rule.text, False, reason)
+        return _result(rule, False, reason)
     live_values = live.evaluation.values[rule.measure][places]
     return _judge_margin(rule, values, live_values, live.release)
+
+
+def _result(rule: Rule, passed: bool | None, reason: str) -> dict[str, Any]:
+    return {"rule": rule.text, "passed": passed, "reason": reason}
 
 
 def _places(rule: Rule, staged: Evaluation, live: LiveResults) -> list[int]:
@@ -157,18 +151,18 @@ def _places(rule: Rule, staged: Evaluation, live: LiveResults) -> list[int]:
     return staged.groups(rule.by, live.evaluation).get(rule.name, [])
 
 
-def _judge_floor(rule: Rule, floor: float, values: "NDArray[np.float64]") -> RuleResult:
+def _judge_floor(rule: Rule, floor: float, values: "NDArray[np.float64]") -> dict[str, Any]:
     mean = interval(values)
     missing = floor - mean.value
     reason = f"it is {mean} over {count_text(mean.n, 'query', 'queries')}"
     if missing <= TOLERANCE:
-        return RuleResult(rule.text, True, reason)
-    return RuleResult(rule.text, False, f"{reason}, {_gap(missing)} too low")
+        return _result(rule, True, reason)
+    return _result(rule, False, f"{reason}, {_gap(missing)} too low")
 
 
 def _judge_margin(
     rule: Rule, staged: "NDArray[np.float64]", live: "NDArray[np.float64]", release: str
-) -> RuleResult:
+) -> dict[str, Any]:
     gaps = staged - live
     loss = -float(gaps.mean())
     direction = "worse" if loss > TOLERANCE else "better" if loss < -TOLERANCE else "apart"
@@ -188,7 +182,7 @@ def _judge_margin(
     if not passed and rule.confidence is not None and gaps.size > 1:
         needed = queries_needed(float(gaps.std(ddof=1)), rule.margin, rule.confidence)
         reason += f". {_too_few(needed, gaps.size)}" if needed is None or needed > gaps.size else ""
-    return RuleResult(rule.text, passed, reason)
+    return _result(rule, passed, reason)
 
 
 def _too_few(needed: int | None, queries: int) -> str:

@@ -26,7 +26,7 @@ def test_a_sabotaged_release_is_held_and_the_message_names_the_queries_and_the_t
 
     held = shop.build()
 
-    assert not held.gated.passed
+    assert not held.gate["passed"]
     assert held.rules == [False, False]
     assert (shop.live, shop.releases) == (first.id, [held.release.id, first.id])
     lost = {query["query"]: query for query in held.details["lost"]}["please open my door"]
@@ -68,7 +68,7 @@ def test_a_corrected_source_after_a_held_release_is_compared_with_live_and_passe
     built = shop.build()
 
     assert built.rules == [True, True]
-    assert (shop.live, built.gated.gate["live"]) == (built.release.id, first.id)
+    assert (shop.live, built.gate["live"]) == (built.release.id, first.id)
     assert "2 rules hold, 0 queries lost and 0 won" in measured_line(built.details)
     assert shop.workshop.store.channel().history == (first.id,)
     assert set(shop.releases) == {first.id, held.id, built.release.id}
@@ -88,8 +88,8 @@ def test_a_held_release_is_judged_again_by_other_rules_and_promoted_without_anot
     relaxed = shop.build()
 
     assert again.release == held.release  # nothing is written again, not even the time
-    assert killed.gated == again.gated == held.gated
-    assert relaxed.gated.passed
+    assert killed.gate == again.gate == held.gate
+    assert relaxed.gate["passed"]
     assert (shop.live, shop.releases) == (held.release.id, [held.release.id, first.id])
     recorded = shop.workshop.store.get(held.release.id)
     assert recorded.manifest["gate"]["passed"]
@@ -106,8 +106,8 @@ def test_a_broken_canary_holds_the_release_whatever_the_rules(shop, queries, too
 
     held = shop.build()
 
-    assert first.gated.gate["canaries"] == {"count": 2, "missed": 0}
-    assert (held.gated.passed, held.gated.gate["canaries"]) == (False, {"count": 2, "missed": 1})
+    assert first.gate["canaries"] == {"count": 2, "missed": 0}
+    assert (held.gate["passed"], held.gate["canaries"]) == (False, {"count": 2, "missed": 1})
     assert [query["query"] for query in held.details["broken"]] == ["please open my door"]
     message = "\n".join(held_lines(held.details, "live"))
     assert "1 of 2 canaries broke: not all their tools are among the first 1" in message
@@ -122,7 +122,7 @@ def test_a_removed_tool_counts_as_not_found_for_its_catalog_too(shop, tools, que
 
     held = shop.build()
 
-    assert held.gated.gate["rules"][0]["reason"].startswith("it is 0.500 ")
+    assert held.gate["rules"][0]["reason"].startswith("it is 0.500 ")
     assert held.details["unknown"] == held.details["changes"]["removed"] == ["kit/shop/tool_od"]
     assert "kit/shop/tool_od (removed)" in "\n".join(held_lines(held.details, "live"))
 
@@ -141,7 +141,7 @@ def test_a_floor_for_a_catalog_that_no_query_needs_fails_with_the_reason(shop):
     built = shop.build()
 
     assert built.rules == [False, True]
-    assert built.gated.gate["rules"][0]["reason"] == (
+    assert built.gate["rules"][0]["reason"] == (
         "no golden query needs a tool of catalog fin, so this cannot be measured"
     )
     assert (shop.live, shop.releases) == (None, [built.release.id])
@@ -153,8 +153,8 @@ def test_the_configured_default_is_measured_and_stays(shop):
 
     built = shop.build()
 
-    assert not built.gated.passed
-    assert built.gated.gate["chosen"]["index"] == built.release.manifest["default_index"] == "names"
+    assert not built.gate["passed"]
+    assert built.gate["chosen"]["index"] == built.release.manifest["default_index"] == "names"
     assert "strategy" not in built.release.manifest
 
 
@@ -169,10 +169,10 @@ def test_golden_queries_without_a_gate_are_measured_and_hold_nothing(shop, queri
     second = shop.build()
 
     assert first.rules == second.rules == []
-    assert (second.gated.passed, shop.live) == (True, second.release.id)
+    assert (second.gate["passed"], shop.live) == (True, second.release.id)
     assert "strategy" not in second.release.manifest
-    chosen = second.gated.gate["chosen"]
-    assert chosen["value"] < first.gated.gate["chosen"]["value"]
+    chosen = second.gate["chosen"]
+    assert chosen["value"] < first.gate["chosen"]["value"]
     thresholds = second.release.manifest["indexes"]["full"]["ranker"]["thresholds"]
     assert chosen["threshold"] == {"name": "accept_95", "probability": thresholds["accept_95"]}
     assert len(second.details["lost"]) == 4

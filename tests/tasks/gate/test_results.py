@@ -31,7 +31,7 @@ def test_when_the_encoder_of_live_is_gone_its_stored_results_serve_or_the_rule_s
 
     assert built.rules == [stored]
     assert (built.details["live_trouble"] is None) == stored
-    assert stored or "cannot be searched: There is no" in built.gated.gate["rules"][0]["reason"]
+    assert stored or "cannot be searched: There is no" in built.gate["rules"][0]["reason"]
     assert built.details["lost"] == []
 
 
