@@ -15,7 +15,6 @@ from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
 from tasks.gate.regressions import (
     broken_canaries,
-    capture_details,
     captured_queries,
     lost_and_won,
     tool_changes,
@@ -37,6 +36,8 @@ DEPTH = 20
 THRESHOLD = "accept_95"
 """The threshold of the ranker that accepts 95 % of the requests with an answer."""
 MAX_WORST = 20
+MAX_CAPTURED = 20
+"""Maximum captured queries listed in the details; the count is of all."""
 MAX_WON = 10
 """Maximum won queries listed in the details; the count is of all."""
 
@@ -164,11 +165,16 @@ def _captured(
     pairs: Sequence[tuple[Evaluation, Evaluation | None]],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
-    """Return the captured queries and canaries; `pairs` are those of staged and of live."""
+    """Return the captured queries and canaries, and how many may be (`most`, None for all); `pairs`
+    are the evaluations of staged and of live.
+    """
     changed = {*plan.new, *plan.changed} if plan.live else set[str]()
     flags = _flags_of_first(loaded, [evaluation for evaluation, _ in pairs], suspicious)
     captured = [row for pair in pairs for row in captured_queries(*pair, changed, flags)]
-    return capture_details(captured, len(gate.queries) + len(gate.canaries), gate.captured)
+    count = len(gate.queries) + len(gate.canaries)
+    most = None if gate.captured is None else max(1, int(gate.captured * count))
+    first = captured[:MAX_CAPTURED]
+    return {"count": len(captured), "of": count, "most": most, "queries": first}
 
 
 def _flags_of_first(

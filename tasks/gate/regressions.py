@@ -1,16 +1,13 @@
 """How a staged release differs from the live one: golden queries that it lost, canaries that broke,
 queries that an unexpected tool captured, and which tools changed."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from pegboard.evaluation.comparison import Evaluation
 from pegboard.evaluation.systems import QueryResult
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.safety.capture import NEAR_COPY
-
-MAX_CAPTURED = 20
-"""Maximum captured queries listed in the details; the count is of all."""
 
 
 def lost_and_won(
@@ -108,20 +105,6 @@ def captured_queries(
             row = {"query": now.query.query, "id": now.query.id, "tool": first, "before": was}
             captured.append({**row, "flags": codes})
     return captured
-
-
-def capture_details(
-    captured: Sequence[Mapping[str, Any]], queries: int, share: float | None
-) -> dict[str, Any]:
-    """Return the captured queries as JSON values.
-
-    Args:
-        queries: how many were judged.
-        share: the most that may be captured, of them; None allows all.
-    """
-    most = None if share is None else max(1, int(share * queries))
-    first = [dict(query) for query in captured[:MAX_CAPTURED]]
-    return {"count": len(captured), "of": queries, "most": most, "queries": first}
 
 
 def _agent(tool: str) -> str:

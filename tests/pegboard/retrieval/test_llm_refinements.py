@@ -2,7 +2,6 @@
 
 import pytest
 
-from pegboard.errors import QueryError
 from pegboard.records import Tool
 from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
 from pegboard.retrieval.llm.step_loop import StepLoop
@@ -82,21 +81,13 @@ def test_irrelevant_tools_are_dropped_and_the_order_and_scores_stay():
     assert scripted.trace.note == "2 of 5 tools are relevant"
 
 
-def test_a_grader_keeps_the_first_tools_even_if_nothing_is_relevant():
-    assert refined(Grade(), ONE, context(REQUEST, {"relevant": []})) == SEA[:1]
-    assert refined(Grade(keep=2), ONE, context(REQUEST, {"relevant": []})) == SEA[:2]
-
-
-def test_a_grader_may_return_nothing_and_says_so():
+def test_where_nothing_is_relevant_a_grader_keeps_the_first_tools_that_it_is_told_to():
     scripted = context(REQUEST, {"relevant": []})
 
+    assert refined(Grade(), ONE, context(REQUEST, {"relevant": []})) == SEA[:1]
     assert refined(Grade(keep=0), ONE, scripted) == []
-    assert (scripted.trace.note, scripted.trace.fallback_reason) == (
-        "0 of 3 tools are relevant",
-        None,
-    )
-    with pytest.raises(QueryError, match="keep is -1, expected an integer of at least 0"):
-        Grade(keep=-1)
+    assert scripted.trace.note == "0 of 3 tools are relevant"
+    assert scripted.trace.fallback_reason is None
 
 
 def test_without_an_llm_a_grader_goes_by_probability():

@@ -39,29 +39,6 @@ def test_texts_are_read_from_what_models_write_around_them(reply):
     assert read_texts(reply, "steps", 5) == ["a b", "c"]
 
 
-@pytest.mark.parametrize(
-    ("reply", "why"),
-    [
-        ("", "holds no JSON object"),
-        ('["a", "b"]', "holds no JSON object"),
-        ("I'm sorry, but I can't help with that request.", "holds no JSON object"),
-        ('{"tasks": ["a"]}', "has no 'steps'"),
-        ('{"steps": "a"}', "has no list of texts as 'steps'"),
-        ('{"steps": [{"step": "a"}]}', "has no list of texts as 'steps'"),
-    ],
-)
-def test_an_invalid_list_of_texts_is_unusable_with_a_reason(reply, why):
-    with pytest.raises(UnusableReply, match=f"^{why}$"):
-        read_texts(reply, "steps", 5)
-
-
-def test_an_invalid_text_is_unusable_with_a_reason():
-    with pytest.raises(UnusableReply, match="has no text as 'query'"):
-        read_field_text('{"query": ["a"]}', "query")
-    with pytest.raises(UnusableReply, match="says nothing as 'query'"):
-        read_field_text('{"query": " ... "}', "query")
-
-
 def test_an_endless_reply_is_bounded():
     endless = "go on and on " * 5_000
 

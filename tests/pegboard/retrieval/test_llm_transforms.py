@@ -45,16 +45,6 @@ def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
     assert done.trace.llm_calls == 0
 
 
-def test_the_rewritten_request_is_decomposed():
-    scripted = context(REQUEST, STEPS)
-
-    transformed(Decompose(limit=4), [Query("Tides, email", 0, "rewrite")], scripted)
-
-    assert '"Tides, email"' in prompt_text(scripted)
-    assert REQUEST not in prompt_text(scripted)
-    assert "at most 4" in scripted.completer.requests[0].messages[0].content
-
-
 def test_a_decomposition_in_context_sees_the_tools_of_a_first_search():
     scripted = context("tide at a harbour", STEPS)
 
