@@ -24,6 +24,7 @@ def encodings(secret: str) -> dict[str, str]:
         "one character a line": "\n".join(secret),
         "a quoted reply": f"> {secret[:7]}\n> {secret[7:]}",
         "JSON over lines": json.dumps(f"{secret[:9]}\n{secret[9:]}"),
+        "JSON over lines behind signs": json.dumps(f"{secret[:9]}/\n-\n{secret[9:]}"),
         "zero-width spaces": "\u200b".join(secret),
         **{f"base64 at {at}": base64.b64encode(b"x" * at + data).decode() for at in range(4)},
         "base64 in an address": base64.urlsafe_b64encode(f"me:{secret} you".encode()).decode(),

@@ -22,7 +22,7 @@ SHORTEST_ENCODED = 8
 
 _ESCAPE = re.compile(r"\\[nrtbf]")
 """Line breaks as JSON writes them; their letters are no letters of a text."""
-_IGNORED = re.compile(r"[\W_]+")
+_IGNORED = re.compile(r"[\W_]")
 
 
 class SecretValues:
