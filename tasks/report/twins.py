@@ -42,8 +42,8 @@ NEAREST = 30
 BLOCK = 200
 """Tools whose cosines are in memory at once, 4 bytes for each pair."""
 DESCRIPTION = 300
-MAX_TOOLS = 5_000
-"""Tools of a release that are compared with each other."""
+MAX_TOOLS = 10_000
+"""Tools of a release that are compared with each other: two seconds of one core."""
 READ_AT_ONCE = 1_000
 """Tools that are read in one call, which names all their ids in one filter."""
 
@@ -146,11 +146,12 @@ def find_twins(vectors: ToolVectors, names: Sequence[str]) -> list[Twin]:
     weights = _word_weights(names, ranges)
     distinct = _without_agent_means(vectors.matrix, ranges)
     twins: list[Twin] = []
-    for first, second in _candidates(distinct, ranges):
-        cosine = float(vectors.matrix[first] @ vectors.matrix[second])
-        likeness = max(0.0, float(distinct[first] @ distinct[second]))
+    for (first, second), likeness in _candidates(distinct, ranges).items():
         score = math.sqrt(likeness * _name_similarity(weights[first], weights[second]))
-        if score >= LEAST_SCORE and cosine >= LEAST_COSINE:
+        if score < LEAST_SCORE:
+            continue
+        cosine = float(vectors.matrix[first] @ vectors.matrix[second])
+        if cosine >= LEAST_COSINE:
             twins.append((score, cosine, first, second))
     return sorted(twins, key=lambda twin: (-twin[0], *twin[2:]))
 
@@ -194,19 +195,22 @@ def _without_agent_means(
 
 def _candidates(
     distinct: "NDArray[np.float32]", ranges: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Each tool with the nearest of other agents that are near enough, each pair once."""
+) -> dict[tuple[int, int], float]:
+    """Each tool with the nearest of other agents that are near enough, each pair once, and the
+    cosine of their distinct vectors.
+    """
     import numpy as np
 
-    owners = np.repeat(np.arange(len(ranges)), [high - low for low, high in ranges])
-    pairs: set[tuple[int, int]] = set()
+    own = [agent for agent in ranges for _ in range(*agent)]
+    pairs: dict[tuple[int, int], float] = {}
     for start in range(0, len(distinct), BLOCK):
         cosines = distinct[start : start + BLOCK] @ distinct.T
-        cosines[owners[start : start + BLOCK, None] == owners] = -1
-        least = max(0, len(distinct) - NEAREST)
-        levels = np.partition(cosines, least, axis=1)[:, least, None]
-        # The similarity of names is at most 1.
-        rows, columns = np.nonzero((cosines >= levels) & (cosines >= LEAST_SCORE**2))
-        near = zip((rows + start).tolist(), columns.tolist(), strict=True)
-        pairs.update((min(pair), max(pair)) for pair in near)
-    return sorted(pairs)
+        for place, row in enumerate(cosines, start):
+            row[slice(*own[place])] = -1
+            # The similarity of names is at most 1.
+            near = np.flatnonzero(row >= LEAST_SCORE**2)
+            if len(near) > NEAREST:
+                near = near[row[near] >= np.partition(row[near], -NEAREST)[-NEAREST]]
+            for other, cosine in zip(near.tolist(), row[near].tolist(), strict=True):
+                pairs[min(place, other), max(place, other)] = cosine
+    return pairs

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks import snapshot
 from tasks.snapshot import take_snapshot, unchanged_snapshot
 
 OPERATION = {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}
@@ -85,6 +86,15 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
     workshop.write("b.json", [{"name": "subtract", "parameters": {}}])
 
     assert take_snapshot(configuration, "own").tools == 2
+
+
+def test_other_code_that_makes_a_listing_is_another_input(monkeypatch):
+    read = []
+    monkeypatch.setattr(snapshot, "_file_digest", lambda path: read.append(path.parent.name) or "")
+
+    snapshot._code.__wrapped__(__file__)
+
+    assert {"catalogs", "openapi", "schemas", "foreign", "pegboard"} <= set(read)
 
 
 def test_a_source_that_runs_code_is_read_in_every_run(workshop):

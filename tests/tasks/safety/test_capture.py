@@ -1,5 +1,7 @@
 """Stuffed tools and copies of other agents' tools, as the manifest of a release names them."""
 
+from dataclasses import replace
+
 import pytest
 
 from pegboard.records import Tool
@@ -185,3 +187,18 @@ def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():
     assert last.startswith("3 more tools")
     assert warnings_of({"a/b/c": [{"flag": "unapproved", "fields": {}}]}) == []
     assert warnings_of({}) == []
+
+
+def test_copies_that_are_looked_for_in_parts_are_those_that_are_looked_for_at_once(monkeypatch):
+    rows = shingle_rows(
+        replace(tool, id=f"kit/{agent}/{tool.name}", agent=f"kit/{agent}")
+        for agent in ("good", "other")
+        for tool in wordings(8)
+    )
+    every = set(rows.get_column("tool"))
+    at_once = dict(near_copies(rows, every))
+
+    monkeypatch.setattr("tasks.safety.capture.AT_ONCE", 3)
+
+    assert at_once.keys() == every
+    assert dict(near_copies(rows, every)) == at_once
