@@ -1,6 +1,6 @@
 """Systems: what ranks tools for golden queries, and what it returned for each.
 
-`ReleaseSystem` ranks tools, `agent_search.AgentSystem` agents.
+`ReleaseSystem` ranks tools, `AgentSystem` of the benchmarks agents.
 """
 
 from abc import ABC, abstractmethod
