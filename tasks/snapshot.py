@@ -213,7 +213,8 @@ def list_source(
         kept=tuple(kept),
         failed=tuple(sorted(failed)),
     )
-    return Listed(agents, tools, not listing.failures and not listing.unreadable), snapshot
+    repeatable = listing.repeatable and not listing.failures and not listing.unreadable
+    return Listed(agents, tools, repeatable), snapshot
 
 
 def _held_removal(

@@ -1,7 +1,8 @@
 """An OpenAPI document: downloaded within limits, parsed as JSON or YAML, and the parts of it that a
 `$ref` names.
 
-A document is untrusted. Only a `$ref` inside it is followed, never one to a file or an address.
+A document is untrusted. A `$ref` to another file is followed only from a local document, and only
+inside its own folder; none is ever followed over the network.
 """
 
 import os
@@ -9,11 +10,13 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urljoin
+from urllib.parse import unquote, urldefrag, urljoin, urlsplit
+from urllib.request import url2pathname
 
 from pegboard.errors import SourceError
-from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json
+from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json, read_text
 from pegboard.foreign.limits import ENCODINGS, MAX_DEPTH
 from pegboard.redaction import public_url
 
@@ -261,46 +264,69 @@ def _drop_nulls(document: Any) -> None:
 
 @dataclass(slots=True)
 class References:
-    """The parts of a document by reference.
+    """The parts of a document, and of the files beside it, by reference.
 
     Attributes:
-        size: characters of the document.
+        uri: of the document; empty if it came from the network.
+        folder: the only one whose files are read; None for a document from the network.
+        max_bytes: of all these files together.
+        size: characters of the document and of these files.
+        left_document: whether a reference led out of the document, even to nothing.
     """
 
-    document: Any
+    uri: str
+    folder: Path | None
+    max_bytes: int
     size: int
+    left_document: bool = False
+    _files: dict[str, Any] = field(default_factory=dict[str, Any])
     _targets: dict[str, Any] = field(default_factory=dict[str, Any])
 
-    def lookup(self, ref: str) -> Any:
-        """Return the target of a reference, or raise InvalidPart."""
-        if ref not in self._targets:
+    @classmethod
+    def of(cls, document: Any, path: Path | None, max_bytes: int, size: int) -> "References":
+        uri = path.resolve().as_uri() if path else ""
+        folder = path.resolve().parent if path else None
+        return cls(uri, folder, max_bytes, size, _files={uri: document})
+
+    def key(self, ref: Any, base: str) -> str:
+        """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
+        if not isinstance(ref, str):
+            raise InvalidPart(f"a $ref is {type(ref).__name__}, expected text")
+        try:
+            uri, fragment = urldefrag(ref)
+            return f"{urljoin(base, uri) if uri else base}#{fragment}"
+        except ValueError as error:
+            raise InvalidPart(f"a $ref is not a valid URI reference: {error}") from None
+
+    def lookup(self, key: str) -> Any:
+        """Return the target of an absolute reference, or raise InvalidPart."""
+        if key not in self._targets:
             try:
-                self._targets[ref] = self._lookup(ref)
+                self._targets[key] = self._lookup(key)
             except InvalidPart as error:
-                # Cached as well: a thousand operations may have the same broken reference.
-                self._targets[ref] = error
-        target = self._targets[ref]
+                # Cached as well: a thousand operations may name the same broken file.
+                self._targets[key] = error
+        target = self._targets[key]
         if isinstance(target, InvalidPart):
             raise InvalidPart(*target.args)
         return target
 
-    def follow(self, part: Any) -> Any:
-        """Return the part itself, or the target of its `$ref`."""
+    def follow(self, part: Any, base: str) -> tuple[Any, str]:
+        """Return the part itself, or the target of its `$ref`, and the file it stands in."""
         for _ in range(MAX_HOPS):
             if not (isinstance(part, dict) and "$ref" in part):
-                return part
-            part = self.lookup(reference_of(part))
+                return part, base
+            key = self.key(part["$ref"], base)
+            part, base = self.lookup(key), key.partition("#")[0]
         raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
 
-    def _lookup(self, ref: str) -> Any:
-        if not ref.startswith("#"):
-            raise InvalidPart(
-                f"it refers to {public_url(ref)}, and only references inside the document are "
-                f"followed; bundle it in one file"
-            )
-        part = self.document
+    def _lookup(self, key: str) -> Any:
+        uri, _, fragment = key.partition("#")
+        if uri not in self._files:
+            self._files[uri] = self._load(uri)
+        part = self._files[uri]
         # A JSON Pointer, RFC 6901.
-        for token in unquote(ref, errors="surrogatepass").split("/")[1:]:
+        for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
             if isinstance(part, RepeatedNames) and name in part.repeated:
                 raise InvalidPart(f"it refers to {name!r}, which stands twice; remove one")
@@ -311,14 +337,33 @@ class References:
             else:
                 break
         else:
-            if ref == "#" or ref.startswith("#/"):
+            if not fragment or fragment.startswith("/"):
                 return part
-        raise InvalidPart(f"it refers to {ref}, which does not exist")
+        file = "" if uri == self.uri else Path(urlsplit(uri).path).name
+        raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist")
 
-
-def reference_of(part: Mapping[str, Any]) -> str:
-    """Return the `$ref` of a part, or raise InvalidPart if it is no text."""
-    ref = part["$ref"]
-    if not isinstance(ref, str):
-        raise InvalidPart(f"a $ref is {type(ref).__name__}, expected text")
-    return ref
+    def _load(self, uri: str) -> Any:
+        self.left_document = True
+        parts = urlsplit(uri)
+        if self.folder is None or parts.scheme != "file" or parts.netloc:
+            raise InvalidPart(
+                f"it refers to {public_url(uri)}, and only references inside a local folder are "
+                f"followed; bundle it in one file"
+            )
+        path = Path(url2pathname(parts.path))
+        try:
+            path = path.resolve()
+        except (OSError, ValueError) as error:
+            raise InvalidPart(f"it refers to a file that has no valid name: {error}") from None
+        if not path.is_relative_to(self.folder):
+            raise InvalidPart(
+                f"it refers to {path.name} outside the document's own folder, where no reference "
+                f"is followed"
+            )
+        try:
+            text = read_text(path, self.max_bytes)
+            self.max_bytes -= len(text)
+            self.size += len(text)
+            return parse(text, str(path))
+        except (SourceError, ValueError) as error:
+            raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error

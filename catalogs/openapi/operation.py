@@ -37,15 +37,18 @@ STYLE = "x-pegboard-style"
 WHOLE_BODY = "requestBody"
 """The location of an argument that is the whole body; that of one of its properties is `body`."""
 
+Placed = tuple[Any, str]
+"""A part of the document, and the file in which it stands."""
+
 
 @dataclass(frozen=True, slots=True)
 class Operation:
     """An operation with the references to its parts resolved; those inside schemas are not."""
 
     spec: Mapping[str, Any]
-    parameters: tuple[Any, ...]
-    body: Any
-    responses: Mapping[str, Any]
+    parameters: tuple[Placed, ...]
+    body: Placed | None
+    responses: Mapping[str, Placed]
 
     def check(self) -> None:
         """Raise InvalidPart, with all problems, if a part is not what OpenAPI says."""
@@ -53,9 +56,9 @@ class Operation:
             _Shape.model_validate(
                 {
                     **self.spec,
-                    "parameters": [*self.parameters],
-                    "requestBody": {} if self.body is None else self.body,
-                    "responses": self.responses,
+                    "parameters": [part for part, _ in self.parameters],
+                    "requestBody": self.body[0] if self.body else {},
+                    "responses": {code: part for code, (part, _) in self.responses.items()},
                 }
             )
         except ValidationError as error:
@@ -146,16 +149,16 @@ class Arguments:
 
 
 def resolve_operation(
-    refs: References, item: Mapping[str, Any], spec: Mapping[str, Any]
+    refs: References, item: Mapping[str, Any], spec: Mapping[str, Any], base: str
 ) -> Operation:
     """Resolve an operation, with the parameters of its path item merged in.
 
     Raises InvalidPart for a reference that leads nowhere.
     """
-    own = [refs.follow(part) for part in _list(spec, "parameters")]
-    overridden = {_key(part) for part in own}
-    inherited = [refs.follow(part) for part in _list(item, "parameters")]
-    parameters = (*(part for part in inherited if _key(part) not in overridden), *own)
+    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    overridden = {_key(part) for part, _ in own}
+    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
+    parameters = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
     if len(parameters) > MAX_PARAMETERS:
         raise InvalidPart(f"it has {len(parameters):,} parameters, more than {MAX_PARAMETERS:,}")
     responses = spec.get("responses")
@@ -163,9 +166,11 @@ def resolve_operation(
     return Operation(
         spec=spec,
         parameters=parameters,
-        body=refs.follow(spec.get("requestBody")),
+        body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
         responses={
-            code: refs.follow(part) for code, part in responses.items() if not code.startswith("x-")
+            code: refs.follow(part, base)
+            for code, part in responses.items()
+            if not code.startswith("x-")
         },
     )
 
@@ -176,17 +181,17 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     Raises InvalidPart for a broken schema.
     """
     parameters = [
-        (part, _parameter_schema(part))
-        for part in operation.parameters
+        (part, _parameter_schema(part, base))
+        for part, base in operation.parameters
         if not (part["in"] == "header" and part["name"].lower() in IGNORED_HEADERS)
     ]
     graph.check_budget("input", (schema for _, schema in parameters))
-    body = None if operation.body is None else _Body.of(graph, operation.body)
+    body = _Body.of(graph, operation.body) if operation.body else None
     roots = [schema for _, schema in parameters] + (body.roots if body else [])
     writer = SchemaWriter(graph, "input", roots)
     out = Arguments()
     for part, schema in parameters:
-        described = _described(writer.write(schema), part)
+        described = _described(writer.write(*schema), part)
         required = part.get("required") is True or part["in"] == "path"
         out.add(part["name"], described, part["in"], required, _style(part))
     if body:
@@ -199,14 +204,15 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
 def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | None:
     """Return the schema of the first successful JSON response; None if there is none."""
     for code in sorted(code for code in operation.responses if re.fullmatch(r"2(\d\d|XX)", code)):
-        media = operation.responses[code].get("content") or {}
+        part, base = operation.responses[code]
+        media = part.get("content") or {}
         kind = next((kind for kind in media if _is_json(kind)), None)
         if kind is None or "schema" not in media[kind]:
             continue
-        graph.check_budget("output", [media[kind]["schema"]])
-        root = graph.refs.follow(media[kind]["schema"])
+        graph.check_budget("output", [(media[kind]["schema"], base)])
+        root = graph.refs.follow(media[kind]["schema"], base)
         writer = SchemaWriter(graph, "output", [root])
-        schema = writer.write(root)
+        schema = writer.write(*root)
         if not isinstance(schema, dict) or not schema:
             return None
         return object_schema(schema) | ({"$defs": writer.defs} if writer.defs else {})
@@ -226,18 +232,19 @@ class _Body:
     required: bool
     description: str
     content_type: str
-    whole: Any
+    whole: Placed
     name: str
-    properties: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    properties: dict[str, list[Placed]] = field(default_factory=dict[str, list[Placed]])
     names: set[str] = field(default_factory=set[str])
 
     @classmethod
-    def of(cls, graph: SchemaGraph, part: Mapping[str, Any]) -> "_Body":
+    def of(cls, graph: SchemaGraph, placed: Placed) -> "_Body":
+        part, base = placed
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
         schema = media[kind].get("schema", {}) if kind else {}
-        graph.check_budget("input", [schema])
-        whole = graph.refs.follow(schema)
+        graph.check_budget("input", [(schema, base)])
+        whole = graph.refs.follow(schema, base)
         name = part.get("x-body-name")
         name = name if isinstance(name, str) and name else "body"
         body = cls(part.get("required") is True, part.get("description") or "", kind, whole, name)
@@ -249,17 +256,17 @@ class _Body:
         return body
 
     @property
-    def roots(self) -> list[Any]:
-        return [schema for each in self.properties.values() for schema in each] or [self.whole]
+    def roots(self) -> list[Placed]:
+        return [placed for each in self.properties.values() for placed in each] or [self.whole]
 
     def add_to(self, out: Arguments, writer: SchemaWriter) -> None:
         out.content_type = self.content_type
         if not self.properties:
-            schema = _described(writer.write(self.whole), {"description": self.description})
+            schema = _described(writer.write(*self.whole), {"description": self.description})
             out.add(self.name, schema, WHOLE_BODY, self.required)
             return
         for name, alternatives in self.properties.items():
-            written = [writer.write(schema) for schema in alternatives]
+            written = [writer.write(*placed) for placed in alternatives]
             shown = [schema for schema in written if not has_flag(schema, "readOnly")]
             if len(shown) > 1:
                 shown = [*{canonical_json(schema): schema for schema in shown}.values()]
@@ -268,26 +275,27 @@ class _Body:
                 out.add(name, schema, "body", name in self.names)
         if self.description:
             out.extra["description"] = self.description
-        if self.whole.get("additionalProperties") is False:
+        if self.whole[0].get("additionalProperties") is False:
             out.extra["additionalProperties"] = False
 
     def _collect(
-        self, refs: References, schema: Any, seen: set[int], depth: int = 0
+        self, refs: References, placed: Placed, seen: set[int], depth: int = 0
     ) -> set[str] | None:
         """Collect the properties of a schema, of its `allOf` and of its alternatives.
 
         Returns those that are required; None if the body is no plain object.
         """
+        schema, base = placed
         if id(schema) in seen:
             return set()
         seen.add(id(schema))
         if not isinstance(schema, dict) or depth > MAX_PARENTS or not _is_flat(schema):
             return None
         for name, item in schema.get("properties", {}).items():
-            self.properties.setdefault(name, []).append(item)
+            self.properties.setdefault(name, []).append((item, base))
         names = {name for name in schema.get("required", []) if isinstance(name, str)}
         for key in ("allOf", "anyOf", "oneOf"):
-            parts = [refs.follow(part) for part in schema.get(key, [])]
+            parts = [refs.follow(part, base) for part in schema.get(key, [])]
             each = [self._collect(refs, part, seen, depth + 1) for part in parts]
             if any(required is None for required in each):
                 return None
@@ -343,9 +351,9 @@ def _style(part: Mapping[str, Any]) -> str:
     return f"{style or default}{stated}"
 
 
-def _parameter_schema(part: Mapping[str, Any]) -> Any:
+def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:
     media = next(iter((part.get("content") or {}).values()), {})
-    return part.get("schema", media.get("schema", {}))
+    return part.get("schema", media.get("schema", {})), base
 
 
 def _described(schema: Any, part: Mapping[str, Any]) -> Any:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from catalogs.openapi.document import InvalidPart, References, reference_of
+from catalogs.openapi.document import InvalidPart, References
 from pegboard.foreign.files import RepeatedNames, flaw_of
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
@@ -66,9 +66,9 @@ class SchemaGraph:
     _cyclic: set[str] = field(default_factory=set[str])
     visited: int = 0
 
-    def size(self, schema: Any) -> int:
+    def size(self, schema: Any, base: str) -> int:
         """Return the number of subschemas with references written out; cyclic ones count once."""
-        own, keys = self._scan(schema)
+        own, keys = self._scan(schema, base)
         for key in keys:
             self._explore(key)
         return own + sum(self._sizes[key] for key in keys)
@@ -78,29 +78,29 @@ class SchemaGraph:
         """Whether the tools of the document have taken all that they may together."""
         return self.visited > MAX_SPARE + self.refs.size // CHARACTERS
 
-    def check_budget(self, side: Side, schemas: Iterable[Any]) -> None:
+    def check_budget(self, side: Side, schemas: Iterable[tuple[Any, str]]) -> None:
         """Raise InvalidPart, before they are read, for large schemas when the budget is spent."""
-        if self.is_spent and sum(map(self.size, schemas)) > MAX_INLINED:
+        if self.is_spent and sum(self.size(*each) for each in schemas) > MAX_INLINED:
             raise _too_large(side)
 
     def ends_within(self, key: str, size: int) -> bool:
         self._explore(key)
         return key not in self._cyclic and self._sizes[key] <= size
 
-    def _scan(self, schema: Any) -> tuple[int, list[str]]:
+    def _scan(self, schema: Any, base: str) -> tuple[int, list[str]]:
         count, keys, waiting = 0, list[str](), [schema]
         while waiting:
             current = waiting.pop()
             count += 1
             if isinstance(current, dict):
                 if "$ref" in current:
-                    keys.append(reference_of(current))
+                    keys.append(self.refs.key(current["$ref"], base))
                 waiting.extend(_subschemas(current))
         return count, keys
 
     def _children(self, key: str) -> list[str]:
         if key not in self._parts:
-            self._parts[key] = self._scan(self.refs.lookup(key))
+            self._parts[key] = self._scan(self.refs.lookup(key), key.partition("#")[0])
         return self._parts[key][1]
 
     def _explore(self, root: str) -> None:
@@ -163,12 +163,12 @@ class SchemaWriter:
     """Writes the schemas of one side of a tool, which share one `$defs`.
 
     Args:
-        roots: all schemas that will be written.
+        roots: all schemas that will be written, with their files.
     """
 
     graph: SchemaGraph
     side: Side
-    roots: Iterable[Any]
+    roots: Iterable[tuple[Any, str]]
     defs: dict[str, Any] = field(default_factory=dict[str, Any])
     _names: dict[str, str] = field(default_factory=dict[str, str])
     _numbers: dict[str, "count[int]"] = field(default_factory=dict[str, "count[int]"])
@@ -177,18 +177,20 @@ class SchemaWriter:
     _inlined: int = 0
 
     def __post_init__(self) -> None:
-        total = sum(map(self.graph.size, self.roots))
+        total = sum(self.graph.size(schema, base) for schema, base in self.roots)
         self._inlined = MAX_INLINED if total <= MAX_INLINED else MAX_SMALL
 
-    def write(self, schema: Any) -> Any:
+    def write(self, schema: Any, base: str) -> Any:
         """Return the schema as JSON Schema, with references only to `defs`, which it fills."""
-        out = self._write(schema)
+        out = self._write(schema, base)
         while self._waiting:
             key = self._waiting.pop(0)
-            self.defs[self._names[key]] = self._write(self.graph.refs.lookup(key))
+            self.defs[self._names[key]] = self._write(
+                self.graph.refs.lookup(key), key.partition("#")[0]
+            )
         return out
 
-    def _write(self, schema: Any) -> Any:
+    def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
         self.graph.visited += 1
         if self._written > (MAX_INLINED if self.graph.is_spent else MAX_WRITTEN):
@@ -203,12 +205,12 @@ class SchemaWriter:
                 f"schema by $ref"
             )
         if "$ref" in schema:
-            return self._reference(schema)
+            return self._reference(schema, base)
         bare = {key: value for key, value in schema.items() if key not in IDENTITY}
-        return self._of_this_side(to_json_schema(bare, self._write))
+        return self._of_this_side(to_json_schema(bare, lambda item: self._write(item, base)))
 
-    def _reference(self, schema: dict[str, Any]) -> Any:
-        key = reference_of(schema)
+    def _reference(self, schema: dict[str, Any], base: str) -> Any:
+        key = self.graph.refs.key(schema["$ref"], base)
         if not self.graph.ends_within(key, self._inlined):
             described = key in self._names or self._written <= MAX_PARTS
             left_out = (
@@ -219,11 +221,11 @@ class SchemaWriter:
                 {"$ref": f"#/$defs/{self._name(key)}"} if described else {"description": left_out}
             )
         else:
-            target = self._write(self.graph.refs.lookup(key))
+            target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
         # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the
         # same, as 3.1 does.
         beside = {name: value for name, value in schema.items() if name not in ("$ref", "nullable")}
-        beside = self._write(beside) if beside else {}
+        beside = self._write(beside, base) if beside else {}
         if not isinstance(target, dict) or not (beside.keys() <= REMARKS or "$ref" in target):
             target = {"allOf": [target, beside]} if beside else target
         else:

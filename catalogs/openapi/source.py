@@ -74,6 +74,7 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
             continue
         with listing.record(f"{place} {path}", item):
             api.list_path(path, item)
+    listing.repeatable = listing.repeatable and not refs.left_document
 
 
 def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, References, str]:
@@ -83,7 +84,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             options.url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
         )
         document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
-        return document, References(document, len(content)), place
+        return document, References.of(document, None, 0, len(content)), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:
         raise SourceError(
@@ -92,7 +93,8 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
         )
     text = read_text(files[0], options.max_bytes)
     document = parse(text, str(files[0]))
-    return document, References(document, len(text)), options.path or ""
+    refs = References.of(document, files[0], options.max_bytes, len(text))
+    return document, refs, options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
@@ -132,20 +134,20 @@ class _Api:
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
         _check_path(path)
-        for part in _path_items(self.graph.refs, item):
+        for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
                 if method in part:
                     spec = part[method]
                     with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
-                        self._list_operation(path, method, part)
+                        self._list_operation(path, method, part, base)
 
-    def _list_operation(self, path: str, method: str, item: Mapping[str, Any]) -> None:
+    def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:
         spec = item[method]
         if not isinstance(spec, dict):
             raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
-        operation = resolve_operation(self.graph.refs, item, spec)
+        operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
-            operation = swagger2.convert_operation(operation, self.document)
+            operation = swagger2.convert_operation(operation, self.document, base)
         operation.check()
         _check_parameters(operation, path)
         inputs = arguments(self.graph, operation)
@@ -203,11 +205,12 @@ def server_url(server: Mapping[str, Any], place: str) -> str:
     return public_url(url).rstrip("/")
 
 
-def _path_items(refs: References, item: Any) -> Iterator[dict[str, Any]]:
+def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], str]]:
     """Yield the path item, and the one that it refers to; each may have operations."""
-    yield _path_item(item)
+    yield _path_item(item), refs.uri
     if "$ref" in item:
-        yield _path_item(refs.follow(item))
+        target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
+        yield _path_item(target), base
 
 
 def _path_item(item: Any) -> dict[str, Any]:
@@ -228,7 +231,7 @@ def _check_path(path: str) -> None:
 def _check_parameters(operation: Operation, path: str) -> None:
     """Raise InvalidPart for a parameter that stands twice, or that only the path names."""
     invalid, seen = "it is not valid OpenAPI:", set[tuple[str, str]]()
-    for part in operation.parameters:
+    for part, _ in operation.parameters:
         key = part["name"], part["in"]
         if key in seen:
             raise InvalidPart(f"{invalid} the {key[1]} parameter {key[0]!r:.200} stands twice")
@@ -310,3 +313,4 @@ def _name(method: str, path: str) -> str:
 
 
 source = SourceKind(options=OpenAPIOptions, read=read, inputs=files_of_path)
+"""A document that refers to other files says so when it is read."""

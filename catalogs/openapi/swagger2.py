@@ -8,7 +8,7 @@ types, responses, security schemes and the base URL. Schemas stay where they are
 from collections.abc import Mapping
 from typing import Any
 
-from catalogs.openapi.operation import STYLE, Operation
+from catalogs.openapi.operation import STYLE, Operation, Placed
 from catalogs.shared.validity import texts_in
 
 PARAMETER = ("name", "in", "required", "description", "allowEmptyValue")
@@ -23,31 +23,35 @@ def is_swagger_2(document: Mapping[str, Any]) -> bool:
     return document.get("swagger") in ("2.0", 2.0)
 
 
-def convert_operation(operation: Operation, document: Mapping[str, Any]) -> Operation:
-    """Convert a resolved operation."""
-    spec, parameters = operation.spec, list[Any]()
-    bodies, fields = list[dict[str, Any]](), list[dict[str, Any]]()
-    for part in operation.parameters:
+def convert_operation(operation: Operation, document: Mapping[str, Any], base: str) -> Operation:
+    """Convert a resolved operation of the file `base`."""
+    spec = operation.spec
+    parameters, bodies, fields = list[Placed](), list[Placed](), list[dict[str, Any]]()
+    for part, place in operation.parameters:
         if not isinstance(part, dict):
-            parameters.append(part)  # rejected later
+            parameters.append((part, place))  # rejected later
         elif part.get("in") == "body":
-            bodies.append(part)
+            bodies.append((part, place))
         elif part.get("in") == "formData":
             fields.append(part)
         else:
-            parameters.append(_parameter(part))
+            parameters.append((_parameter(part), place))
     consumes = _media_types(document, spec, "consumes")
     body = None
     if bodies:
-        body = _body(bodies[0], consumes or ["application/json"])
+        part, place = bodies[0]
+        body = _body(part, consumes or ["application/json"]), place
     elif fields:
-        body = _form(fields, consumes)
+        body = _form(fields, consumes), base
     produces = _media_types(document, spec, "produces") or ["application/json"]
     return Operation(
         spec={key: value for key, value in spec.items() if key not in SWAGGER_ONLY},
         parameters=tuple(parameters),
         body=body,
-        responses={code: _response(part, produces) for code, part in operation.responses.items()},
+        responses={
+            code: (_response(part, produces), place)
+            for code, (part, place) in operation.responses.items()
+        },
     )
 
 

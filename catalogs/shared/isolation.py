@@ -84,6 +84,7 @@ def _list(catalog: str, base: Path, options: SourceOptions) -> Listing:
             rejected=tuple(Rejected(**values) for values in answer["rejected"]),
             failures=tuple(Failure(**values) for values in answer["failures"]),
             unreadable=tuple(answer["unreadable"]),
+            repeatable=answer["repeatable"],
         )
         if runs_code:  # it may have written to the pipe
             row_frame(rows)

@@ -81,6 +81,8 @@ class Listing:
         rows: the tools, each as one line of JSON (see `tool_row`).
         unreadable: which files could not be read, and why; tools that only they list are kept by
             the snapshot.
+        repeatable: whether the source would yield the same again as long as its inputs stay (see
+            `SourceKind`).
     """
 
     agents: tuple[Agent, ...] = ()
@@ -88,6 +90,7 @@ class Listing:
     rejected: tuple[Rejected, ...] = ()
     failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
+    repeatable: bool = True
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -99,7 +102,8 @@ class Listing:
 class ListingBuilder:
     """Collects what a source lists; relative paths count from `base`, pegboard.toml's folder.
 
-    Everything that is added is listed without `secrets`, the values that the source was given.
+    A source that used more than the inputs that it names sets `repeatable` to False. Everything
+    that is added is listed without `secrets`, the values that the source was given.
     """
 
     catalog: str
@@ -107,6 +111,7 @@ class ListingBuilder:
     tags: tuple[str, ...] = ()
     secrets: SecretValues = field(default_factory=SecretValues)
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
+    repeatable: bool = True
     _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _places: dict[str, str] = field(default_factory=dict[str, str])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
@@ -280,6 +285,7 @@ class ListingBuilder:
             rejected=tuple(self.rejected),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
             unreadable=tuple(self._unreadable),
+            repeatable=self.repeatable,
         )
 
 

@@ -321,6 +321,42 @@ def test_openapi_3_2_and_its_query_method_are_read(listed_document):
     assert (len(empty.agents), empty.tools, empty.rejected) == (1, (), ())
 
 
+def test_references_into_files_of_the_own_folder_are_followed_and_their_own_references_too(
+    listed, tmp_path
+):
+    api = tmp_path / "api"
+    (api / "parts").mkdir(parents=True)
+    (tmp_path / "secret.json").write_text('{"type": "string", "const": "secret"}')
+    (api / "parts" / "link.json").symlink_to(tmp_path / "secret.json")
+    (api / "parts" / "pet.yaml").write_text(
+        "Pet: {type: object, properties: {next: {$ref: '#/Pet'}, size: {$ref: 'size.json'}}}"
+    )
+    (api / "parts" / "size.json").write_text('{"type": "integer"}')
+
+    files = {
+        "near": "parts/pet.yaml#/Pet",
+        "far": "../secret.json",
+        "link": "parts/link.json",
+        "bad": "a b.json",
+    }
+    given = document(**{name: query({"$ref": ref}) for name, ref in files.items()})
+    (api / "api.json").write_text(json.dumps(given))
+
+    listing = listed("openapi", api, path="api.json")
+
+    (tool,) = listing.tools
+    assert tool.input_schema["$defs"]["Pet"]["properties"] == {
+        "next": {"$ref": "#/$defs/Pet"},
+        "size": {"type": "integer"},
+    }
+    assert [row.where for row in listing.rejected] == [
+        "api.json GET /far",
+        "api.json GET /link",
+        "api.json GET /bad",
+    ]
+    assert "secret" not in json.dumps([tool.input_schema for tool in listing.tools])
+
+
 def test_a_document_is_one_file_of_limited_size(listed, tmp_path):
     (tmp_path / "a.json").write_text(json.dumps(document(a={})))
     assert listed("openapi", path="*.json", max_bytes=1_000).tools

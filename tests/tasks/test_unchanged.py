@@ -2,6 +2,7 @@
 else is read.
 """
 
+import json
 from pathlib import Path
 
 import pytest
@@ -95,6 +96,23 @@ def test_other_code_that_makes_a_listing_is_another_input(monkeypatch):
     snapshot._code.__wrapped__(__file__)
 
     assert {"catalogs", "openapi", "schemas", "foreign", "pegboard"} <= set(read)
+
+
+@pytest.mark.parametrize("exists", [True, False], ids=["exists", "missing"])
+def test_a_document_that_refers_to_other_files_is_read_in_every_run(workshop, exists):
+    document = json.loads(json.dumps(OPENAPI))
+    schema = {"$ref": "parts.json#/Query"}
+    parameter = {"name": "q", "in": "query", "schema": schema}
+    document["paths"]["/orders"]["get"]["parameters"] = [parameter]
+    workshop.write("api.json", document)
+    if exists:
+        workshop.write("parts.json", {"Query": {"type": "string"}})
+    configuration = configure(workshop, "openapi", 'path = "api.json"')
+    first = take_snapshot(configuration, "own")
+    workshop.write("parts.json", {"Query": {"type": "integer"}})
+
+    assert unchanged_snapshot(configuration, "own") is None
+    assert take_snapshot(configuration, "own").digest != first.digest
 
 
 def test_a_source_that_runs_code_is_read_in_every_run(workshop):
