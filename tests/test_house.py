@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2452,
-    "tasks": 14230,
-    "catalogs": 3686,
-    "index/pegboard": 28136,
-    "benchmarks": 6122,
-    "tests": 37699,
+    "flows": 2433,
+    "tasks": 13622,
+    "catalogs": 3598,
+    "index/pegboard": 26834,
+    "benchmarks": 6119,
+    "tests": 35985,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces, or
 is a capability that users asked for, with a budget of its own.
