@@ -110,8 +110,7 @@ def _description(text_embedding: Any, model: str, folder: str | Path | None) -> 
 
 def _registered(text_embedding: Any, model: str, folder: Path) -> dict[str, Any]:
     """Make a model of sentence-transformers known to fastembed, by the files of its folder."""
-    from fastembed.common.model_description import ModelSource, PoolingType
-
+    descriptions = import_extra("fastembed.common.model_description")
     path = folder / "1_Pooling" / "config.json"
     try:
         config = json.loads(path.read_text("utf-8"))
@@ -131,9 +130,9 @@ def _registered(text_embedding: Any, model: str, folder: Path) -> dict[str, Any]
         )
     text_embedding.add_custom_model(
         model,
-        pooling=PoolingType[modes[0]],
+        pooling=descriptions.PoolingType[modes[0]],
         normalization=True,
-        sources=ModelSource(url=folder.as_uri()),
+        sources=descriptions.ModelSource(url=folder.as_uri()),
         dim=dimensions,
     )
     return {"model": model, "dim": dimensions, "model_file": "onnx/model.onnx"}

@@ -18,7 +18,6 @@ from starlette.responses import JSONResponse, Response
 
 from pegboard import __version__
 from pegboard.records import Agent, Tool
-from pegboard.serve.access import Client
 from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.http_api import Visiting
 from pegboard.serve.http_errors import ApiError
@@ -71,9 +70,8 @@ async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
             "description": "Finds tools of MCP servers, APIs and libraries for a request.",
         }
     ]
-    client: Client | None = visit.client  # of a request without credentials there is none
-    if client is not None:
-        view = await visit.gateway.views.of(client)
+    if request.state.client is not None:  # as of a request without credentials
+        view = await visit.gateway.views.of(visit.client)
         tools = await view.board.list_tools()
         for agent in await view.board.list_agents():
             queries = _queries([tool for tool in tools if tool.agent == agent.id])

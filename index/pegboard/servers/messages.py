@@ -115,6 +115,7 @@ class RelaySession(ClientSession):
         """Return the answer to a request, unchecked: for one malformed tool of a list the SDK
         would refuse all.
         """
-        data, options = {"method": method, "params": {**params}}, CallOptions()
+        data: dict[str, Any] = {"method": method, "params": {**params}}
+        options = CallOptions()
         self._stamp(data, options)
         return await self._dispatcher.send_raw_request(method, data["params"], options)
