@@ -52,5 +52,6 @@ def main(run: Callable[[int, int, Path], Outcome], of: str, description: str | N
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         outcome = run(options.seed, options.size, Path(folder))
-    json.dump(asdict(outcome), sys.stdout, indent=1)
+    # `asdict` makes another count of a Counter: of its pairs.
+    json.dump({**asdict(outcome), "counts": outcome.counts}, sys.stdout, indent=1)
     return 1 if outcome.violations else 0
