@@ -23,8 +23,8 @@ from pegboard.redaction import public_url
 MAX_HOPS = 20
 """Maximum length of a chain of references; a longer one is a cycle."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
-NULLABLE = {"const", "default"}
-"""Members in which a null is a value."""
+NULLABLE = {"const", "default", *METHODS}
+"""Members in which a null is kept: it is a value, or an operation that its author left empty."""
 OPAQUE = {"const", "default", "enum", "example", "examples", "security"}
 """Members whose own members are no keywords."""
 BY_NAME = {
@@ -141,7 +141,7 @@ def _expanded(header: str, value: str) -> str:
 def parse(text: str, where: str) -> Any:
     """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too).
 
-    Members that are null are left out.
+    Members that are null are left out, but for paths and operations.
     """
     document = _parse(text, where)
     _drop_nulls(document)
@@ -240,8 +240,8 @@ def _value(node: Any, where: str, made: dict[Any, Any], depth: int = 0) -> Any:
 
 
 def _drop_nulls(document: Any) -> None:
-    """Remove members that are null, in place. Many generators of JSON write nulls, a YAML key
-    without a value is one, and they say no more than an absent member.
+    """Remove members that are null, in place, but for paths and operations. Many generators of JSON
+    write nulls, a YAML key without a value is one, and they say no more than an absent member.
     """
     seen, left = set[int](), [document]
     while left:
@@ -255,6 +255,8 @@ def _drop_nulls(document: Any) -> None:
         for key, value in list(part.items()):
             if value is None and key not in NULLABLE:
                 del part[key]
+            elif key == "paths" and isinstance(value, dict):
+                left += value.values()
             elif key in BY_NAME and isinstance(value, dict):
                 value |= {name: {} for name, named in value.items() if named is None}
                 left += value.values()

@@ -133,10 +133,12 @@ class _Api:
         paths = self.document["paths"]
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
+        if item is None or _has_only_nulls(item):
+            raise InvalidPart("it has no operation but null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
-                if method in part:
+                if part.get(method) is not None:
                     spec = part[method]
                     with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
                         self._list_operation(path, method, part, base)
@@ -213,6 +215,16 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
         yield _path_item(target), base
 
 
+def _has_only_nulls(item: Any) -> bool:
+    """Return whether all operations of a path are null: beside others, null counts as absent."""
+    operations = (
+        [item[method] for method in METHODS if method in item] if isinstance(item, dict) else []
+    )
+    return (
+        bool(operations) and "$ref" not in item and not any(spec is not None for spec in operations)
+    )
+
+
 def _path_item(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
@@ -272,7 +284,7 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
             scheme = schemes.get(name) if isinstance(schemes, dict) else None
             kind = scheme.get("type") if isinstance(scheme, dict) else None
             out[name] = {"name": valid_text(name)} | (
-                {"type": kind} if isinstance(kind, str) else {}
+                {"type": valid_text(kind)} if isinstance(kind, str) else {}
             )
             if isinstance(scheme, dict) and isinstance(kind, str):
                 out[name] |= _carrier(scheme)

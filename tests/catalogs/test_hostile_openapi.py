@@ -5,7 +5,7 @@ without bound.
 import json
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from catalogs.openapi import schema as schemas
@@ -285,6 +285,7 @@ JUNK = [
     junk=st.sampled_from(JUNK),
     renamed=st.booleans(),
 )
+@example((STORE, ("securityDefinitions", "login", "type")), SURROGATE, False)
 def test_no_damage_is_more_than_a_source_error_or_rejected_operations(
     listed_document, sample, junk, renamed
 ):

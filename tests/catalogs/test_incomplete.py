@@ -50,6 +50,16 @@ def test_a_member_that_is_null_counts_as_absent(listed_document):
     assert expected.input_schema["properties"] == {"q": {"type": "string"}, **PROPERTIES}
 
 
+@pytest.mark.parametrize("path", [None, {"get": None}, {"get": None, "put": None, "summary": "x"}])
+def test_a_path_of_nothing_but_nulls_is_rejected(listed_document, path):
+    listing = listed_document(document(paths={"/a": {"get": {}}, "/b": path}))
+
+    assert [tool.name for tool in listing.tools] == ["get_a"]
+    assert [(row.where, row.why.partition(";")[0]) for row in listing.rejected] == [
+        ("api.json /b", "it has no operation but null")
+    ]
+
+
 @pytest.mark.parametrize(
     ("info", "description"),
     [
