@@ -61,8 +61,11 @@ def configured_encoders(tables: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def _checked_reference(text: str) -> str:
-    if not re.search(r"\$\{[^${}]+\}", text):
+_REFERENCE = re.compile(r"\$\{[^${}]+\}")
+
+
+def _with_reference(text: str) -> str:
+    if not _REFERENCE.search(text):
         raise ValueError(
             "secrets are not allowed in the file. Set an environment variable, and write "
             '"${NAME_OF_THE_VARIABLE}"'
@@ -70,8 +73,14 @@ def _checked_reference(text: str) -> str:
     return text
 
 
-SecretReference = Annotated[str, AfterValidator(_checked_reference)]
-"""A secret of the settings, as `${VARIABLE}`."""
+def _whole_reference(text: str) -> str:
+    return text if _REFERENCE.fullmatch(text) else _with_reference("")
+
+
+TextWithReference = Annotated[str, AfterValidator(_with_reference)]
+"""A text of the settings with `${VARIABLE}` in it, such as `user:${PASSWORD}`."""
+SecretReference = Annotated[str, AfterValidator(_whole_reference)]
+"""A secret of the settings, as `${VARIABLE}` and nothing beside it."""
 
 
 def secret_of(reference: str) -> str:
@@ -80,7 +89,7 @@ def secret_of(reference: str) -> str:
     Raises:
         ValueError: the text is no such reference, or the variable is not set.
     """
-    variable = _checked_reference(reference).removeprefix("${").removesuffix("}")
+    variable = _whole_reference(reference)[2:-1]
     secret = os.environ.get(variable, "").strip()
     if not secret:
         raise ValueError(f"the environment variable {variable} is not set")

@@ -12,6 +12,7 @@ from pegboard.store.storage import remember_options
 from pegboard.toml_settings import (
     SecretReference,
     Settings,
+    TextWithReference,
     configured_encoders,
     problems_of,
     read_toml,
@@ -148,7 +149,7 @@ class ApiSettings(Settings):
     auth: Literal["passthrough"] | None = None
     token_url: str | None = None
     slashes: tuple[str, ...] = ()
-    credentials: dict[str, SecretReference] = Field(default_factory=dict[str, SecretReference])
+    credentials: dict[str, TextWithReference] = Field(default_factory=dict[str, TextWithReference])
 
     @field_validator("base_url")
     @classmethod

@@ -58,11 +58,12 @@ def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):
     file = tmp_path / "pegboard.toml"
     file.write_text(
         '[board]\nuri = "board"\n[serve]\nmodus = "gateway"\n'
-        '[serve.clients.ana]\ntoken = "plain"\n[serve.apis.x]\nbase_url = "ftp://x"\n'
+        '[serve.clients.ana]\ntoken = ["plain", "x${TOKEN}"]\n[serve.apis.x]\nbase_url = "ftp://x"\n'
     )
 
     assert main(["serve", "-c", str(file), "--port", "0"]) == 2
     said = capsys.readouterr().err
     assert "serve.modus: no such setting; did you mean 'mode'?" in said
-    assert "serve.clients.ana.token.0: secrets are not allowed in the file" in said
+    for place in ("0", "1"):
+        assert f"serve.clients.ana.token.{place}: secrets are not allowed in the file" in said
     assert "serve.apis.x.base_url: expected an address" in said
