@@ -13,7 +13,7 @@ from typing import Any
 
 from pegboard.evaluation.golden import ALTERNATIVE, GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
+from pegboard.evaluation.systems import Advance, QueryResult, ReleaseSystem, RetrievedTool
 from pegboard.retrieval.find_agents import ENTITIES, rank_agents, search_entities
 from pegboard.retrieval.found import PartTrace, Trace
 from pegboard.retrieval.rules.clauses import split_clauses
@@ -44,6 +44,7 @@ class AgentStrategy:
     searched: str
     mode: str
     texts: str = ""
+    index: None = None
 
     @property
     def name(self) -> str:
@@ -72,10 +73,10 @@ AGENT_STRATEGIES = (
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSystem(System):
+class AgentSystem(ReleaseSystem):
     """A way of searching for agents in an index of a release."""
 
-    strategy: AgentStrategy
+    strategy: Any  # an AgentStrategy
 
     @property
     def key(self) -> tuple[Any, ...]:
@@ -90,8 +91,7 @@ class AgentSystem(System):
         texts = [self._texts(query) for query in queries]
         distinct = list(dict.fromkeys(text for own in texts for text in own))
         loaded, vectors, n = self.searcher.loaded, self.searcher.vectors, max(ENTITIES, 10 * depth)
-        mode: Any = self.strategy.mode
-        searched: Any = self.strategy.searched
+        mode, searched = self.strategy.mode, self.strategy.searched
         found = search_entities(loaded, self.index_name, distinct, mode, n, None, vectors, searched)
         rankings = dict(zip(distinct, found, strict=True))
         results: list[QueryResult] = []

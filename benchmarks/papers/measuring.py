@@ -15,7 +15,7 @@ from pegboard.evaluation.comparison import Evaluation, difference_rows, evaluate
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import System
+from pegboard.evaluation.systems import ReleaseSystem
 
 AGENT_BASELINE = "agents-hybrid"
 """The baseline of tasks for agents: their own descriptions, by one hybrid search."""
@@ -34,7 +34,7 @@ class Run:
     """A system and the queries that it answers."""
 
     query_set: QuerySet
-    system: System
+    system: ReleaseSystem
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.overhead import asks_llm
 from pegboard.evaluation.searcher import Searcher
-from pegboard.evaluation.systems import ReleaseSystem, System
+from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.step_loop import StepLoop
 from pegboard.retrieval.parts import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
@@ -111,7 +111,7 @@ def systems_for(
     boards: Mapping[str, Searcher],
     chosen: Chosen | None,
     index: str | None = None,
-) -> list[System]:
+) -> list[ReleaseSystem]:
     """The systems that answer these queries: all whose requirements are met, or those chosen.
 
     Args:

@@ -237,20 +237,20 @@ def read(folder: Path) -> list[dict[str, Any]]:
 def _searched(folder: Path, uri: str, board: Any) -> dict[str, Any]:
     import numpy as np
 
-    from pegboard.evaluation.tool_vectors import tool_vectors
     from pegboard.search.loaded import LoadedRelease
     from pegboard.store.releases import ReleaseStore
     from tasks.embed import encoder_for
+    from tasks.report.twins import ToolVectors
     from tasks.settings.configuration import load_configuration
 
-    release = ReleaseStore(uri).get(board.release.id)
-    ids, _, matrix = tool_vectors(LoadedRelease(ReleaseStore(uri), release, 0), "full")
+    tools = ToolVectors.of(LoadedRelease(ReleaseStore(uri), board.release, 0))
+    ids, matrix = tools.ids, tools.matrix
     places = {tool: place for place, tool in enumerate(ids)}
     encoder = encoder_for(load_configuration(folder / "pegboard.toml").index("full"))
     own = requests(0)
     texts = [*_descriptions(folder), *(next(own) for _ in range(QUERIES))]
     vectors = encoder.encode(texts)
-    plain, row = _plain_lancedb(folder, ids, matrix, release.tables["emb_full"].search)
+    plain, row = _plain_lancedb(folder, ids, matrix, board.release.tables["emb_full"].search)
     near: dict[str, list[float]] = {"pegboard": [], "lancedb": []}
     seconds: dict[str, list[float]] = {"pegboard": [], "lancedb": []}
     for text, vector in zip(texts, vectors, strict=True):

@@ -10,6 +10,7 @@ from pegboard.evaluation.comparison import Evaluation, search_depth
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.retrieval.find import strategy_of
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from tasks import progress
@@ -226,7 +227,7 @@ def _chosen(gate: GateSpec, evaluation: Evaluation, staged: Searcher) -> dict[st
     request has an answer; None for a search that is not hybrid.
     """
     mean, threshold = evaluation.interval(gate.main), None
-    if staged.strategy().mode == "hybrid":
+    if strategy_of(None, staged.loaded).mode == "hybrid":
         thresholds = staged.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
         threshold = {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}
     return {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.evaluation.systems import Advance, QueryResult, RetrievedTool, System
+from pegboard.evaluation.systems import Advance, QueryResult, ReleaseSystem, RetrievedTool
 from pegboard.store.releases import Release
 from tasks.lake.files import Lake
 
@@ -25,7 +25,7 @@ ANSWERS = f"{FOLDER}/answers"
 
 
 def search_once(
-    lake: Lake, system: System, queries: Sequence[GoldenQuery], depth: int, advance: Advance
+    lake: Lake, system: ReleaseSystem, queries: Sequence[GoldenQuery], depth: int, advance: Advance
 ) -> tuple[Sequence[QueryResult], str]:
     """Return the results of golden queries, and their path in the lake, where they are stored.
 
@@ -34,31 +34,25 @@ def search_once(
     key = [query.to_dict() for query in queries]
     path = f"{ANSWERS}/{digest(version('pegboard'), depth, *system.key, key)}.parquet"
     try:
-        rows = lake.read(path).rows(named=True)
+        rows = lake.read(path).rows()
     except StoreError:
         results = system.search(queries, depth, advance)
         lake.delete(path)  # a damaged one
         lake.write(path, _frame(results))
         return results, path
     advance(len(queries))
+    resolve = system.searcher.names.resolve
     return [
-        QueryResult(query, system.searcher.names.resolve(query.tools), _retrieved(row))
+        QueryResult(query, resolve(query.tools), tuple(map(RetrievedTool, *row)))
         for query, row in zip(queries, rows, strict=True)
     ], path
-
-
-def _retrieved(row: Mapping[str, Any]) -> tuple[RetrievedTool, ...]:
-    return tuple(map(RetrievedTool, row["found"], row["scores"], row["probabilities"]))
 
 
 def _frame(results: Sequence[QueryResult]) -> "pl.DataFrame":
     import polars as pl
 
-    schema = {
-        "found": pl.List(pl.String),
-        "scores": pl.List(pl.Float64),
-        "probabilities": pl.List(pl.Float64),
-    }
+    numbers = pl.List(pl.Float64)
+    schema = {"found": pl.List(pl.String), "scores": numbers, "probabilities": numbers}
     rows = [
         {
             "found": [tool.id for tool in result.retrieved],

@@ -19,9 +19,9 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Any
 
-from pegboard.evaluation.tool_vectors import tool_vectors
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
+from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import singular_words
 from tasks.report.excerpts import excerpt
 
@@ -65,11 +65,20 @@ class ToolVectors:
 
     @classmethod
     def of(cls, loaded: LoadedRelease) -> "ToolVectors":
-        """Read the vectors of the default index."""
+        """Read the vectors of the default index, from memory or from its table."""
         import numpy as np
 
-        ids, starts, matrix = tool_vectors(loaded, loaded.index_name(None))
-        return cls(ids, unit(np.add.reduceat(matrix, starts, axis=0)) if ids else matrix)
+        index = loaded.index(loaded.index_name(None))
+        in_memory = isinstance(index, MemoryIndex)
+        rows = index.rows if in_memory else index.table.read(["tool", "vector"])
+        tools = np.array(rows.column("tool").to_pylist(), dtype=np.str_)
+        column = rows.column("vector").combine_chunks()
+        flat = column.flatten().to_numpy(zero_copy_only=False)
+        matrix = flat.reshape(rows.num_rows, column.type.list_size).astype(np.float32, copy=False)
+        order = np.argsort(tools, kind="stable")
+        ids, starts = np.unique(tools[order], return_index=True)
+        means = unit(np.add.reduceat(matrix[order], starts, axis=0)) if len(ids) else matrix
+        return cls(ids.tolist(), means)
 
     @cached_property
     def agents(self) -> dict[str, tuple[int, int]]:

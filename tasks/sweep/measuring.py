@@ -132,16 +132,13 @@ def design(sweep: Sweep) -> Design:
         raise ConfigurationError.from_problems(f"The sweep of release {release.id}", problems)
     queries = len(sweep.queries)
     few = f"{count_text(queries, 'golden query', 'golden queries')} say little. Add golden queries."
-    manifests = {
-        index: searcher.loaded.index_manifest(index) for index in _index_names(sweep, searcher)
-    }
     return Design(
         sweep=sweep,
         release=release.id,
         samples=_samples(sweep, searcher, needed),
         indexes={
-            index: {name: manifest[name] for name in RECIPE}
-            for index, manifest in manifests.items()
+            index: {name: searcher.loaded.index_manifest(index)[name] for name in RECIPE}
+            for index in _index_names(sweep, searcher)
         },
         warnings=(few,) if queries < MIN_QUERIES else (),
     )
@@ -198,11 +195,9 @@ def _tokens(design: Design, evaluation: Evaluation) -> dict[int, float]:
 @lru_cache(maxsize=2)
 def _searcher(uri: str, release: str, tools: frozenset[str] | None = None) -> Searcher:
     """Return a release by its id, with these tools only if they are given. Raises BoardNotFound."""
-    return (
-        Searcher.open(uri, release=release)
-        if tools is None
-        else _searcher(uri, release).restricted(tools)
-    )
+    if tools is not None:
+        return _searcher(uri, release).restricted(tools)
+    return Searcher.open(uri, release=release)
 
 
 def _samples(

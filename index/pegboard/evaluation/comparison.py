@@ -20,7 +20,7 @@ from pegboard.evaluation.measures import (
     per_query,
 )
 from pegboard.evaluation.overhead import Overhead
-from pegboard.evaluation.systems import Advance, QueryResult, System
+from pegboard.evaluation.systems import Advance, QueryResult, ReleaseSystem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +51,7 @@ class Evaluation:
 
     @classmethod
     def of(
-        cls, system: System, results: Sequence[QueryResult], measures: Sequence[Measure]
+        cls, system: ReleaseSystem, results: Sequence[QueryResult], measures: Sequence[Measure]
     ) -> "Evaluation":
         """Measure what a system retrieved."""
         needed = [result.needed.labels for result in results]
@@ -187,7 +187,7 @@ def search_depth(measures: Sequence[Measure]) -> int:
 
 
 def evaluate(
-    system: System,
+    system: ReleaseSystem,
     queries: Sequence[GoldenQuery],
     measures: Sequence[str | Measure] = STANDARD,
     advance: Advance = lambda _: None,

@@ -1,14 +1,17 @@
 """A release, published or staged, that answers golden queries."""
 
+import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
-from pegboard.retrieval.find import FindArguments, find, strategy_of
+from pegboard.retrieval.find import FindArguments, find
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
+from pegboard.search.restricted import RestrictedRelease
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
@@ -25,24 +28,23 @@ CACHED_QUERY_VECTORS = 100_000
 """
 
 
+def _query_vectors(encoder: Encoder | None = None) -> QueryVectors:
+    return QueryVectors(encoder, None, CACHED_QUERY_VECTORS)
+
+
+@dataclass(frozen=True)
 class Searcher:
     """A release with the encoders and the LLM that strategies may use.
 
-    Args:
+    Attributes:
         loaded: the release.
         vectors: the encoders of queries; releases that share it encode a query once.
         caller: asks an LLM, for strategies that use one.
     """
 
-    def __init__(
-        self,
-        loaded: LoadedRelease,
-        vectors: QueryVectors | None = None,
-        caller: "LlmCaller | None" = None,
-    ) -> None:
-        self.loaded = loaded
-        self.vectors = vectors or QueryVectors(None, None, CACHED_QUERY_VECTORS)
-        self.caller = caller
+    loaded: LoadedRelease
+    vectors: QueryVectors = field(default_factory=_query_vectors)
+    caller: "LlmCaller | None" = None
 
     @classmethod
     def open(
@@ -64,9 +66,8 @@ class Searcher:
         store = ReleaseStore(uri)
         if release is None:
             release = store.existing_channel(channel).release
-        caller = open_caller(llm, llm_options)
-        vectors = QueryVectors(encoder, None, CACHED_QUERY_VECTORS)
-        return cls(LoadedRelease(store, store.get(release), IN_MEMORY_ROWS), vectors, caller)
+        loaded = LoadedRelease(store, store.get(release), IN_MEMORY_ROWS)
+        return cls(loaded, _query_vectors(encoder), open_caller(llm, llm_options))
 
     def close(self) -> None:
         """Close the connections to the LLM, if there are any."""
@@ -83,19 +84,9 @@ class Searcher:
         """The tools of the release by the names that golden queries use."""
         return ToolNames(self.loaded.tool_names())
 
-    def strategy(self, strategy: "StrategyLike" = None) -> "Strategy":
-        """Resolve a strategy; None is the release's own. Raises QueryError for an invalid one."""
-        return strategy_of(strategy, self.loaded)
-
     def restricted(self, tools: Collection[str]) -> "Searcher":
         """The same release as if it had only the tools of those ids."""
-        from pegboard.search.restricted import RestrictedRelease
-
-        return Searcher(RestrictedRelease(self.loaded, tools), self.vectors, self.caller)
-
-    def uncached(self) -> "Searcher":
-        """The same release; no query vector is remembered."""
-        return Searcher(self.loaded, self.vectors.uncached(), self.caller)
+        return replace(self, loaded=RestrictedRelease(self.loaded, tools))
 
     def search(
         self,
@@ -115,23 +106,21 @@ class Searcher:
         Returns: for each query its hits, best first, in the order of `queries`.
         """
         hits: dict[int, FindResult] = {}
-        for places in _same_history(queries):
-            for start in range(0, len(places), BATCH):
-                batch = places[start : start + BATCH]
-                texts = [queries[place].query for place in batch]
-                request = FindArguments(
-                    texts, k, strategy, index, history=queries[batch[0]].history
-                )
-                answers = find(self.loaded, request, self.vectors, self.caller)
-                hits.update(zip(batch, answers, strict=True))
-                advance(len(batch))
+        for places in _batches(queries):
+            texts = [queries[place].query for place in places]
+            history = queries[places[0]].history
+            request = FindArguments(texts, k, strategy, index, history=history)
+            answers = find(self.loaded, request, self.vectors, self.caller)
+            hits.update(zip(places, answers, strict=True))
+            advance(len(places))
         return [hits[place] for place in range(len(queries))]
 
 
-def _same_history(queries: Sequence[GoldenQuery]) -> list[list[int]]:
-    """The places of the queries, grouped by the conversation before them."""
-    groups: dict[tuple[tuple[tuple[str, str], ...], ...], list[int]] = {}
+def _batches(queries: Sequence[GoldenQuery]) -> list[list[int]]:
+    """The places of at most `BATCH` queries with the same conversation before them."""
+    groups: dict[str, list[int]] = {}
     for place, query in enumerate(queries):
-        key = tuple(tuple(sorted(message.items())) for message in query.history)
-        groups.setdefault(key, []).append(place)
-    return list(groups.values())
+        groups.setdefault(json.dumps(query.history, sort_keys=True), []).append(place)
+    return [
+        own[start : start + BATCH] for own in groups.values() for start in range(0, len(own), BATCH)
+    ]

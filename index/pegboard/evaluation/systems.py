@@ -1,16 +1,13 @@
-"""Systems: what ranks tools for golden queries, and what it returned for each.
+"""Systems: what ranks tools for golden queries, and what it returned for each."""
 
-`ReleaseSystem` ranks tools, `AgentSystem` of the benchmarks agents.
-"""
-
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
-from pegboard.retrieval.found import FindResult, Trace
+from pegboard.retrieval.find import strategy_of
+from pegboard.retrieval.found import Trace
 from pegboard.retrieval.strategy import Strategy
 
 if TYPE_CHECKING:
@@ -70,20 +67,35 @@ class QueryResult:
 
 
 @dataclass(frozen=True, slots=True)
-class System(ABC):
-    """What ranks tools, or agents, for golden queries: a strategy in an index of a release.
+class ReleaseSystem:
+    """What ranks tools for golden queries: a strategy in an index of a release.
 
     Attributes:
         searcher: the release; `searcher.restricted(tools)` searches some of its tools only.
-        strategy: with a `name`.
         index: None for the index that the strategy names, or else the release's default.
         name: what the system is called in rows; the strategy's name if empty.
     """
 
     searcher: Searcher
-    strategy: Any
+    strategy: Strategy
     index: str | None = None
     name: str = ""
+
+    @classmethod
+    def resolve(
+        cls,
+        searcher: Searcher,
+        strategy: "StrategyLike" = None,
+        index: str | None = None,
+        name: str = "",
+    ) -> "ReleaseSystem":
+        """The system of a strategy's name, JSON values or None for the release's own.
+
+        Raises QueryError for an invalid strategy, BoardNotFound for an unknown index.
+        """
+        system = cls(searcher, strategy_of(strategy, searcher.loaded), index, name)
+        _ = system.index_name
+        return system
 
     @property
     def release_id(self) -> str:
@@ -98,7 +110,7 @@ class System(ABC):
     @property
     def index_name(self) -> str:
         """The index that is searched."""
-        return self.searcher.loaded.index_name(self.index)
+        return self.searcher.loaded.index_name(self.index or self.strategy.index)
 
     @property
     def encoder_name(self) -> str:
@@ -106,61 +118,20 @@ class System(ABC):
         return str(self.searcher.loaded.index_manifest(self.index_name)["encoder"])
 
     @property
-    @abstractmethod
     def key(self) -> tuple[Any, ...]:
         """JSON values that decide what is retrieved for a query, for a store of results."""
-
-    @abstractmethod
-    def search(
-        self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
-    ) -> list[QueryResult]:
-        """Retrieve at most `depth` tools or agents for each query, best first."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseSystem(System):
-    """A strategy of retrieval in an index of a release."""
-
-    strategy: Strategy
-
-    @classmethod
-    def resolve(
-        cls,
-        searcher: Searcher,
-        strategy: "StrategyLike" = None,
-        index: str | None = None,
-        name: str = "",
-    ) -> "ReleaseSystem":
-        """The system of a strategy's name, JSON values or None for the release's own.
-
-        Raises QueryError for an invalid strategy, BoardNotFound for an unknown index.
-        """
-        system = cls(searcher, searcher.strategy(strategy), index, name)
-        _ = system.index_name
-        return system
-
-    @property
-    def index_name(self) -> str:
-        """The index that is searched."""
-        return self.searcher.loaded.index_name(self.index or self.strategy.index)
-
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """Digest of the release, index, and strategy as JSON values."""
         return (self.searcher.release.digest, self.index, self.strategy.to_dict())
 
     def search(
         self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
     ) -> list[QueryResult]:
         """Retrieve at most `depth` tools for each query, best first."""
-        hits = self.searcher.search(
+        found = self.searcher.search(
             queries, depth, strategy=self.strategy, index=self.index, advance=advance
         )
-        needed = (self.searcher.names.resolve(query.tools) for query in queries)
-        return [query_result(*row) for row in zip(queries, needed, hits, strict=True)]
-
-
-def query_result(query: GoldenQuery, needed: Needed, hits: FindResult) -> QueryResult:
-    """The result of a query from its hits."""
-    retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
-    return QueryResult(query, needed, tuple(retrieved), hits.trace)
+        results: list[QueryResult] = []
+        for query, hits in zip(queries, found, strict=True):
+            needed = self.searcher.names.resolve(query.tools)
+            retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
+            results.append(QueryResult(query, needed, tuple(retrieved), hits.trace))
+        return results
