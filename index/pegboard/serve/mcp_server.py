@@ -68,7 +68,6 @@ def mcp_server(gateway: Gateway) -> FastMCP:
         dereference_schemas=False,
         mask_error_details=True,
     )
-    server.provider_error_strategy = "raise"
     server.add_middleware(GatewayMiddleware(gateway, UpstreamServers(server, gateway)))
 
     async def listen(

@@ -24,7 +24,6 @@ def command_of(name):
 @pytest.fixture
 def library(monkeypatch):
     """`[catalogs]` with the library, and a server that does not start."""
-    monkeypatch.setattr("pegboard.serve.upstream_provider.LIST_SECONDS", 600)
     broken = {"command": sys.executable, "args": ["-c", "raise SystemExit(1)"]}
     monkeypatch.setenv("DATABASE_URL", "postgres://ana:top-level-4711@db/shelf")
     works = command_of("library") | {"env": {"SHELF": "${DATABASE_URL}"}}

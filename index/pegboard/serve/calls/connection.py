@@ -63,6 +63,7 @@ class Connection:
             name="pegboard",
             auto_initialize=False,
             message_handler=self._on_message,
+            timeout=limits.timeout,
             **options,
         )
         self._stale = True
