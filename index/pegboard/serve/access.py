@@ -16,9 +16,9 @@ from pegboard.toml_settings import secret_of
 TOKEN: ContextVar[str] = ContextVar("token", default="")
 """The bearer token of a call over the HTTP API."""
 
-Credentials = bytes | tuple[frozenset[tuple[str, str]], frozenset[tuple[str, str]]]
-"""The digest of a token; of a client without one, its header and its claims."""
-NONE = frozenset[tuple[str, str]](), frozenset[tuple[str, str]]()
+Credentials = bytes | frozenset[tuple[str, str]]
+"""The digest of a token, or the claims of a client without one."""
+NONE = frozenset[tuple[str, str]]()
 
 
 class Ruled(Protocol):
@@ -98,23 +98,19 @@ class AccessRules:
     ) -> Client | None:
         """Return the client of a request; None if unknown.
 
-        With a token only its client counts: with an unknown one no header and no default does.
+        With a token only its client counts: with an unknown one no default does.
 
         Args:
             headers: of the request, by lower-case name.
             claims: those of its token, if an identity provider has verified it.
         """
-        if claims is None and "authorization" in headers:
-            client = self._by_credentials.get(_digest(bearer_token(headers)))
-            return client if client and _has_header(client, headers) else None
+        if claims is None:
+            has_token = "authorization" in headers
+            return self._by_credentials.get(_digest(bearer_token(headers)) if has_token else NONE)
         for client in self.clients.values():
-            verified = bool(client.claims) == (claims is not None)
-            if client.token or not (client.header or client.claims) or not verified:
-                continue
-            stated = all(_states(claims or {}, *claim) for claim in client.claims.items())
-            if stated and _has_header(client, headers):
+            if client.claims and all(_states(claims, *claim) for claim in client.claims.items()):
                 return client
-        return None if claims is not None else self._by_credentials.get(NONE)
+        return None
 
     def named(self, name: str | None) -> Client:
         """Return the client of that name; for None that of requests without credentials.
@@ -146,18 +142,14 @@ def bearer_token(headers: Mapping[str, str]) -> str:
 
 
 def _credentials(client: Client, place: str, problems: list[str]) -> Iterator[Credentials]:
-    """Yield the digests of a client's tokens, or else what else tells it from other clients."""
+    """Yield the digests of a client's tokens, or else its claims."""
     for reference in client.token:
         try:
             yield _digest(secret_of(reference))
         except ValueError as error:
             problems.append(f"{place}.token: {error}")
     if not client.token:
-        yield frozenset(client.header.items()), frozenset(client.claims.items())
-
-
-def _has_header(client: Client, headers: Mapping[str, str]) -> bool:
-    return all(headers.get(name.lower()) == value for name, value in client.header.items())
+        yield frozenset(client.claims.items())
 
 
 def _states(claims: Mapping[str, Any], name: str, expected: str) -> bool:

@@ -148,7 +148,7 @@ class ClientMiddleware:
             headers = Headers(scope=scope)
             _check_origin(headers, self._hosts)
             if not of_page and path not in self.public:
-                client = state["client"] = await self.gateway.identified(headers)
+                client = state["client"] = await self.gateway.client(headers)
                 if client is not None:
                     # By this the SDK binds a session to who opened it.
                     token = AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106

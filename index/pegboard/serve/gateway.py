@@ -69,13 +69,9 @@ class Gateway:
         file = self.settings.serve.golden
         return None if file is None else self.settings.base / file
 
-    def client(self, headers: Mapping[str, str]) -> Client | None:
+    async def client(self, headers: Mapping[str, str]) -> Client | None:
         """Return the client of a request, from its headers by lower-case name; None if unknown."""
-        return self.rules.client(headers)
-
-    async def identified(self, headers: Mapping[str, str]) -> Client | None:
-        """As `client`, with tokens of an identity provider."""
-        client, token = self.client(headers), bearer_token(headers)
+        client, token = self.rules.client(headers), bearer_token(headers)
         if client is None and token and self.auth is not None:
             access = await self.auth.verify_token(token)
             if access is not None:

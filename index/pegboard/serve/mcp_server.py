@@ -164,7 +164,7 @@ class GatewayMiddleware(Middleware):
             callable_only=True,
         )
         names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
-        answer = search_answer(found, serve.results, session.listed or ())
+        answer = search_answer(found, session.listed or ())
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
         text = search_text(found, serve.results, answer)
@@ -172,7 +172,7 @@ class GatewayMiddleware(Middleware):
             session.client, session.id, len(names), estimate_tokens(text), found.view.tokens
         )
         # Beside structured content, many clients show a model nothing else.
-        whole = answer if serve.results in ("compact", "full") else None
+        whole = answer if serve.results == "compact" else None
         return ToolResult([TextContent(text=text)], whole)
 
     async def _search_agents(self, session: Session, given: SearchAgents) -> ToolResult:

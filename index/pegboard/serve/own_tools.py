@@ -23,6 +23,8 @@ from pegboard.serve.views import RESERVED, View
 from pegboard.tokens import estimate_tokens
 
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
+MAX_FITTING = 20
+"""Tools that are listed for a context."""
 SHOWN_AGENTS = 20
 """Agents that the description of `search_tools` names."""
 HINTS = ("title", "readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
@@ -121,14 +123,13 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
 
 
 async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
-    """Return the ids of the tools that fit a context: all that reach the threshold (Armory)."""
-    settings = gateway.settings.serve.context
+    """Return the ids of the tools that fit a context: those above the release's threshold, below
+    which nothing fits (Armory).
+    """
     found = await gateway.finder.find(
-        session.client, context, settings.max_tools, session=session.id, callable_only=True
+        session.client, context, MAX_FITTING, session=session.id, callable_only=True
     )
-    least = settings.threshold
-    if isinstance(least, str):
-        least = (await found.view.board.thresholds()).get(least, 0.0)
+    least = (await found.view.board.thresholds()).get("nothing_fits", 0.0)
     return [
         hit.tool.id
         for hit in found.hits
@@ -190,11 +191,10 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dict[str, Any]:
+def search_answer(found: Found, listed: Sequence[str] = ()) -> dict[str, Any]:
     """Return the answer to a search as JSON values.
 
     Args:
-        results: as in `ServeSettings`.
         listed: names of tools that the session's `tools/list` has anyway.
     """
     view = found.view
@@ -202,17 +202,13 @@ def search_answer(found: Found, results: str, listed: Sequence[str] = ()) -> dic
     for hit in found.hits:
         name = view.call_name(hit.tool.id)
         own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
-        if results == "full":
-            own = definition_of(view, hit.tool)
-            own.pop("body", None)  # for who chose it
+        own["description"] = first_sentence(hit.tool.description)
+        if hit.agent.kind in READ_KINDS:
+            own["kind"] = hit.agent.kind
         else:
-            own["description"] = first_sentence(hit.tool.description)
-            if hit.agent.kind in READ_KINDS:
-                own["kind"] = hit.agent.kind
-            else:
-                own["signature"] = typescript_signature(name, hit.tool.input_schema)
-            if hints := shown_hints(hit.tool):
-                own["annotations"] = hints
+            own["signature"] = typescript_signature(name, hit.tool.input_schema)
+        if hints := shown_hints(hit.tool):
+            own["annotations"] = hints
         if hit.probability is not None:
             own["probability"] = round(hit.probability, 2)
         if name in listed:

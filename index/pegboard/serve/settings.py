@@ -59,7 +59,6 @@ class ClientSettings(Settings):
 
     Attributes:
         token: its bearer token as `${VARIABLE}`, or a list of them.
-        header: a header and its value that mean this client, such as a proxy sets them.
         claims: of a token that `[serve.auth]` verifies, with the value that each has to have or to
             contain: `{ sub = "ana" }`, `{ groups = "support" }`.
         allow: what it sees: tools that one of the rules matches; all tools if there is none.
@@ -67,12 +66,10 @@ class ClientSettings(Settings):
         operator: whether it may read the metrics of all clients, add golden queries, and, unless
             it has rules, see releases that are not served.
 
-    Of a client with several of these, all are asked for. One with none of them stands for requests
-    without credentials.
+    A client without token and claims stands for requests without credentials.
     """
 
     token: tuple[SecretReference, ...] = ()
-    header: dict[str, str] = Field(default_factory=dict[str, str])
     claims: dict[str, str] = Field(default_factory=dict[str, str])
     allow: tuple[Rule, ...] | None = None
     deny: tuple[Rule, ...] = ()
@@ -83,7 +80,7 @@ class ClientSettings(Settings):
     @property
     def has_credentials(self) -> bool:
         """Whether its requests have any; those of a client that has none may be anybody's."""
-        return bool(self.token or self.header or self.claims)
+        return bool(self.token or self.claims)
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
@@ -180,20 +177,6 @@ class LlmSettings(Settings):
     timeout: Annotated[float, Field(gt=0)] = 10
 
 
-class ContextSettings(Settings):
-    """`[serve.context]`: which tools `tools/list` has for a request that comes with its context.
-
-    Attributes:
-        threshold: the least probability of a tool, or the name of a threshold of the release.
-        max_tools: the most tools that are listed.
-    """
-
-    threshold: Annotated[float, Field(ge=0, le=1)] | Literal["nothing_fits", "accept_95"] = (
-        "nothing_fits"
-    )
-    max_tools: Annotated[int, Field(ge=1, le=200)] = 20
-
-
 class ServeSettings(Settings):
     """`[serve]`: the gateway.
 
@@ -201,7 +184,7 @@ class ServeSettings(Settings):
         mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
             `gateway` also those that the session found.
         results: how `search_tools` writes what it found: a sentence and the signature of each
-            tool, whole definitions, a table of arguments (TOON), or declarations of TypeScript.
+            tool, a table of arguments (TOON), or declarations of TypeScript.
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         allowed_hosts: names by which the gateway may be reached besides its own address.
@@ -213,7 +196,7 @@ class ServeSettings(Settings):
     """
 
     mode: Literal["search", "gateway"] = "search"
-    results: Literal["compact", "full", "toon", "typescript"] = "compact"
+    results: Literal["compact", "toon", "typescript"] = "compact"
     k: Annotated[int, Field(ge=1, le=100)] = 5
     max_k: Annotated[int, Field(ge=1, le=200)] = 20
     allowed_hosts: tuple[str, ...] = ()
@@ -227,7 +210,6 @@ class ServeSettings(Settings):
     requests_per_minute: Annotated[int, Field(ge=1)] | None = None
     log: Path | None = None
     golden: Path | None = None
-    context: ContextSettings = ContextSettings()
     llm: LlmSettings | None = None
 
 

@@ -103,7 +103,7 @@ def office(tmp_path, monkeypatch):
             async def call(function, schema=None, /, agent="kit/kit", **arguments):
                 identity, schema = tool_id(agent, function), schema or {}
                 tool = Tool(identity, "kit", agent, function, input_schema=schema)
-                return await gateway.caller.call(gateway.client({}), tool, arguments)
+                return await gateway.caller.call(gateway.rules.client({}), tool, arguments)
 
             try:
                 return await block(call, table)

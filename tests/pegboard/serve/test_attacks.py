@@ -342,8 +342,8 @@ def test_no_change_of_the_file_lets_everyone_in(settings, desk_uri, caplog, text
     reads = asyncio.run(looks(gateway))
 
     assert reads == [False, False]
-    assert gateway.client({}) is None
-    assert gateway.client({"authorization": ANA["Authorization"]}).name == "ana"
+    assert gateway.rules.client({}) is None
+    assert gateway.rules.client({"authorization": ANA["Authorization"]}).name == "ana"
     assert "The settings stay as they were" in caplog.text
     assert why in caplog.text
 
@@ -360,7 +360,7 @@ def test_on_loopback_a_changed_file_may_let_in_others(settings, desk_uri):
     settings.file.write_text(EVERYONE)
 
     assert asyncio.run(looks(gateway)) == [False, True]
-    assert gateway.client({}).name == "everyone"
+    assert gateway.rules.client({}).name == "everyone"
 
 
 def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):

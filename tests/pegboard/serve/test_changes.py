@@ -37,7 +37,7 @@ def test_what_matches_nothing_is_named_and_nothing_else(warnings, rule, expected
     matching = [{"tool": "kit/git/*"}, {"agent": ["kit/git", "finance/*"]}, {"catalog": "k?t"}]
     clients = {
         "desk": {"allow": matching, "deny": [*matching, rule]},
-        "shop": {"deny": [{"tool": "y"}], "header": {"X-User": "shop"}},
+        "shop": {"deny": [{"tool": "y"}], "claims": {"sub": "shop"}},
     }
     apis = {"finanse": {"base_url": "https://x"}}
 

@@ -1,6 +1,7 @@
 """`tools/list`: pinned tools, tools that a session found, and tools for a request's context."""
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import mcp
 import pytest
@@ -38,20 +39,24 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway
 
 
 def test_a_list_has_the_pinned_tools_and_those_above_the_threshold_of_a_context(
-    board_uri, gateway_of, connect
+    board_uri, gateway_of, connect, monkeypatch
 ):
-    async def run(threshold):
-        context = {"threshold": threshold, "max_tools": 3}
+    monkeypatch.setattr("pegboard.serve.own_tools.MAX_FITTING", 3)
+
+    async def run():
         async with (
-            gateway_of(board_uri, pinned=["desk/*/book_*"], context=context) as gateway,
+            gateway_of(board_uri, pinned=["desk/*/book_*"]) as gateway,
             connect(gateway) as client,
         ):
             about = {"pegboard/context": "convert currency amounts of money"}
-            return await listed(client), await listed(client, about)
+            lists = [await listed(client), await listed(client, about)]
+            for least in (0.0, 1.0):
+                thresholds = AsyncMock(return_value={"nothing_fits": least})
+                monkeypatch.setattr("pegboard.async_board.AsyncBoard.thresholds", thresholds)
+                lists.append(await listed(client, about))
+            return lists
 
-    without, everything = asyncio.run(run(0.0))
-    _, none = asyncio.run(run(1.0))
-    _, fitting = asyncio.run(run("nothing_fits"))
+    without, fitting, everything, none = asyncio.run(run())
 
     assert without == none == [*OWN, "book_room"]
     assert "convert_currency" in fitting

@@ -133,7 +133,7 @@ def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
 def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
-            client = gateway.client({})
+            client = gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("echo")
             await gateway.caller.call(client, tool, {"text": "x"})
             states = [gateway.caller.upstreams.health()["kit/desk"]["state"]]

@@ -30,7 +30,7 @@ def call(desk_uri, shop, gateway_of):
         async def run():
             given = {"shop": api} if apis is None else apis
             async with gateway_of(desk_uri, apis=given, **serve) as gateway:
-                client = gateway.client({})
+                client = gateway.rules.client({})
                 tool = await (await gateway.views.of(client)).tool(name)
                 return await gateway.caller.call(client, tool, arguments or {})
 
@@ -113,7 +113,7 @@ def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
 
     async def run():
         async with gateway_of(desk_uri, apis={"shop": api}) as gateway:
-            client = gateway.client({})
+            client = gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("get_account")
             return [await gateway.caller.call(client, tool, {}) for _ in range(2)]
 
@@ -132,7 +132,7 @@ def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
 def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri, shop, gateway_of):
     async def run():
         async with gateway_of(desk_uri, apis={"shop": {"base_url": shop.url}}) as gateway:
-            client = gateway.client({})
+            client = gateway.rules.client({})
             view = await gateway.views.of(client)
 
             async def call(name, arguments):

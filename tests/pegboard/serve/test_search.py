@@ -26,15 +26,9 @@ def test_search_finds_a_tool_by_what_it_does(board_uri, call):
     assert json.loads(result.content[0].text) == result.structured_content
 
 
-def test_a_whole_definition_is_read_by_name_or_with_each_result(board_uri, call):
-    found, definition = call(
-        board_uri,
-        ("search_tools", RATES),
-        ("get_tool", {"name": "convert_currency"}),
-        results="full",
-    )
+def test_a_whole_definition_is_read_by_name(board_uri, call):
+    [definition] = call(board_uri, ("get_tool", {"name": "convert_currency"}))
 
-    assert "inputSchema" in found.structured_content["tools"][0]
     assert definition.structured_content["inputSchema"]["properties"]
 
 

@@ -110,7 +110,7 @@ def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
 
     async def run(changed):
         async with gateway_of(desk_uri, desk, calls={"changed": changed}) as gateway:
-            client = gateway.client({})
+            client = gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("echo")
             same = await gateway.caller.call(client, tool, {"text": "x"})
             other = replace(tool, **difference)
@@ -158,7 +158,7 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
 ):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
-            caller, client = gateway.caller, gateway.client({})
+            caller, client = gateway.caller, gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("echo")
             states = []
             for catalogs in (desk, {}):

@@ -32,7 +32,7 @@ def use(uri, log, clients, query, tool):
         gateway = Gateway(settings, open_board(uri), uri)
         for number, client in enumerate(clients):
             session = f"session-{client}-{number}"
-            who = Client(name=client, header={"X-User": client})
+            who = Client(name=client, claims={"sub": client})
             found = await gateway.finder.find(who, query, 3, session=session)
             assert tool in [hit.tool.id for hit in found.hits]
             gateway.observer.called(who, session, tool, "ok", 1.0, 10)
