@@ -48,8 +48,8 @@ def register(subparsers: Subparsers) -> None:
 def _serve(options: argparse.Namespace) -> int:
     if options.client is not None and not options.stdio:
         raise ConfigurationError(
-            "--client without --stdio: over HTTP the token or header of each request says which "
-            "client it comes from. Leave it out, or add --stdio."
+            "--client without --stdio: over HTTP the token of each request says which client it "
+            "comes from. Leave it out, or add --stdio."
         )
     import asyncio
 

@@ -3,7 +3,6 @@
 import asyncio
 import logging
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
 from pathlib import Path
 
 from fastmcp.server.auth import AuthProvider
@@ -20,11 +19,8 @@ from pegboard.serve.request_ids import RequestIds
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
-from pegboard.store.releases import ReleaseStore
 
 FileStates = dict[Path, tuple[int, int, int]]
-MAX_OTHERS = 2
-"""Releases beside the live one that are held in memory at once."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -34,7 +30,6 @@ class Gateway:
 
     Args:
         board: follows its channel.
-        uri: the board's address, for its other releases; "" for a board in memory.
 
     Attributes:
         settings, rules: those that hold now.
@@ -46,7 +41,7 @@ class Gateway:
         ConfigurationError: the request log cannot be written, or `[serve.auth]` cannot be used.
     """
 
-    def __init__(self, settings: GatewaySettings, board: Board, uri: str = "") -> None:
+    def __init__(self, settings: GatewaySettings, board: Board) -> None:
         serve = settings.serve
         self.board, self.settings, self.rules = board, settings, AccessRules(serve.clients)
         self._read = self._seen = _states(settings)
@@ -57,8 +52,6 @@ class Gateway:
         self.views = Views(board, can_call=self.caller.can_call)
         strategy = serve.llm.strategy if serve.llm else None
         self.finder = Finder(self.views, self.observer, strategy)
-        self.store = ReleaseStore(uri)
-        self._others, self._opening = lru_cache(MAX_OTHERS)(self._open), asyncio.Lock()
         self.auth: AuthProvider | None = open_auth(serve.auth)
         self.sessions, self.request_ids = Sessions(), RequestIds()
         self.saving = asyncio.Lock()
@@ -77,15 +70,6 @@ class Gateway:
             if access is not None:
                 return self.rules.client(headers, access.claims)
         return client
-
-    async def finder_of(self, release: str) -> Finder:
-        """Return the finder of a release, by its id or the beginning of it.
-
-        Raises:
-            BoardNotFound: there is no such release, or there are several.
-        """
-        async with self._opening:
-            return await asyncio.to_thread(self._finder_of, release)
 
     async def reload_if_changed(self) -> bool:
         """Take the rules, catalogs, servers, APIs and limits of files that changed, and return
@@ -128,13 +112,6 @@ class Gateway:
         self.board.close()
         self.observer.close()
 
-    def _finder_of(self, release: str) -> Finder:
-        identity = self.store.get(release).id
-        return self.finder if identity == self.board.release.id else self._others(identity)
-
-    def _open(self, release: str) -> Finder:
-        return Finder(Views(open_board(self.store.uri, release=release)), self.observer)
-
     def _opens(self, rules: AccessRules) -> str:
         """Say why everyone would be let in by rules that replace these; else ""."""
         if self.rules.clients and not rules.clients:
@@ -167,7 +144,7 @@ def open_gateway(
         llm=llm.model if llm else None,
         llm_options=llm.model_dump(include={"api_base", "timeout"}) if llm else None,
     )
-    return Gateway(settings, opened, uri)
+    return Gateway(settings, opened)
 
 
 def _states(settings: GatewaySettings) -> FileStates:

@@ -1,5 +1,5 @@
-"""The HTTP API under /v1: find, read and call tools, read agents, dependencies, releases and the
-states of servers, and save golden queries; beside it /healthz and /metrics.
+"""The HTTP API under /v1: find, read and call tools, read agents, dependencies and the states of
+servers, and save golden queries; beside it /healthz and /metrics.
 
 Every answer is about what the client may see, since it comes from the client's view of a release.
 A tool that is hidden from it and one that does not exist get the same answer.
@@ -22,7 +22,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pegboard import __version__
-from pegboard.cli.gate import gate_state
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.records import Agent, Edge, Tool
@@ -31,16 +30,12 @@ from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
 from pegboard.serve.access import TOKEN, Client, bearer_token
 from pegboard.serve.calls.confirm import AskFirst
-from pegboard.serve.finder import Finder
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, invalid
 from pegboard.serve.own_tools import HINTS, READ
 from pegboard.serve.views import View
-from pegboard.store.contract import CONTRACT
 
 Answer = dict[str, Any]
-MAX_RELEASES = 100
-"""Releases that a list has: the newest."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -52,40 +47,13 @@ class Visit:
     gateway: Gateway
     client: Client
 
-    @property
-    def sees_all_releases(self) -> bool:
-        """Whether the client is an operator without rules. Rules are made for the tools of the
-        served release: in another, a tool may lack the tag or the agent that hides it.
-        """
-        return self.client.operator and self.client.allow is None and not self.client.deny
-
     def check_operator(self, what: str) -> None:
         """Raise ApiError if the client is no operator; `what` is a noun phrase."""
         if not self.client.operator:
-            raise _operators_only(f"{what} are for operators.")
-
-    async def finder(self, release: str | None) -> Finder:
-        """Return the finder of a release; None means the one that is served."""
-        if release is not None and self.sees_all_releases:
-            return await self.gateway.finder_of(release)
-        live = self.gateway.finder
-        if release and not (await live.views.of(self.client)).release.startswith(release):
-            raise _operators_only("Releases that are not served are for operators without rules.")
-        return live
-
-    async def view(self, release: str | None) -> View:
-        """Return a release as the client sees it."""
-        return await (await self.finder(release)).views.of(self.client)
-
-    async def tool(self, view: View, identity: str, where: str = "id") -> Tool:
-        """Return a tool by its id. Raises ApiError if the client may see none of that id."""
-        tool = await view.board.tool(identity) if identity in view.entries else None
-        if tool is None:
             raise ApiError(
-                404, "unknown_tool", f"There is no tool {identity!r:.200} that you may see.", where,
-                "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
+                403, "operators_only", f"{what} are for operators.", "Authorization",
+                "Ask whoever runs the gateway for the token of a client with `operator = true`.",
             )  # fmt: skip
-        return tool
 
 
 async def _visit(request: Request) -> Visit:
@@ -94,7 +62,14 @@ async def _visit(request: Request) -> Visit:
 
 
 Visiting = Annotated[Visit, Depends(_visit)]
-Release = Annotated[models.ReleaseParameters, Query()]
+
+
+async def _view(visit: Visiting) -> View:
+    """Return the release as the client of a request sees it."""
+    return await visit.gateway.views.of(visit.client)
+
+
+Viewing = Annotated[View, Depends(_view)]
 
 health_router = APIRouter(include_in_schema=False)
 router = APIRouter(
@@ -129,10 +104,10 @@ async def metrics(visit: Visiting) -> Response:
 
 
 @router.get("/status")
-async def status(visit: Visiting) -> Answer:
+async def status(visit: Visiting, view: Viewing) -> Answer:
     """Return what the gateway serves, and what this client may do."""
     gateway, client = visit.gateway, visit.client
-    view = await gateway.views.of(client)
+    release = await view.board.release()
     return {
         "version": __version__,
         "channel": gateway.board.status().channel,
@@ -140,6 +115,7 @@ async def status(visit: Visiting) -> Answer:
         "client": client.name,
         "operator": client.operator,
         "tools": len(view.entries),
+        "indexes": sorted(release.manifest["indexes"]),
         "golden": gateway.golden is not None and client.operator,
         "strategies": {name: description for name, (description, _) in STRATEGIES.items()},
     }
@@ -151,14 +127,13 @@ async def find(visit: Visiting, given: models.FindParameters) -> Answer:
     tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each ranking
     that found a tool, its rank and score there.
     """
-    finder = await visit.finder(given.release)
     if given.strategy not in (None, *STRATEGIES):
         raise invalid(
             f"There is no strategy {given.strategy!r}.", "strategy",
             f"Expected one of {', '.join(STRATEGIES)}.",
         )  # fmt: skip
     options = given.model_dump(include={"strategy", "index", "explain"})
-    found = await finder.find(visit.client, given.query, given.k, **options)
+    found = await visit.gateway.finder.find(visit.client, given.query, given.k, **options)
     answer = found.result.to_dict()
     for hit, values in zip(found.hits, answer["hits"], strict=True):
         values["agent_name"] = hit.agent.name
@@ -171,9 +146,8 @@ async def find(visit: Visiting, given: models.FindParameters) -> Answer:
 
 
 @router.get("/tools")
-async def tools(visit: Visiting, given: Annotated[models.ToolsParameters, Query()]) -> Answer:
+async def tools(view: Viewing, given: Annotated[models.ToolsParameters, Query()]) -> Answer:
     """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
-    view = await visit.view(given.release)
     words = (given.text or "").casefold().split()
     matching = sorted(
         entry.id
@@ -185,18 +159,17 @@ async def tools(visit: Visiting, given: Annotated[models.ToolsParameters, Query(
     return {
         "release": view.release,
         "total": len(matching),
-        "tools": [_row(await visit.tool(view, one), view) for one in page],
+        "tools": [_row(await _tool(view, one), view) for one in page],
         "next": page[-1] if len(later) > given.limit else None,
     }
 
 
 @router.get("/tools/{id:path}")
-async def tool(visit: Visiting, id: str, given: Release) -> Answer:
+async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
     """Return one tool with its schemas, its agent, and its dependencies among the tools one may
     see, with the names of those. `cannot_be_called` says why, "" where it can be.
     """
-    view = await visit.view(given.release)
-    tool = await visit.tool(view, id)
+    tool = await _tool(view, id)
     agents = {agent.id: agent for agent in await view.board.list_agents()}
     graph = await view.board.graph()
     needs = _visible_edges(graph.edges_from(tool.id), view)
@@ -231,11 +204,12 @@ async def tool(visit: Visiting, id: str, given: Release) -> Answer:
 
 
 @router.post("/call")
-async def call(request: Request, visit: Visiting, given: models.CallParameters) -> Response:
+async def call(
+    request: Request, visit: Visiting, view: Viewing, given: models.CallParameters
+) -> Response:
     """Call a tool, and return its result as MCP has it: a failure has `isError`."""
     TOKEN.set(bearer_token(request.headers))
-    view = await visit.view(given.release)
-    tool = await visit.tool(view, view.id_of(given.tool) or given.tool, "tool")
+    tool = await _tool(view, view.id_of(given.tool) or given.tool, "tool")
 
     async def confirm(*_: Any) -> None:
         if not given.confirm:
@@ -257,28 +231,17 @@ async def call(request: Request, visit: Visiting, given: models.CallParameters) 
 
 
 @router.get("/agents")
-async def agents(visit: Visiting, given: Release) -> Answer:
+async def agents(view: Viewing) -> Answer:
     """Return the agents that have tools which the client may see."""
-    view = await visit.view(given.release)
     tools = Counter(entry.agent for entry in view.entries.values())
     agents = await view.board.list_agents()
     rows = [{**_agent(agent), "tools": tools[agent.id]} for agent in agents if tools[agent.id]]
     return {"release": view.release, "agents": rows}
 
 
-@router.get("/releases")
-async def releases(visit: Visiting) -> Answer:
-    """Return the releases that the client may ask, newest first."""
-    rows = await asyncio.to_thread(_releases, visit.gateway)
-    return {
-        "channel": visit.gateway.board.status().channel,
-        "releases": [row for row in rows if visit.sees_all_releases or row["live"]],
-    }
-
-
 @router.post("/golden")
 async def save_golden(
-    visit: Visiting, given: models.GoldenParameters, response: Response
+    visit: Visiting, view: Viewing, given: models.GoldenParameters, response: Response
 ) -> Answer:
     """Add a request with its right tools to the golden queries; `saved` is false if the file has
     the request, whatever its tools.
@@ -290,10 +253,9 @@ async def save_golden(
             403, "not_configured", "This gateway saves no golden queries.", "golden",
             'Name a file under [serve] of pegboard.toml: golden = "golden.jsonl".',
         )  # fmt: skip
-    view = await visit.view(given.release)
     tools = dict.fromkeys(given.tools)
     for number, identity in enumerate(tools):
-        await visit.tool(view, identity, f"tools.{number}")
+        await _tool(view, identity, f"tools.{number}")
     query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
     async with visit.gateway.saving:
         saved = await asyncio.to_thread(_save, file, query)
@@ -310,11 +272,15 @@ async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
     return visit.gateway.caller.upstreams.health()
 
 
-def _operators_only(what: str) -> ApiError:
-    return ApiError(
-        403, "operators_only", what, "Authorization",
-        "Ask whoever runs the gateway for the token of a client with `operator = true`.",
-    )  # fmt: skip
+async def _tool(view: View, identity: str, where: str = "id") -> Tool:
+    """Return a tool by its id. Raises ApiError if the client may see none of that id."""
+    tool = await view.board.tool(identity) if identity in view.entries else None
+    if tool is None:
+        raise ApiError(
+            404, "unknown_tool", f"There is no tool {identity!r:.200} that you may see.", where,
+            "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
+        )  # fmt: skip
+    return tool
 
 
 def _save(file: Path, query: GoldenQuery) -> bool:
@@ -334,24 +300,6 @@ def _save(file: Path, query: GoldenQuery) -> bool:
             "golden", "The gateway's log says why.",
         ) from error  # fmt: skip
     return True
-
-
-def _releases(gateway: Gateway) -> list[Answer]:
-    """Return the newest releases. What was counted or measured is left out, since it tells of tools
-    that a client may not see.
-    """
-    live, channels = gateway.board.release.id, gateway.store.channels()
-    releases = [release for release in gateway.store.all() if release.contract == CONTRACT]
-    return [
-        {
-            "release": release.id,
-            "created_at": release.created_at.isoformat(),
-            "indexes": sorted(release.manifest["indexes"]),
-            "gate": gate_state(release, channels),
-            "live": release.id == live,
-        }
-        for release in releases[:MAX_RELEASES]
-    ]
 
 
 def _row(tool: Tool, view: View) -> Answer:

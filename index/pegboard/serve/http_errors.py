@@ -68,8 +68,8 @@ def error_of(error: Exception) -> ApiError:
             return invalid(f"{what.rstrip('.')}.", "query", next_step or "Correct it.")
         case BoardNotFound():
             return ApiError(
-                404, "not_found", "There is no such release or index, or there are several.",
-                "release, index", "GET /v1/releases lists the newest releases and their indexes.",
+                404, "not_found", "There is no such index.", "index",
+                "GET /v1/status lists the indexes of the release.",
             )  # fmt: skip
         case PegboardError():
             log.error("A request failed: %s", redact(str(error)))

@@ -11,13 +11,6 @@ Query = Annotated[
 ]
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 ToolId = Annotated[str, Field(min_length=1, max_length=1_000)]
-Release = Annotated[
-    str | None,
-    Field(
-        pattern="^[0-9a-f]{1,64}$",
-        description="A release to ask instead of the live one: its id or the beginning of it.",
-    ),
-]
 
 
 class Parameters(BaseModel):
@@ -40,20 +33,13 @@ class FindParameters(Parameters):
     index: Annotated[
         Name | None, Field(description="An index of the release; its default one by default.")
     ] = None
-    release: Release = None
     explain: Annotated[
         bool,
         Field(description="Also return what each feature adds, and each part's queries and ranks."),
     ] = False
 
 
-class ReleaseParameters(Parameters):
-    """Which release is asked."""
-
-    release: Release = None
-
-
-class ToolsParameters(ReleaseParameters):
+class ToolsParameters(Parameters):
     """Which tools are listed, by id."""
 
     agent: Annotated[str | None, Field(max_length=1_000, description="An agent's id.")] = None
@@ -67,7 +53,7 @@ class ToolsParameters(ReleaseParameters):
     ] = None
 
 
-class CallParameters(ReleaseParameters):
+class CallParameters(Parameters):
     """A call of a tool."""
 
     tool: Annotated[ToolId, Field(description="Its id, or the name by which it is called.")]
@@ -77,7 +63,7 @@ class CallParameters(ReleaseParameters):
     ] = False
 
 
-class GoldenParameters(ReleaseParameters):
+class GoldenParameters(Parameters):
     """A request with the tools that are right for it."""
 
     query: Annotated[Query, StringConstraints(strip_whitespace=True, min_length=1)]

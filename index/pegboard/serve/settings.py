@@ -63,8 +63,8 @@ class ClientSettings(Settings):
             contain: `{ sub = "ana" }`, `{ groups = "support" }`.
         allow: what it sees: tools that one of the rules matches; all tools if there is none.
         deny: what it does not see all the same.
-        operator: whether it may read the metrics of all clients, add golden queries, and, unless
-            it has rules, see releases that are not served.
+        operator: whether it may read the metrics of all clients and the states of servers, and
+            add golden queries.
 
     A client without token and claims stands for requests without credentials.
     """

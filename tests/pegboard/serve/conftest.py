@@ -47,7 +47,7 @@ def gateway_of() -> Callable[..., Any]:
         settings = GatewaySettings(
             serve=ServeSettings.model_validate(serve), catalogs=catalogs or {}
         )
-        gateway = Gateway(settings, open_board(uri, refresh=0), uri)
+        gateway = Gateway(settings, open_board(uri, refresh=0))
         try:
             yield gateway
         finally:
@@ -165,7 +165,7 @@ def served() -> Callable[..., Any]:
 
     @contextmanager
     def running(uri: str, settings: GatewaySettings) -> Generator[tuple[str, Gateway]]:
-        gateway = Gateway(settings, open_board(uri, refresh=0), uri)
+        gateway = Gateway(settings, open_board(uri, refresh=0))
         app = create_app(gateway)
         config = uvicorn.Config(
             app, "127.0.0.1", 0, log_level="critical", timeout_graceful_shutdown=0

@@ -75,15 +75,12 @@ def test_a_tool_has_its_schema_examples_and_an_id_that_is_addressed_escaped(boar
     assert escaped.json()["tool"]["id"] == identity
 
 
-def test_agents_and_releases_are_listed(board_uri, ask):
-    agents, releases, status = ask(
-        board_uri, ("GET", "/v1/agents"), ("GET", "/v1/releases"), ("GET", "/v1/status")
-    )
+def test_agents_strategies_and_indexes_are_listed(board_uri, ask):
+    agents, status = ask(board_uri, ("GET", "/v1/agents"), ("GET", "/v1/status"))
 
     assert sum(agent["tools"] for agent in agents.json()["agents"]) == 14
-    [release] = releases.json()["releases"]
-    assert release["release"] == status.json()["release"]
-    assert (release["live"], release["indexes"]) == (True, ["fine", "full"])
+    assert agents.json()["release"] == status.json()["release"]
+    assert status.json()["indexes"] == ["fine", "full"]
     assert "clauses" in status.json()["strategies"]
 
 
@@ -111,7 +108,6 @@ def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
     [
         ("/v1/find", {"json": {"query": "rates", "colour": "red"}}, 400),
         ("/v1/find", {"json": {"query": "rates", "k": 100_000}}, 400),
-        ("/v1/find", {"json": {"query": "rates", "release": "../../x"}}, 400),
         ("/v1/find", {"json": {"query": "rates", "strategy": "clause"}}, 400),
         ("/v1/find", {"json": {"query": "rates", "index": "none"}}, 404),
         ("/v1/find", {"json": {"query": "x" * 9_000}}, 400),
@@ -133,12 +129,11 @@ def test_an_invalid_request_is_refused_with_the_next_step(board_uri, ask, path, 
 def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
     path = "/v1/tools/{}/git/{}"
     find = {"json": {"query": "open an issue in a repository", "k": 50, "explain": True}}
-    found, tools, agents, releases, status, searched, hidden, missing = ask(
+    found, tools, agents, status, searched, hidden, missing = ask(
         board_uri,
         ("POST", "/v1/find", find),
         ("GET", "/v1/tools"),
         ("GET", "/v1/agents"),
-        ("GET", "/v1/releases"),
         ("GET", "/v1/status"),
         ("GET", "/v1/tools?text=issue"),
         ("GET", path.format("kit", "create_issue")),
@@ -146,7 +141,7 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
         **MONEY,
     )
 
-    texts = "".join(answer.text for answer in (found, tools, agents, releases, searched))
+    texts = "".join(answer.text for answer in (found, tools, agents, searched))
     assert "kit/" not in texts
     assert "create_issue" not in texts
     assert [tools.json()["total"], status.json()["tools"], searched.json()["total"]] == [3, 3, 0]
@@ -185,36 +180,6 @@ def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_pat
     else:
         assert error_of(metrics)["code"] == "operators_only"
         assert "operator = true" in error_of(metrics)["next_step"]
-
-
-@pytest.mark.parametrize(
-    ("client", "sees_all"),
-    [({"operator": True}, True), ({"operator": True, "deny": [{"tag": "x"}]}, False), ({}, False)],
-)
-def test_other_releases_are_for_operators_without_rules(two_releases, ask, client, sees_all):
-    """In another release a tool may lack the tag by which a rule hides it."""
-    workshop, live, old = two_releases
-    live, old = live.id, old.id
-    find = {"query": "new_1", "release": old}
-
-    releases, served, unknown, *others = ask(
-        workshop.uri,
-        ("GET", "/v1/releases"),
-        ("GET", f"/v1/tools?release={live[:6]}"),
-        ("GET", "/v1/tools?release=00ff00"),
-        ("GET", f"/v1/agents?release={old[:6]}"),
-        ("POST", "/v1/find", {"json": find}),
-        clients={"anyone": client},
-    )
-
-    ids = {row["release"] for row in releases.json()["releases"]}
-    assert ids == ({live, old} if sees_all else {live})
-    assert served.json()["total"] > 0
-    assert unknown.status_code == (404 if sees_all else 403)
-    codes = [response.status_code for response in others]
-    assert codes == ([200, 200] if sees_all else [403, 403])
-    if sees_all:
-        assert others[1].json()["hits"][0]["name"] == "new_1"
 
 
 def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog):
@@ -262,7 +227,7 @@ def test_the_description_is_valid_openapi_and_has_every_path(board_uri, ask):
     validate(response.json())
     paths = {
         "/v1/status", "/v1/find", "/v1/tools", "/v1/tools/{id}", "/v1/call", "/v1/agents",
-        "/v1/releases", "/v1/golden", "/v1/servers",
+        "/v1/golden", "/v1/servers",
     }  # fmt: skip
     assert set(response.json()["paths"]) == paths
 

@@ -41,7 +41,7 @@ def use(board_uri, tmp_path):
         observer = Observer(file)
 
         async def run():
-            gateway = Gateway(GatewaySettings(), open_board(board_uri), board_uri)
+            gateway = Gateway(GatewaySettings(), open_board(board_uri))
             gateway.finder.observer = observer
             found = await gateway.finder.find(ANA, query, 2, session="secret-session-id")
             tool = found.hits[0].tool.id

@@ -92,7 +92,7 @@ def test_a_server_added_to_the_file_is_called_without_a_restart(desk_uri, tmp_pa
         return {tool["name"] for tool in found.structured_content["tools"]}
 
     async def run():
-        gateway = Gateway(load_gateway_settings(file), open_board(desk_uri), desk_uri)
+        gateway = Gateway(load_gateway_settings(file), open_board(desk_uri))
         async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
             await warn_of_idle_rules(gateway)
             before = await names(client)

@@ -29,7 +29,7 @@ def use(uri, log, clients, query, tool):
 
     async def run():
         settings = GatewaySettings(serve=ServeSettings(log=log))
-        gateway = Gateway(settings, open_board(uri), uri)
+        gateway = Gateway(settings, open_board(uri))
         for number, client in enumerate(clients):
             session = f"session-{client}-{number}"
             who = Client(name=client, claims={"sub": client})

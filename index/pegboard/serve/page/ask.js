@@ -8,17 +8,12 @@ import { traceOf, whyOf } from "./why.js";
 
 const SIZES = ["3", "5", "10", "20", "50"].map((size) => [size, `at most ${size}`]);
 
-export function releaseChoices(releases) {
-  return releases.map((row) => [row.live ? "" : row.release, `${row.release}${row.live ? " (live)" : row.gate === "held" ? " (held)" : ""}`]);
-}
-
 export function strategyChoices(status) {
   return [["", "the release's own"], ...Object.keys(status.strategies).map((name) => [name, name])];
 }
 
-export function indexChoices(releases, release) {
-  const row = releases.find((one) => (release ? one.release === release : one.live)) || releases[0];
-  return [["", "the default"], ...((row && row.indexes) || []).map((name) => [name, name])];
+export function indexChoices(status) {
+  return [["", "the default"], ...status.indexes.map((name) => [name, name])];
 }
 
 /** The field and button of a request; `extra` are choices below. */
@@ -35,12 +30,11 @@ export function requestForm(query, extra, submit) {
   return form;
 }
 
-export async function ask(main, values, { status, releases }, signal) {
+export async function ask(main, values, status, signal) {
   const form = requestForm(values.q || "", [
     choice("Tools", "k", SIZES, values.k || "5"),
     choice("Strategy", "strategy", strategyChoices(status), values.strategy || ""),
-    choice("Index", "index", indexChoices(releases, values.release), values.index || ""),
-    releases.length > 1 ? choice("Release", "release", releaseChoices(releases), values.release || "") : null,
+    choice("Index", "index", indexChoices(status), values.index || ""),
   ], (data) => go("ask", valuesOf(data, "5")));
   const results = h("section", { class: "results", "aria-label": "Tools found" });
   main.replaceChildren(h("h1", { class: "sr" }, "Ask"), form, results);
@@ -52,7 +46,7 @@ export async function ask(main, values, { status, releases }, signal) {
   golden.begin(values.q.trim(), 1);
   results.setAttribute("aria-busy", "true");
   try {
-    const body = { query: values.q, k: Number(values.k || 5), strategy: values.strategy, index: values.index, release: values.release, explain: true };
+    const body = { query: values.q, k: Number(values.k || 5), strategy: values.strategy, index: values.index, explain: true };
     const began = performance.now();
     const result = await post("v1/find", body, signal);
     golden.begin(values.q.trim(), stepsOf(result, values).length);
@@ -90,7 +84,7 @@ function show(results, result, values, milliseconds) {
   results.replaceChildren(
     result.nothing_fits ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "Nothing fits."), ` The best tool fits with a probability of ${percent(result.probability)} only; a model should be given none of these.`)) : "",
     !hits.length ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "No tool was found."), ` ${result.reason || ""}`)) : "",
-    h("p", { class: "facts" }, h("span", {}, head), h("span", {}, likely.replace(/^; /, "")), h("span", {}, "release ", h("code", {}, result.release)), h("a", { href: address("compare", { q: values.q, k: values.k, b_release: values.release, b_strategy: values.strategy, b_index: values.index }) }, "compare")),
+    h("p", { class: "facts" }, h("span", {}, head), h("span", {}, likely.replace(/^; /, "")), h("span", {}, "release ", h("code", {}, result.release)), h("a", { href: address("compare", { q: values.q, k: values.k, b_strategy: values.strategy, b_index: values.index }) }, "compare")),
     steps.length ? h("ol", { class: "steps" }, h("li", {}, "Also searched for"), steps.map((text) => h("li", {}, text))) : "",
     mixed ? h("p", { class: "soft order" }, steps.length > 1 ? "The order gives each step its tools, so a tool may stand before a likelier one." : `The order is that of “${orderedBy(result.trace)}”, which may put a tool before one that is likelier by the ranker's probability.`) : "",
     h("ol", { class: result.nothing_fits ? "hits faint" : "hits" }, rows),
@@ -128,7 +122,7 @@ function card(hit, rank, result, values) {
         ...[description(hit.description.trim())].flat(),
         h("div", { class: "halves" }, whyOf(hit, result.trace),
           h("div", {}, h("h4", {}, "Arguments"), schemaOf(hit.input_schema))),
-        h("p", {}, h("a", { href: address("browse", { tool: hit.id, release: values.release }) }, "Everything about this tool")));
+        h("p", {}, h("a", { href: address("browse", { tool: hit.id }) }, "Everything about this tool")));
     }
     panel.hidden = !open;
     item.classList.toggle("open", open);

@@ -1,5 +1,5 @@
-// The same request on two sides: two releases, strategies or indexes. What moved, what is new.
-import { indexChoices, releaseChoices, requestForm, strategyChoices, valuesOf } from "./ask.js";
+// The same request on two sides: two strategies or indexes. What moved, what is new.
+import { indexChoices, requestForm, strategyChoices, valuesOf } from "./ask.js";
 import { post } from "./api.js";
 import { choice, failure, h, percent, plural, say, svg } from "./dom.js";
 import { address, go } from "./state.js";
@@ -8,10 +8,9 @@ const SIZES = ["5", "10", "20"].map((size) => [size, `at most ${size}`]);
 const SIDES = ["a", "b"];
 const ROW_REM = 2.9; // the height of a row in style.css
 
-export async function compare(main, values, context, signal) {
-  const { releases } = context;
+export async function compare(main, values, status, signal) {
   const form = requestForm(values.q || "", [
-    ...SIDES.map((side) => fieldset(side, values, context)),
+    ...SIDES.map((side) => fieldset(side, values, status)),
     choice("Tools", "k", SIZES, values.k || "10"),
   ], (data) => go("compare", valuesOf(data, "10")));
   form.classList.add("two");
@@ -19,7 +18,7 @@ export async function compare(main, values, context, signal) {
   main.replaceChildren(h("h1", { class: "sr" }, "Compare"), form, results);
   if (!values.q || !values.q.trim()) {
     results.replaceChildren(h("p", { class: "lead" }, "Ask the same request on two sides, and see what moved."),
-      h("p", { class: "soft" }, releases.length > 1 ? "A side can be another release, strategy or index." : "A side can be another strategy or index."));
+      h("p", { class: "soft" }, "A side can be another strategy or index."));
     form.querySelector("textarea").focus({ preventScroll: true });
     return;
   }
@@ -34,20 +33,18 @@ export async function compare(main, values, context, signal) {
   else show(results, outcomes.map((outcome) => outcome.value), values);
 }
 
-function fieldset(side, values, { status, releases }) {
-  const release = values[`${side}_release`] || "";
+function fieldset(side, values, status) {
   return h("fieldset", { class: `side ${side}` }, h("legend", {}, side.toUpperCase()),
-    releases.length > 1 ? choice("Release", `${side}_release`, releaseChoices(releases), release) : null,
     choice("Strategy", `${side}_strategy`, strategyChoices(status), values[`${side}_strategy`] || ""),
-    choice("Index", `${side}_index`, indexChoices(releases, release), values[`${side}_index`] || ""));
+    choice("Index", `${side}_index`, indexChoices(status), values[`${side}_index`] || ""));
 }
 
 function bodyOf(values, side) {
-  return { query: values.q, k: Number(values.k || 10), release: values[`${side}_release`], strategy: values[`${side}_strategy`], index: values[`${side}_index`] };
+  return { query: values.q, k: Number(values.k || 10), strategy: values[`${side}_strategy`], index: values[`${side}_index`] };
 }
 
 function titleOf(result, values, side) {
-  return [result.release, result.trace.strategy, values[`${side}_index`]].filter(Boolean).join(" · ");
+  return [result.trace.strategy, values[`${side}_index`]].filter(Boolean).join(" · ");
 }
 
 function show(results, [one, other], values) {
@@ -74,7 +71,7 @@ function column(side, result, values, marked) {
     h("p", { class: "soft verdict" }, result.nothing_fits ? h("b", { class: "warm" }, "Nothing fits. ") : "", result.probability === null ? "" : `${percent(result.probability)} likely that one fits`),
     h("ol", { class: "ranks" }, result.hits.map((hit, place) => h("li", { "data-tool": hit.id },
       h("span", { class: "n rank" }, place + 1),
-      h("a", { href: address("browse", { tool: hit.id, release: values[`${side}_release`] }), title: hit.id }, h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name)),
+      h("a", { href: address("browse", { tool: hit.id }), title: hit.id }, h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name)),
       h("span", { class: "n soft" }, hit.probability === undefined ? hit.score.toPrecision(3) : percent(hit.probability)),
       marked(hit, place)))));
 }

@@ -11,7 +11,7 @@ import { current } from "./state.js";
 const VIEWS = { ask, compare, browse, servers };
 const TITLES = { ask: "Ask", compare: "Compare", browse: "Browse", servers: "Servers" };
 const main = document.getElementById("main");
-let context = null;
+let status = null;
 let shown = new AbortController();
 
 async function show() {
@@ -27,8 +27,8 @@ async function show() {
     else link.removeAttribute("aria-current");
   }
   try {
-    context ??= await load(signal);
-    await VIEWS[name](main, values, context, signal);
+    status ??= await load(signal);
+    await VIEWS[name](main, values, status, signal);
   } catch (error) {
     if (signal.aborted) return; // another view is shown by now
     if (error.status === 401) askForToken(error);
@@ -38,16 +38,16 @@ async function show() {
 }
 
 async function load(signal) {
-  const [status, { releases }] = await Promise.all([get("v1/status", {}, signal), get("v1/releases", {}, signal)]);
+  const status = await get("v1/status", {}, signal);
   golden.enable(status.golden);
   document.querySelector("[data-view=servers]").hidden = !status.operator;
   document.getElementById("board").replaceChildren(
     h("span", {}, plural(status.tools, "tool")), status.channel ? h("span", {}, "channel ", h("b", {}, status.channel)) : "", h("code", { title: "release" }, status.release));
-  return { status, releases };
+  return status;
 }
 
 function askForToken(error) {
-  context = null;
+  status = null;
   const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
   main.replaceChildren(h("form", { class: "token", submit: (event) => { event.preventDefault(); useToken(field.value.trim()); show(); } },
     h("h1", {}, "Who are you?"),

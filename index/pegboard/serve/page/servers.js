@@ -6,7 +6,7 @@ const STATES = { up: "running", idle: "not started, or ended since nobody called
 
 const when = (time) => new Date(time).toLocaleString([], { dateStyle: "medium", timeStyle: "short" });
 
-export async function servers(main, values, context, signal) {
+export async function servers(main, values, status, signal) {
   const states = await get("v1/servers", {}, signal);
   const names = Object.keys(states).sort();
   main.replaceChildren(h("h1", {}, "MCP servers"), names.length

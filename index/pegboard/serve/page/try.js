@@ -3,7 +3,7 @@ import { post } from "./api.js";
 import { failure, h, say } from "./dom.js";
 import { target } from "./schema.js";
 
-export function tryOf(tool, release) {
+export function tryOf(tool) {
   if (tool.cannot_be_called) return h("p", { class: "soft" }, tool.cannot_be_called);
   const schema = target(tool.input_schema, tool.input_schema) || {};
   const required = new Set(Array.isArray(schema.required) ? schema.required : []);
@@ -18,7 +18,7 @@ export function tryOf(tool, release) {
     answer.replaceChildren(h("p", { class: "soft" }, "Calling …"));
     try {
       const given = fields.map(({ name, value }) => [name, value()]).filter(([, value]) => value !== undefined);
-      const result = await post("v1/call", { tool: tool.id, arguments: Object.fromEntries(given), release, confirm: Boolean(agree && agree.checked) });
+      const result = await post("v1/call", { tool: tool.id, arguments: Object.fromEntries(given), confirm: Boolean(agree && agree.checked) });
       answer.replaceChildren(...shown(result));
       say(result.isError ? "The call failed." : "The tool answered.");
     } catch (error) {
