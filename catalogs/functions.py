@@ -6,6 +6,7 @@ docs/how-to/sources.md.
 from typing import Any
 
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from pegboard.errors import SourceError
 from pegboard.foreign.files import (
     check_names,
     flaw_of,
@@ -38,7 +39,7 @@ def read(listing: ListingBuilder, options: FunctionsOptions) -> None:
                 where = f"{path.name} line {number}"
                 with listing.record(where, line):
                     if not _list(listing, agent, parse_json(line, "it"), where):
-                        listing.reject(where, "it declares no function; remove it", line)
+                        raise SourceError("it declares no function; remove it")
 
 
 def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> bool:
@@ -54,14 +55,11 @@ def _list_function(
     listing: ListingBuilder, agent: str, record: Any, gemini: bool, where: str
 ) -> None:
     if flaw := flaw_of(record):
-        listing.reject(where, flaw, record)
-        return
+        raise SourceError(flaw)
     function = read_function(record, gemini)
     if function is None:
         got = f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
-        problem = f"its shape is unknown: it has {got}. The known shapes are {SHAPES}."
-        listing.reject(where, problem, record)
-        return
+        raise SourceError(f"its shape is unknown: it has {got}. The known shapes are {SHAPES}.")
     listing.tool(
         agent,
         function.name,

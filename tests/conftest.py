@@ -26,7 +26,6 @@ from unittest import mock
 import pytest
 from hypothesis import HealthCheck, settings
 
-from catalogs.shared import isolation
 from flows.build import BuildOptions
 from flows.reindex import reindex
 from flows.runner import DirectRunner
@@ -320,23 +319,6 @@ def _page_cache_is_durable() -> Generator[None]:
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "fsync", lambda _: None)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _listing_processes_serve_several_tests() -> Generator[None]:
-    """Let a listing process serve the next test too: which test runs is no part of its state, and
-    to start one costs more than what most tests list.
-    """
-    state = isolation.inherited_state
-
-    def without_test() -> tuple[dict[str, str], *tuple[Any, ...]]:
-        environment, *others = state()
-        environment.pop("PYTEST_CURRENT_TEST", None)
-        return environment, *others
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(isolation, "inherited_state", without_test)
         yield
 
 

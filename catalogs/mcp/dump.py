@@ -64,12 +64,10 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
 
 def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> None:
     if not isinstance(saved.tools, list):
-        why = (
+        raise SourceError(
             f"it has no list of tools (got {type(saved.tools).__name__}); save the whole answer "
             f"to tools/list"
         )
-        listing.reject(f"{path.name}: {saved.where}", why, saved.tools)
-        return
     agent = listing.agent(
         name,
         description=saved.description,

@@ -5,7 +5,6 @@ A document is untrusted. A `$ref` to another file is followed only from a local 
 inside its own folder; none is ever followed over the network.
 """
 
-import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -69,7 +68,7 @@ def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes:
     import httpx
 
     where = public_url(url)
-    expanded = {name: _expanded(name, value) for name, value in headers.items()}
+    expanded = _expanded(headers)
 
     async def fetch() -> bytes:
         # httpx's own timeout is for each read: a server that sends a byte now and then never
@@ -121,20 +120,19 @@ async def _body(response: Any, where: str, max_bytes: int) -> bytes:
     return bytes(body)
 
 
-def _expanded(header: str, value: str) -> str:
-    """Return a header's value with each `${NAME}` replaced by that environment variable."""
-    for name in re.findall(r"\$\{(\w+)\}", value):
-        if name not in os.environ:
-            raise SourceError(
-                f"The environment variable {name}, which the header {header} needs, is not set. "
-                f"Set it."
-            )
-    expanded = re.sub(r"\$\{(\w+)\}", lambda match: os.environ[match[1]], value)
-    if not (expanded.isascii() and expanded.isprintable()):
-        raise SourceError(
-            f"The value of the header {header} has characters that a header cannot hold. Correct "
-            f"it."
-        )
+def _expanded(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers with the values of the environment variables that they name."""
+    from pegboard.servers.config import References as Variables
+
+    variables = Variables()
+    expanded = {name: variables.resolve(value) for name, value in headers.items()}
+    problems = variables.problems + [
+        f"the value of the header {name} has characters that a header cannot hold; correct it"
+        for name, value in expanded.items()
+        if not (value.isascii() and value.isprintable())
+    ]
+    if problems:
+        raise SourceError(f"The headers cannot be sent: {'; '.join(problems)}.")
     return expanded
 
 
@@ -272,23 +270,20 @@ class References:
         uri: of the document; empty if it came from the network.
         folder: the only one whose files are read; None for a document from the network.
         max_bytes: of all these files together.
-        size: characters of the document and of these files.
         left_document: whether a reference led out of the document, even to nothing.
     """
 
     uri: str
     folder: Path | None
     max_bytes: int
-    size: int
     left_document: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
-    _targets: dict[str, Any] = field(default_factory=dict[str, Any])
 
     @classmethod
-    def of(cls, document: Any, path: Path | None, max_bytes: int, size: int) -> "References":
+    def of(cls, document: Any, path: Path | None, max_bytes: int) -> "References":
         uri = path.resolve().as_uri() if path else ""
         folder = path.resolve().parent if path else None
-        return cls(uri, folder, max_bytes, size, _files={uri: document})
+        return cls(uri, folder, max_bytes, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
         """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
@@ -302,31 +297,16 @@ class References:
 
     def lookup(self, key: str) -> Any:
         """Return the target of an absolute reference, or raise InvalidPart."""
-        if key not in self._targets:
-            try:
-                self._targets[key] = self._lookup(key)
-            except InvalidPart as error:
-                # Cached as well: a thousand operations may name the same broken file.
-                self._targets[key] = error
-        target = self._targets[key]
-        if isinstance(target, InvalidPart):
-            raise InvalidPart(*target.args)
-        return target
-
-    def follow(self, part: Any, base: str) -> tuple[Any, str]:
-        """Return the part itself, or the target of its `$ref`, and the file it stands in."""
-        for _ in range(MAX_HOPS):
-            if not (isinstance(part, dict) and "$ref" in part):
-                return part, base
-            key = self.key(part["$ref"], base)
-            part, base = self.lookup(key), key.partition("#")[0]
-        raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
-
-    def _lookup(self, key: str) -> Any:
         uri, _, fragment = key.partition("#")
         if uri not in self._files:
-            self._files[uri] = self._load(uri)
+            try:
+                self._files[uri] = self._load(uri)
+            except InvalidPart as error:
+                # Cached as well: a thousand operations may name the same broken file.
+                self._files[uri] = error
         part = self._files[uri]
+        if isinstance(part, InvalidPart):
+            raise InvalidPart(*part.args)
         # A JSON Pointer, RFC 6901.
         for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
@@ -343,6 +323,15 @@ class References:
                 return part
         file = "" if uri == self.uri else Path(urlsplit(uri).path).name
         raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist")
+
+    def follow(self, part: Any, base: str) -> tuple[Any, str]:
+        """Return the part itself, or the target of its `$ref`, and the file it stands in."""
+        for _ in range(MAX_HOPS):
+            if not (isinstance(part, dict) and "$ref" in part):
+                return part, base
+            key = self.key(part["$ref"], base)
+            part, base = self.lookup(key), key.partition("#")[0]
+        raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
 
     def _load(self, uri: str) -> Any:
         self.left_document = True
@@ -365,7 +354,6 @@ class References:
         try:
             text = read_text(path, self.max_bytes)
             self.max_bytes -= len(text)
-            self.size += len(text)
             return parse(text, str(path))
         except (SourceError, ValueError) as error:
             raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error

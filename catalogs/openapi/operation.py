@@ -26,12 +26,8 @@ FLAT = {
 }  # fmt: skip
 """Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
 body as a whole only the server may judge."""
-MAX_PARAMETERS = 1_000
-"""Of an operation. Large public APIs have about 100."""
 MAX_PROBLEMS = 1_000
 """Characters of the problems of an operation."""
-MAX_PARENTS = 20
-"""Levels of allOf within allOf."""
 STYLE = "x-pegboard-style"
 """The style of a parameter of Swagger 2, which OpenAPI does not have all of."""
 WHOLE_BODY = "requestBody"
@@ -159,8 +155,6 @@ def resolve_operation(
     overridden = {_key(part) for part, _ in own}
     inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
     parameters = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
-    if len(parameters) > MAX_PARAMETERS:
-        raise InvalidPart(f"it has {len(parameters):,} parameters, more than {MAX_PARAMETERS:,}")
     responses = spec.get("responses")
     responses = responses if isinstance(responses, dict) else {}
     return Operation(
@@ -185,7 +179,6 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
         for part, base in operation.parameters
         if not (part["in"] == "header" and part["name"].lower() in IGNORED_HEADERS)
     ]
-    graph.check_budget("input", (schema for _, schema in parameters))
     body = _Body.of(graph, operation.body) if operation.body else None
     roots = [schema for _, schema in parameters] + (body.roots if body else [])
     writer = SchemaWriter(graph, "input", roots)
@@ -209,7 +202,6 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
         kind = next((kind for kind in media if _is_json(kind)), None)
         if kind is None or "schema" not in media[kind]:
             continue
-        graph.check_budget("output", [(media[kind]["schema"], base)])
         root = graph.refs.follow(media[kind]["schema"], base)
         writer = SchemaWriter(graph, "output", [root])
         schema = writer.write(*root)
@@ -243,7 +235,6 @@ class _Body:
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
         schema = media[kind].get("schema", {}) if kind else {}
-        graph.check_budget("input", [(schema, base)])
         whole = graph.refs.follow(schema, base)
         name = part.get("x-body-name")
         name = name if isinstance(name, str) and name else "body"
@@ -278,9 +269,7 @@ class _Body:
         if self.whole[0].get("additionalProperties") is False:
             out.extra["additionalProperties"] = False
 
-    def _collect(
-        self, refs: References, placed: Placed, seen: set[int], depth: int = 0
-    ) -> set[str] | None:
+    def _collect(self, refs: References, placed: Placed, seen: set[int]) -> set[str] | None:
         """Collect the properties of a schema, of its `allOf` and of its alternatives.
 
         Returns those that are required; None if the body is no plain object.
@@ -289,18 +278,19 @@ class _Body:
         if id(schema) in seen:
             return set()
         seen.add(id(schema))
-        if not isinstance(schema, dict) or depth > MAX_PARENTS or not _is_flat(schema):
+        if not isinstance(schema, dict) or not _is_flat(schema):
             return None
         for name, item in schema.get("properties", {}).items():
             self.properties.setdefault(name, []).append((item, base))
         names = {name for name in schema.get("required", []) if isinstance(name, str)}
         for key in ("allOf", "anyOf", "oneOf"):
             parts = [refs.follow(part, base) for part in schema.get(key, [])]
-            each = [self._collect(refs, part, seen, depth + 1) for part in parts]
-            if any(required is None for required in each):
-                return None
+            each = [self._collect(refs, part, seen) for part in parts]
             sets = [required for required in each if required is not None]
-            names |= set[str]().union(*sets) if key == "allOf" else _common(sets)
+            if len(sets) < len(each):
+                return None
+            if sets:
+                names |= set[str].union(*sets) if key == "allOf" else set[str].intersection(*sets)
         return names
 
 
@@ -309,10 +299,6 @@ def _either(schemas: Iterable[Any]) -> dict[str, Any]:
     texts = (schema.get("description") for schema in schemas if isinstance(schema, dict))
     description = next(filter(None, texts), None)
     return {"anyOf": list(schemas)} | ({"description": description} if description else {})
-
-
-def _common(sets: list[set[str]]) -> set[str]:
-    return set[str].intersection(*sets) if sets else set()
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:

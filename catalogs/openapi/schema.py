@@ -28,10 +28,6 @@ MAX_PARTS = 1_000
 every schema leads to thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
 """Subschemas of a tool; more would pass the size limit of a schema many times over."""
-MAX_SPARE, CHARACTERS = 1_000_000, 4
-"""Subschemas of all tools of a document, beside one for so many characters of its text. When these
-are spent, a further tool may have MAX_INLINED.
-"""
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
 """Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
@@ -64,7 +60,6 @@ class SchemaGraph:
     )
     _sizes: dict[str, int] = field(default_factory=dict[str, int])
     _cyclic: set[str] = field(default_factory=set[str])
-    visited: int = 0
 
     def size(self, schema: Any, base: str) -> int:
         """Return the number of subschemas with references written out; cyclic ones count once."""
@@ -72,16 +67,6 @@ class SchemaGraph:
         for key in keys:
             self._explore(key)
         return own + sum(self._sizes[key] for key in keys)
-
-    @property
-    def is_spent(self) -> bool:
-        """Whether the tools of the document have taken all that they may together."""
-        return self.visited > MAX_SPARE + self.refs.size // CHARACTERS
-
-    def check_budget(self, side: Side, schemas: Iterable[tuple[Any, str]]) -> None:
-        """Raise InvalidPart, before they are read, for large schemas when the budget is spent."""
-        if self.is_spent and sum(self.size(*each) for each in schemas) > MAX_INLINED:
-            raise _too_large(side)
 
     def ends_within(self, key: str, size: int) -> bool:
         self._explore(key)
@@ -192,9 +177,11 @@ class SchemaWriter:
 
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
-        self.graph.visited += 1
-        if self._written > (MAX_INLINED if self.graph.is_spent else MAX_WRITTEN):
-            raise _too_large(self.side)
+        if self._written > MAX_WRITTEN:
+            raise InvalidPart(
+                f"its {self.side} schema has more than {MAX_WRITTEN:,} parts; describe less, or "
+                f"split it"
+            )
         if isinstance(schema, RepeatedNames):
             raise InvalidPart(flaw_of(schema))
         if not isinstance(schema, dict):
@@ -257,13 +244,6 @@ class SchemaWriter:
         if isinstance(schema.get("required"), list):
             out["required"] = [name for name in schema["required"] if name not in hidden_names]
         return out
-
-
-def _too_large(side: Side) -> InvalidPart:
-    return InvalidPart(
-        f"its {side} schema has more than {MAX_WRITTEN:,} parts, or more than {MAX_INLINED} after "
-        f"those of this document took all that they may together; describe less, or split it"
-    )
 
 
 def has_flag(schema: Any, flag: str) -> bool:

@@ -23,8 +23,6 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
 
-MAX_SCHEMES = 100
-"""Security schemes of an operation."""
 MAX_URL = 2_000
 """Characters of a base URL."""
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
@@ -84,7 +82,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             options.url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
         )
         document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
-        return document, References.of(document, None, 0, len(content)), place
+        return document, References.of(document, None, 0), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:
         raise SourceError(
@@ -93,8 +91,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
         )
     text = read_text(files[0], options.max_bytes)
     document = parse(text, str(files[0]))
-    refs = References.of(document, files[0], options.max_bytes, len(text))
-    return document, refs, options.path or ""
+    return document, References.of(document, files[0], options.max_bytes), options.path or ""
 
 
 def _check(document: Any, place: str) -> None:
@@ -279,8 +276,6 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
     out: dict[str, dict[str, Any]] = {}
     for alternative in required if isinstance(required, list) else []:
         for name in alternative if isinstance(alternative, dict) else ():
-            if len(out) == MAX_SCHEMES:
-                raise InvalidPart(f"it names more than {MAX_SCHEMES} security schemes")
             scheme = schemes.get(name) if isinstance(schemes, dict) else None
             kind = scheme.get("type") if isinstance(scheme, dict) else None
             out[name] = {"name": valid_text(name)} | (

@@ -19,7 +19,7 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
 from pegboard.foreign.limits import MAX_RAW
 from pegboard.schemas.modules import named_function, public_function, public_names
-from pegboard.schemas.signature import NoSchema, described
+from pegboard.schemas.signature import described
 
 
 class PythonOptions(SourceOptions):
@@ -56,11 +56,7 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
 
 
 def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
-    try:
-        found = described(function)
-    except NoSchema as error:
-        listing.reject(where, str(error))
-        return
+    found = described(function)
     listing.tool(
         agent,
         where.rpartition(":")[2].rpartition(".")[2],

@@ -111,10 +111,8 @@ def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list
 
 
 def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> None:
-    problem = row.problem or flaw_of(row.value)
-    if problem:
-        listing.reject(row.where, problem, row.value)
-        return
+    if problem := row.problem or flaw_of(row.value):
+        raise SourceError(problem)
     columns, problems = options.columns, list[str]()
     record = {**row.value}
     values = (columns.parameters, columns.required, columns.output, columns.tags)
@@ -134,8 +132,7 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
     )
     output = schema("output", columns.output)
     if problems:
-        listing.reject(row.where, "; ".join(problems), record)
-        return
+        raise SourceError("; ".join(problems))
     owner = record.get(columns.agent) if columns.agent else None
     owner = owner if isinstance(owner, str) and owner.strip() else options.agent or listing.catalog
     dependencies, left_out = _dependencies(record, columns.dependencies)

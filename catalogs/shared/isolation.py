@@ -38,8 +38,8 @@ from catalogs.shared.supervisor import supervise
 supervise()
 from catalogs.shared.isolation import work
 work()"""
-MAX_KEPT = 400_000_000
-"""Bytes of memory with which a process may list another source."""
+MAX_KEPT = 50_000_000
+"""Bytes of an answer after which its process is ended: it took several times as much memory."""
 SPARE_SECONDS = 60
 RARE = 200_000
 """Objects between two collections of cyclic garbage. A large listing is millions of objects that
@@ -57,8 +57,34 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
     Args:
         base: the folder from which relative paths count.
     """
-    with _processors if _is_files(base, options) else nullcontext():
-        return _list(catalog, base, options)
+    request = {
+        "kind": options.type,
+        "catalog": catalog,
+        "base": str(base.absolute()),
+        # What is not set stays so: it may mean something else than its default.
+        "options": options.model_dump(mode="json", exclude_unset=True),
+        "environment": dict(os.environ),
+    }
+    files, reusable = _is_files(base, options), False
+    with _processors if files else nullcontext():
+        process = _take()
+        try:
+            answer = process.ask(json.dumps(request).encode(), options)
+            listing = _listing(answer)
+            if not files:  # code of the source may have written to the pipe
+                row_frame(listing.rows)
+            reusable = files and not listing.failures and len(answer) < MAX_KEPT
+            return listing
+        except SourceError as error:
+            return Listing(failures=(Failure("*", str(error)),))
+        except (LookupError, TypeError, ValueError):
+            return Listing(failures=(Failure("*", INVALID),))
+        finally:
+            if reusable:
+                with _lock:
+                    _idle.append(process)
+            else:
+                process.end()
 
 
 def _is_files(base: Path, options: SourceOptions) -> bool:
@@ -69,44 +95,24 @@ def _is_files(base: Path, options: SourceOptions) -> bool:
         return False  # the listing reports it
 
 
-def _list(catalog: str, base: Path, options: SourceOptions) -> Listing:
-    # What is not set stays so: it may mean something else than its default.
-    given = options.model_dump(mode="json", exclude_unset=True)
-    request = {"kind": options.type, "catalog": catalog, "base": str(base), "options": given}
-    runs_code = source_kind(options.type).inputs is None
-    process, reusable = _take(), False
-    try:
-        head, *rows = process.ask(json.dumps(request).encode(), options).split(b"\n")
-        answer = json.loads(head)
-        listing = Listing(
-            agents=tuple(Agent(**values) for values in answer["agents"]),
-            rows=rows,
-            rejected=tuple(Rejected(**values) for values in answer["rejected"]),
-            failures=tuple(Failure(**values) for values in answer["failures"]),
-            unreadable=tuple(answer["unreadable"]),
-            repeatable=answer["repeatable"],
-        )
-        if runs_code:  # it may have written to the pipe
-            row_frame(rows)
-        reusable = answer["reusable"] and not runs_code
-        return listing
-    except SourceError as error:
-        return Listing(failures=(Failure("*", str(error)),))
-    except (LookupError, TypeError, ValueError):
-        return Listing(failures=(Failure("*", INVALID),))
-    finally:
-        if reusable:
-            with _lock:
-                _idle.append(process)
-        else:
-            process.end()
+def _listing(answer: bytes) -> Listing:
+    head, *rows = answer.split(b"\n")
+    values = json.loads(head)
+    return Listing(
+        agents=tuple(Agent(**agent) for agent in values["agents"]),
+        rows=rows,
+        rejected=tuple(Rejected(**record) for record in values["rejected"]),
+        failures=tuple(Failure(**failure) for failure in values["failures"]),
+        unreadable=tuple(values["unreadable"]),
+        repeatable=values["repeatable"],
+    )
 
 
 class _Process:
     """A process that lists one source after the other."""
 
     def __init__(self) -> None:
-        self._state = inherited_state()
+        self._path = list(sys.path)
         self._late = False
         self._pipe, theirs = Pipe()
         # A session of its own: Ctrl-C is for this process, which ends the other.
@@ -124,7 +130,7 @@ class _Process:
 
     @property
     def usable(self) -> bool:
-        return self._process.poll() is None and self._state == inherited_state()
+        return self._process.poll() is None and self._path == sys.path
 
     def ask(self, request: bytes, options: SourceOptions) -> bytes:
         """Return the answer to a request. Raises SourceError if there is none within the limits."""
@@ -190,11 +196,6 @@ _idle: list[_Process] = []
 _running: set[_Process] = set()
 
 
-def inherited_state() -> tuple[dict[str, str], list[str], str]:
-    """Return what a process inherits, and what must be the same for it to be used again."""
-    return dict(os.environ), list(sys.path), str(Path.cwd())
-
-
 def _take() -> _Process:
     """Return an idle process, or start one."""
     while True:
@@ -241,6 +242,8 @@ def _answer(request: dict[str, Any]) -> bytes:
     """List a source, and return lines of JSON: the listing without its rows, then each row. Of a
     source that fails, this is its failure and the records that were rejected until then.
     """
+    os.environ.clear()
+    os.environ.update(request["environment"])
     builder = ListingBuilder(request["catalog"], Path(request["base"]))
     try:
         kind = source_kind(request["kind"])
@@ -253,7 +256,7 @@ def _answer(request: dict[str, Any]) -> bytes:
     except BaseException as error:
         failure = Failure("*", builder.text(reason_of(error)))
         listing = Listing(rejected=tuple(builder.rejected), failures=(failure,))
-    head = asdict(replace(listing, rows=())) | {"reusable": _peak_memory() < MAX_KEPT}
+    head = asdict(replace(listing, rows=()))
     return b"\n".join([json.dumps(head).encode(), *listing.rows])
 
 
@@ -275,13 +278,3 @@ def _limits(memory: int, seconds: float) -> Generator[None]:
         for kind, value in before.items():
             with suppress(OSError, ValueError):
                 resource.setrlimit(kind, value)
-
-
-def _peak_memory() -> int:
-    """Return the peak memory of this process in bytes."""
-    # Not `ru_maxrss`, which counts the process that started this one.
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/self/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    return 0

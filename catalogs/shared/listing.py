@@ -8,7 +8,6 @@ tools are kept, as they are of an agent (a server of many) that `fail`s; a sourc
 read at all raises `SourceError`."""
 
 import json
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
@@ -43,8 +42,6 @@ from pegboard.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
 SCHEMAS = ("input_schema", "output_schema")
-MAX_TOLD = 3
-"""Unreadable files that an error names."""
 
 
 class SourceOptions(BaseModel):
@@ -124,9 +121,9 @@ class ListingBuilder:
         """Reject the record if anything fails within."""
         try:
             yield
-        except BaseException as error:
-            if _is_control(error):
-                raise
+        except CONTROL:
+            raise
+        except BaseException as error:  # Polars' PanicException is no `Exception`
             self.reject(where, reason_of(error), raw)
 
     @contextmanager
@@ -136,9 +133,9 @@ class ListingBuilder:
         """
         try:
             yield
+        except CONTROL:
+            raise
         except BaseException as error:
-            if _is_control(error):
-                raise
             why = reason_of(error)
             self._unreadable.append(self.text(why if str(path) in why else f"{path}: {why}"))
         else:
@@ -276,9 +273,9 @@ class ListingBuilder:
         Raises SourceError if there were files, and none of them could be read.
         """
         if self._unreadable and not self._readable:
-            more = len(self._unreadable) - MAX_TOLD
-            rest = [f"{more} more files cannot be read."] if more > 0 else []
-            raise SourceError(" ".join([*self._unreadable[:MAX_TOLD], *rest]))
+            others = len(self._unreadable) - 1
+            rest = f" {others:,} other files cannot be read either." if others else ""
+            raise SourceError(f"{self._unreadable[0]}{rest}")
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             rows=tuple(self._rows[key] for key in sorted(self._rows)),
@@ -307,19 +304,6 @@ class SourceKind:
     options: type[SourceOptions]
     read: Callable[[ListingBuilder, Any], None]
     inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
-
-
-def _is_control(error: BaseException) -> bool:
-    """Return whether the exception ends more than a record or a file.
-
-    Others that are no `Exception` do not: Polars' PanicException, or what the code of a `python`
-    source raises.
-    """
-    # A caller that cancels has imported asyncio; a process that only reads files has not.
-    asyncio = sys.modules.get("asyncio")
-    return isinstance(error, CONTROL) or (
-        asyncio is not None and isinstance(error, asyncio.CancelledError)
-    )
 
 
 def reason_of(error: BaseException) -> str:

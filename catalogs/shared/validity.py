@@ -101,12 +101,8 @@ def encoding_problems(row: Mapping[str, Any]) -> list[str]:
     """What of a tool's row is not valid text."""
     return [
         f"its {column.replace('_', ' ')} is not valid UTF-8 text; save the source as UTF-8"
-        for column in ("name", "description", "input_schema", "output_schema", "annotations")
-        if not is_text(row[column] or "")
-    ] + [
-        f"one of its {column} is not valid UTF-8 text; save the source as UTF-8"
-        for column in ("examples", "tags", "dependencies")
-        if not is_text("".join(row[column]))
+        for column, value in row.items()
+        if not is_text(value if isinstance(value, str) else "".join(value or ()))
     ]
 
 

@@ -148,8 +148,8 @@ def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(server, hea
 @pytest.mark.parametrize(
     ("token", "why"),
     [
-        (None, "SHOP_TOKEN, which the header Authorization needs"),
-        ("t0ken\n", "The value of the header Authorization"),
+        (None, "the environment variable SHOP_TOKEN is not set"),
+        ("t0ken\n", "the value of the header Authorization"),
     ],
 )
 def test_a_header_that_cannot_be_sent_is_named_without_its_value(server, monkeypatch, token, why):

@@ -46,7 +46,7 @@ def started(monkeypatch):
     """The processes that the test starts; it takes none of another test."""
     processes, start = [], subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: processes.append(a) or start(*a, **k))
-    monkeypatch.setenv("NOT_AS", f"BEFORE {time.monotonic_ns()}")
+    monkeypatch.setattr(isolation, "_idle", [])
     return processes
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.encoders import install_command
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, SourceError
 from pegboard.schemas.hints import NotJson, adapter_of, json_part, type_of, type_text
 from pegboard.schemas.loose import loose_type
 
@@ -29,7 +29,7 @@ Google ADK, LangChain.
 """
 
 
-class NoSchema(Exception):
+class NoSchema(SourceError):
     """A function that no caller could call, and why."""
 
 
