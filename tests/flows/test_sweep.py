@@ -1,58 +1,208 @@
-"""`pegboard sweep` as a person runs it, without Prefect."""
+"""A sweep: what it measures, what it recommends within limits, and the problems that prevent it."""
 
 import json
+import shutil
+from dataclasses import asdict
 
+import numpy as np
 import pytest
 
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.comparison import evaluate
+from pegboard.evaluation.intervals import interval
+from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.store.releases import ReleaseStore
+from tasks.settings.sweep import SweepSettings, read_sweep
+from tasks.sweep import Result, choose, measure, open_release
 
+THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
+VERBS = {
+    "book": "Reserves",
+    "cancel": "Calls off",
+    "list": "Shows every",
+    "paint": "Colours",
+    "send": "Posts",
+}
 INDEXES = """
-default_index = "full"
-
 [[indexes]]
-name = "full"
-encoder = "hashing/256"
+name = "whole"  # every part
+encoder = "hashing/48"
+parts = ["name", "description", "arguments"]
+shape = "single"
 
 [[indexes]]
 name = "names"
-encoder = "hashing/256"
+encoder = "hashing/48"
 parts = ["name"]
-
-[sweep]
-golden = "golden.jsonl"
-strategies = ["search", "clauses", "dummy-steps"]
-k = "1..5"
+shape = "single"
 """
-DEEDS = ("create", "delete", "rename")
-THINGS = ("issue", "branch", "forecast", "lunch")
+GOLDEN = [
+    {"query": f"{text.lower()} my {thing}", "tools": [f"{verb}_{thing}"]}
+    for thing in THINGS
+    for verb, text in VERBS.items()
+]
+QUERIES = 400
 
 
-@pytest.fixture
-def folder(workshop):
-    """A catalog of twelve tools, with a golden query for each."""
-    tools = {f"{deed}_{thing}": f"{deed.title()}s a {thing}." for deed in DEEDS for thing in THINGS}
-    workshop.servers({"office": [workshop.tool(name, text) for name, text in tools.items()]})
-    catalogs = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
-    top, _, rest = INDEXES.partition("\n\n")
-    workshop.write("pegboard.toml", f'{top}\n\n[board]\nuri = "board"\n{catalogs}\n{rest}')
-    golden = [{"query": f"please {name.replace('_', ' a ')}", "tools": [name]} for name in tools]
-    workshop.write("golden.jsonl", "".join(json.dumps(one) + "\n" for one in golden))
+@pytest.fixture(scope="module")
+def shared_board(tmp_path_factory, workshop_type):
+    """A board of forty tools with two indexes, and golden queries. Do not change it."""
+    workshop = workshop_type(tmp_path_factory.mktemp("bench"))
+    tools = [
+        workshop.tool(f"{verb}_{thing}", f"{text} a {thing}.")
+        for thing in THINGS
+        for verb, text in VERBS.items()
+    ]
+    workshop.servers({"office": tools})
+    workshop.write("golden.jsonl", "".join(json.dumps(row) + "\n" for row in GOLDEN))
+    workshop.run(workshop.configure(INDEXES))
     return workshop.folder
 
 
-def test_a_sweep_builds_a_board_of_its_own_and_names_its_choice(command, folder):
-    code, out, err = command("sweep", "--json")
+@pytest.fixture
+def folder(shared_board, workshop):
+    shutil.copytree(shared_board, workshop.folder, dirs_exist_ok=True)
+    return workshop.folder
+
+
+@pytest.fixture
+def read(folder):
+    """A function that reads a sweep with some parameters."""
+
+    def run(**parameters):
+        golden = str(folder / "golden.jsonl")
+        defaults = {"golden": golden, "measures": ["Recall"], "k": "1..3"}
+        return read_sweep(folder / "pegboard.toml", {**defaults, **parameters})
+
+    return run
+
+
+def results(*systems):
+    """Results of systems: index, strategy, k, the values, tokens and milliseconds."""
+    return [
+        Result(
+            index, strategy, k, "Recall", interval(values),
+            tokens=float(tokens), ms_p50=ms / 2, ms_p95=float(ms), values=values,
+        )
+        for index, strategy, k, values, tokens, ms in systems
+    ]  # fmt: skip
+
+
+def hits(share):
+    """1 for the first queries, 0 for the others, so that the mean is `share`."""
+    return (np.arange(QUERIES) < int(share * QUERIES)).astype(float)
+
+
+RESULTS = results(
+    ("a", "search", 1, hits(0.5), 100, 5),
+    ("a", "search", 5, hits(0.8), 500, 5),
+    ("a", "search", 10, hits(0.81), 1000, 5),
+    ("a", "clauses", 5, hits(0.9), 510, 40),
+    ("a", "clauses", 10, hits(0.905), 1020, 40),
+)
+
+
+def test_what_is_measured_is_what_evaluate_returns_with_its_cost(read, folder):
+    sweep = read(strategies=["clauses", "search"], measures=["nDCG", "Recall"])
+    measured = measure(sweep, open_release(sweep))
+    searcher = Searcher.open(str(folder / "board"))
+    system = ReleaseSystem.resolve(searcher, "clauses", "names")
+    direct = evaluate(system, sweep.queries, ["nDCG@2", "Recall@2"])
+
+    systems = {(row.index, row.strategy): row for row in measured}
+    assert systems.keys() == {(i, s) for i in ("whole", "names") for s in ("clauses", "search")}
+    assert len(measured) == 4 * 2 * 3
+    own = [row for row in measured if (row.index, row.strategy) == ("names", "clauses")]
+    rows = [row for row in own if row.k == 2]
+    assert [row.measure for row in rows] == ["nDCG", "Recall"]
+    assert [row.mean for row in rows] == [direct.interval(measure) for measure in direct.values]
+    assert [row.values.tolist() for row in rows] == [row.tolist() for row in direct.values.values()]
+    # More tools take more tokens, and requests take time.
+    tokens = [row.tokens for row in own if row.measure == "Recall"]
+    assert tokens[0] > 5
+    assert tokens[2] == pytest.approx(3 * tokens[0], rel=0.2)
+    assert 0 < rows[0].ms_p50 <= rows[0].ms_p95
+
+
+def test_all_problems_with_the_release_are_in_one_message(read, folder):
+    unknown = json.dumps({"query": "fly", "tools": ["fly_kite"]})
+    golden = folder / "golden.jsonl"
+    golden.write_text(golden.read_text("utf-8") + unknown, "utf-8")
+
+    with pytest.raises(ConfigurationError) as caught:
+        open_release(read(k="50"))
+
+    message = str(caught.value)
+    for part in (
+        f"The sweep of release {ReleaseStore(str(folder / 'board')).named('live').id} has 2 prob",
+        "k: expected at most the 40 tools of the release, got 50",
+        "1 queries need tools that the release does not have: fly_kite",
+    ):
+        assert part in message
+
+
+def test_the_command_prints_rows_and_its_choice(command, folder):
+    arguments = ("sweep", "--golden", "golden.jsonl", "--strategy", "search", "-k", "1..5")
+    before = ReleaseStore(str(folder / "board")).channels()
+    code, out, err = command(*arguments, "--json")
+    _, text, _ = command(*arguments, "-k", "2")
 
     assert code == 0, err
     outcome = json.loads(out)
-    assert outcome["tools"] == 12
-    assert outcome["choice"]["best"]["n"] == 12
-    assert all("say little" in warning for warning in outcome["warnings"])
-
-    store = ReleaseStore(str(folder / "sweep" / "board"))
-    assert [(one.name, one.release) for one in store.channels()] == [("sweep", outcome["release"])]
-    assert not (folder / "board").exists()  # what is configured is not touched
-    assert sorted(file.name for file in folder.glob(".pegboard.sweep*")) == []
     chosen = outcome["choice"]["recommended"]
-    assert f"index {chosen['index']}, strategy {chosen['strategy']}" in " ".join(outcome["says"])
-    assert (folder / "sweep" / "sweep.json").is_file()
+    assert (outcome["queries"], len(outcome["rows"])) == (40, 2 * 2 * 5)
+    assert f"index {chosen['index']}, strategy search" in " ".join(outcome["says"])
+    assert ReleaseStore(str(folder / "board")).channels() == before
+    assert "whole  search" in text
+    assert "Best of 10 candidates: index " in text
+    code, _, _ = command(*arguments, "--release", "none")
+    assert code == 4
+
+
+def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():
+    choice = choose(RESULTS, SweepSettings())
+
+    assert (choice.candidates, choice.allowed) == (5, 5)
+    assert (choice.best.strategy, choice.best.k, choice.best.mean.value) == ("clauses", 10, 0.905)
+    assert (choice.recommended.strategy, choice.recommended.k) == ("clauses", 5)
+    [(near, gap)] = choice.near
+    assert near is choice.recommended
+    assert gap.value == pytest.approx(-0.005)
+    assert gap.low >= -0.02
+    assert choice.to_dict()["near"] == [near.to_dict() | {"against": asdict(gap)}]
+
+
+@pytest.mark.parametrize("others", [1, 300])
+def test_what_too_few_queries_show_is_not_recommended_however_many_candidates_there_are(others):
+    best, half, close = np.ones(40), hits(0.5)[180:220], np.repeat([0.0, 1.0], [1, 39])
+    cheap = [(f"i{number}", "search", 1, half, 10, 5) for number in range(others)]
+    rows = [("best", "search", 10, best, 900, 5), ("close", "search", 5, close, 500, 5)]
+
+    choice = choose(results(*rows, *cheap), SweepSettings(margin=0.03))
+
+    assert (choice.recommended, choice.near) == (choice.best, ())
+    assert choose(results(*rows), SweepSettings(margin=0.1)).recommended.index == "close"
+
+
+@pytest.mark.parametrize(
+    ("limits", "allowed", "best"),
+    [
+        ({"max_tokens": 505}, 2, ("search", 5)),
+        ({"max_ms": 10}, 3, ("search", 10)),
+        ({"max_ms": 10, "max_tokens": 400}, 1, ("search", 1)),
+        ({"max_tokens": 10}, 0, None),
+    ],
+)
+def test_limits_decide_which_candidates_there_are(limits, allowed, best):
+    choice = choose(RESULTS, SweepSettings(**limits))
+
+    assert (choice.allowed, choice.candidates) == (allowed, 5)
+    assert (choice.best and (choice.best.strategy, choice.best.k)) == best
+    assert (choice.recommended is None) == (best is None)
+
+
+def test_without_a_candidate_within_the_limits_nothing_is_recommended(command, folder):
+    _, out, _ = command("sweep", "--golden", "golden.jsonl", "-k", "1", "--max-tokens", "0.1")
+
+    assert "None of the 4 candidates is within the limits" in out

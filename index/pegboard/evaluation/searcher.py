@@ -1,8 +1,8 @@
 """A release, published or staged, that answers golden queries."""
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,6 @@ from pegboard.evaluation.golden import GoldenQuery, ToolNames
 from pegboard.retrieval.find import FindArguments, find
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.restricted import RestrictedRelease
 from pegboard.store.releases import Release, ReleaseStore
 
 if TYPE_CHECKING:
@@ -83,10 +82,6 @@ class Searcher:
     def names(self) -> ToolNames:
         """The tools of the release by the names that golden queries use."""
         return ToolNames(self.loaded.tool_names())
-
-    def restricted(self, tools: Collection[str]) -> "Searcher":
-        """The same release as if it had only the tools of those ids."""
-        return replace(self, loaded=RestrictedRelease(self.loaded, tools))
 
     def search(
         self,

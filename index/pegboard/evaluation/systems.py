@@ -71,7 +71,6 @@ class ReleaseSystem:
     """What ranks tools for golden queries: a strategy in an index of a release.
 
     Attributes:
-        searcher: the release; `searcher.restricted(tools)` searches some of its tools only.
         index: None for the index that the strategy names, or else the release's default.
         name: what the system is called in rows; the strategy's name if empty.
     """

@@ -7,6 +7,7 @@ from pegboard.evaluation.comparison import comparison, differences, evaluate
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.search.restricted import RestrictedRelease
 
 VECTOR = {"name": "vector", "modes": ["vector"]}
 TEXT = {"name": "BM25", "modes": ["text"]}
@@ -87,7 +88,7 @@ def test_groups_are_by_kind_and_by_the_catalogs_of_the_needed_tools(measure):
 
 def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(searcher, measure):
     ids = [tool for tool in searcher.names.catalogs if tool.startswith("finance/")]
-    few = searcher.restricted(ids)
+    few = Searcher(RestrictedRelease(searcher.loaded, ids), searcher.vectors)
 
     def scores(searcher):
         retrieved = measure(VECTOR, searcher=searcher, measures=["Recall@20"]).results[2].retrieved
@@ -103,7 +104,8 @@ def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(sea
 
 
 def test_systems_are_compared_query_by_query(searcher, measure):
-    best, none = measure("search"), measure("search", searcher=searcher.restricted([]))
+    empty = Searcher(RestrictedRelease(searcher.loaded, []), searcher.vectors)
+    best, none = measure("search"), measure("search", searcher=empty)
 
     gap = differences([none, best])[0]
     values = comparison([none, best], by=["kind"], worst=1)

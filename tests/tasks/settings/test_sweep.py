@@ -13,7 +13,7 @@ TABLE = '[sweep]\ngolden = "golden.jsonl"\n'
 
 @pytest.fixture
 def config(workshop):
-    """A configuration with golden queries beside it; a sweep of it would build a board."""
+    """A configuration with golden queries beside it."""
     workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
     workshop.configure('[[indexes]]\nname = "full"\n[[indexes]]\nname = "fine"\nshape = "multi"\n')
     workshop.write("golden.jsonl", GOLDEN)
@@ -25,28 +25,16 @@ def add(config, text):
 
 
 def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
-    add(config, TABLE + 'k = "1..4, 9"\ntools = [10, "all"]\nmax_ms = 30\n')
+    add(config, TABLE + 'k = "1..4, 9"\nmax_ms = 30\n')
 
-    sweep = read_sweep(config, {"k": ["2"], "max_ms": None, "margin": 0.1})
+    table = read_sweep(config, {})
+    sweep = read_sweep(config, {"k": ["2", "4,5"], "max_ms": None, "margin": 0.1})
 
-    assert (sweep.settings.k, sweep.settings.tools) == ((2,), (10, "all"))
+    assert (table.settings.k, sweep.settings.k) == ((1, 2, 3, 4, 9), (2, 4, 5))
     assert (sweep.settings.max_ms, sweep.settings.margin) == (30, 0.1)
     assert [strategy.name for strategy in sweep.strategies] == ["search", "clauses"]
     assert [query.tools for query in sweep.queries] == [("convert_currency",)]
     assert sweep.configuration.file == config
-    assert sweep.out == config.parent / "sweep"
-    assert sweep.uri == str(
-        config.parent / "sweep" / "board"
-    )  # the configured board stays as it is
-    assert not [path for path in config.parent.iterdir() if "sweep" in path.name]
-
-
-def test_the_board_is_the_configured_one_where_an_llm_has_written_or_a_release_is_measured(config):
-    golden, board = str(config.parent / "golden.jsonl"), str(config.parent / "board")
-
-    assert read_sweep(config, {"golden": golden, "release": "live"}).uri == board
-    add(config, '[enrich]\nmodel = "openai/gpt-4o-mini"\n')
-    assert read_sweep(config, {"golden": golden}).uri == board
 
 
 def test_strategies_may_be_files_or_tables(config, tmp_path):
@@ -66,18 +54,17 @@ def test_all_problems_are_reported_together(config):
     given = {
         "golden": str(config.parent / "none.jsonl"),
         "strategies": ["nosuch", "search", "search", own, likely, "step-back"],
-        **{"k": ["0"], "tools": ["few"], "measures": ["Recall@5"], "indexes": ["other"]},
+        **{"k": ["0"], "measures": ["Recall@5"]},
     }
 
     with pytest.raises(ConfigurationError) as error:
         read_sweep(config, given)
 
     message = str(error.value)
-    assert message.startswith("The sweep has 11 problems:\n")
+    assert message.startswith("The sweep has 9 problems:\n")
     for part in (
         "speed: no such setting",
         "(got '0')",
-        "(got 'few')",
         "(got Recall@5)",
         "nosuch",
         "two are named 'search'",
@@ -85,6 +72,5 @@ def test_all_problems_are_reported_together(config):
         "'likely' asks for a probability that no search gives it",
         "'step-back' asks an LLM, and a sweep has none",
         "none.jsonl cannot be read",
-        "no index 'other'; expected one of full, fine",
     ):
         assert part in message

@@ -1,0 +1,256 @@
+"""A sweep: each strategy in each index of a release, at every k, on golden queries; the best of
+them within the limits, and the one to choose.
+
+A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
+margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
+difference, by a paired bootstrap over the queries, is not below minus the margin. That a difference
+is not significant shows nothing: with few queries or many candidates none is."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from pegboard.cli.tables import count_text, difference_text, list_text
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.comparison import Evaluation, evaluate
+from pegboard.evaluation.intervals import ONE_SIDED, Interval, interval, is_no_worse
+from pegboard.evaluation.overhead import latency
+from pegboard.evaluation.searcher import Searcher
+from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
+from pegboard.store.releases import ReleaseStore
+from pegboard.tokens import prompt_tokens
+from tasks import progress
+from tasks.lake.files import Lake
+from tasks.lake.query_vectors import ConfiguredVectors
+from tasks.settings.release import MIN_QUERIES
+from tasks.settings.sweep import Sweep, SweepSettings
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+TIMED = 20
+"""Requests of each system that are sent one at a time to measure latency."""
+MAX_NAMES = 10
+USUAL_K = 5
+Table = tuple[Sequence[str], list[list[str]]]
+"""A header and rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A measure of one strategy in one index at one k, and what its tools cost.
+
+    Attributes:
+        mean: over the queries.
+        tokens: the mean prompt tokens of the k tools, an estimate.
+        ms_p50, ms_p95: milliseconds per request.
+        values: the measure of each query.
+    """
+
+    index: str
+    strategy: str
+    k: int
+    measure: str
+    mean: Interval
+    tokens: float
+    ms_p50: float
+    ms_p95: float
+    values: "NDArray[np.float64]" = field(repr=False, compare=False)
+
+    @property
+    def cost(self) -> tuple[float, float, float]:
+        """Sorts by tokens, then by milliseconds, then highest value first."""
+        return self.tokens, self.ms_p50, -self.mean.value
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values, without those of single queries."""
+        names = ("index", "strategy", "k", "measure", "tokens", "ms_p50", "ms_p95")
+        return {name: getattr(self, name) for name in names} | self.mean.to_dict()
+
+    def __str__(self) -> str:
+        return (
+            f"index {self.index}, strategy {self.strategy}, k = {self.k}, {self.measure} "
+            f"{self.mean}, about {self.tokens:.0f} tokens, {self.ms_p50:.0f} ms (95th percentile "
+            f"{self.ms_p95:.0f})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The best candidate and the recommended one: results by the first measure.
+
+    Attributes:
+        candidates, allowed: the number of candidates, and of those within the limits.
+        best: None if no candidate is within the limits.
+        recommended: the cheapest of those that are shown to be within the margin of the best.
+        near: all of those but the best, cheapest first, each with the 90 % interval of its
+            difference from the best.
+    """
+
+    candidates: int
+    allowed: int
+    best: Result | None = None
+    recommended: Result | None = None
+    near: tuple[tuple[Result, Interval], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "candidates": self.candidates,
+            "allowed": self.allowed,
+            "best": self.best and self.best.to_dict(),
+            "recommended": self.recommended and self.recommended.to_dict(),
+            "near": [{**other.to_dict(), "against": asdict(gap)} for other, gap in self.near],
+        }
+
+
+def open_release(sweep: Sweep) -> Searcher:
+    """Return the release to measure, with the encoders of the configuration.
+
+    Raises:
+        ConfigurationError: lists every reason why the release cannot be swept.
+        BoardNotFound: there is no such release.
+    """
+    configuration, k = sweep.configuration, sweep.settings.k[-1]
+    store = ReleaseStore(configuration.uri)
+    release = store.named(sweep.settings.release or configuration.board.channel)
+    vectors = ConfiguredVectors(configuration.indexes, Lake(configuration.uri))
+    searcher = Searcher(LoadedRelease(store, release, IN_MEMORY_ROWS), vectors)
+    problems: list[str] = []
+    if k > (tools := len(searcher.names.catalogs)):
+        problems.append(f"k: expected at most the {tools} tools of the release, got {k}")
+    unknown = [searcher.names.resolve(query.tools).unknown for query in sweep.queries]
+    if names := sorted({name for missing in unknown for name in missing}):
+        problems.append(
+            f"golden: {sum(map(bool, unknown))} queries need tools that the release does not have: "
+            f"{list_text(names, MAX_NAMES)}; correct or remove them, `pegboard golden check` "
+            f"lists them"
+        )
+    if problems:
+        raise ConfigurationError.from_problems(f"The sweep of release {release.id}", problems)
+    return searcher
+
+
+def measure(sweep: Sweep, searcher: Searcher) -> list[Result]:
+    """Evaluate every strategy in every index of a release at every k, and time some requests."""
+    systems = [
+        ReleaseSystem(searcher, strategy, index)
+        for index, strategy in product(searcher.release.manifest["indexes"], sweep.strategies)
+    ]
+    progress.start("queries", len(systems) * len(sweep.queries))
+    return [result for system in systems for result in _measure_system(sweep, system)]
+
+
+def _measure_system(sweep: Sweep, system: ReleaseSystem) -> list[Result]:
+    settings = sweep.settings
+    name = f"{system.strategy_name} in {system.index_name}"
+    evaluation = evaluate(
+        system,
+        sweep.queries,
+        [f"{measure}@{k}" for measure in settings.measures for k in settings.k],
+        advance=lambda count: progress.advance("queries", count, name),
+    )
+    timed = sweep.queries[:: max(1, len(sweep.queries) // TIMED)][:TIMED]
+    p50, p95 = latency(system, timed, max(settings.k))
+    tokens = _tokens(evaluation, system.searcher.loaded, settings.k)
+    return [
+        Result(
+            index=evaluation.index,
+            strategy=evaluation.strategy,
+            k=measure.k or 0,
+            measure=measure.kind,
+            mean=interval(values),
+            tokens=tokens[measure.k or 0],
+            ms_p50=p50,
+            ms_p95=p95,
+            values=values,
+        )
+        for measure, values in evaluation.values.items()
+    ]
+
+
+def _tokens(
+    evaluation: Evaluation, loaded: LoadedRelease, cut_offs: Sequence[int]
+) -> dict[int, float]:
+    """The mean prompt tokens of the first k tools, by k."""
+    most = max(cut_offs)
+    retrieved = [[tool.id for tool in result.retrieved[:most]] for result in evaluation.results]
+    sizes = prompt_tokens(loaded, {tool for tools in retrieved for tool in tools})
+    return {
+        k: sum(sizes[tool] for tools in retrieved for tool in tools[:k]) / len(retrieved)
+        for k in cut_offs
+    }
+
+
+def choose(results: Sequence[Result], settings: SweepSettings) -> Choice:
+    """Return the best and the recommended candidate by the first measure."""
+    candidates = [result for result in results if result.measure == settings.measures[0]]
+    allowed = [
+        candidate
+        for candidate in candidates
+        if (settings.max_tokens is None or candidate.tokens <= settings.max_tokens)
+        and (settings.max_ms is None or candidate.ms_p95 <= settings.max_ms)
+    ]
+    if not allowed:
+        return Choice(len(candidates), 0)
+    best = min(allowed, key=lambda candidate: (-candidate.mean.value, *candidate.cost))
+    others = sorted(allowed, key=lambda candidate: candidate.cost)
+    gaps = [
+        (other, interval(other.values - best.values, ONE_SIDED))
+        for other in others
+        if other is not best
+    ]
+    near = tuple((other, gap) for other, gap in gaps if is_no_worse(gap.low, settings.margin))
+    recommended = min([best, *(other for other, _ in near)], key=lambda candidate: candidate.cost)
+    return Choice(len(candidates), len(allowed), best, recommended, near)
+
+
+def sentences(choice: Choice, sweep: Sweep) -> list[str]:
+    """Return what a person reads of a choice."""
+    best, recommended, margin = choice.best, choice.recommended, sweep.settings.margin
+    if best is None or recommended is None:
+        return [
+            f"None of the {choice.candidates} candidates is within the limits. The rows have the "
+            f"cost of each; raise --max-tokens or --max-ms."
+        ]
+    lines = [f"Best of {choice.allowed} candidates: {best}."]
+    if recommended is best:
+        lines.append(
+            f"Recommended: the same. No cheaper candidate is shown to be within {margin:g} of it."
+        )
+    else:
+        gap = choice.near[0][1]  # the recommended one is the cheapest
+        lines.append(
+            f"Recommended: {recommended}: the cheapest of {len(choice.near)} that are shown to be "
+            f"no worse than the best by more than {margin:g} ({difference_text(asdict(gap))}, 95 % "
+            f"confidence, one-sided)."
+        )
+    lines.append("Set them as default_index and [find] strategy; callers pass k.")
+    if (queries := len(sweep.queries)) < MIN_QUERIES:
+        count = count_text(queries, "golden query", "golden queries")
+        lines.append(f"{count} say little. Add golden queries.")
+    return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
+
+
+def result_table(results: Sequence[Result], choice: Choice, settings: SweepSettings) -> Table:
+    """Return the first measure of each index and strategy with tokens and latency, at the
+    recommended k or the one nearest to the usual one.
+    """
+    measure = settings.measures[0]
+    k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
+    k = choice.recommended.k if choice.recommended else k
+    lines = [
+        [
+            result.index,
+            result.strategy,
+            str(result.mean),
+            f"{result.tokens:.0f}",
+            f"{result.ms_p50:.0f}",
+        ]
+        for result in results
+        if (result.measure, result.k) == (measure, k)
+    ]
+    return ["index", "strategy", f"{measure}@{k}", "tokens", "ms"], lines
