@@ -4,7 +4,6 @@ Every reply is stored the moment it arrives (`enrichment/ledger.py`); a run that
 only the calls that were under way."""
 
 import asyncio
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,7 +28,12 @@ from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import NoCompleter, client_for, hosted_completer
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
-from tasks.enrichment.requests import AcceptedValues, RequestSet, build_requests
+from tasks.enrichment.requests import (
+    AcceptedValues,
+    Chain,
+    ProductRequest,
+    build_requests,
+)
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, tools_of
 from tasks.lake.vectors import vectors_of
@@ -57,7 +61,8 @@ class Enriched:
 
 def estimate_tools(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Any]:
     """Return `figures.estimate` of the requests that `enrich_tools` would make."""
-    requests, ledger = _open(configuration, snapshots)
+    chains, ledger = _open(configuration, snapshots)
+    requests = _requests(chains)
     completer = _checked_completer(configuration, requests, ledger, None)
     return estimate(requests, ledger, _settings(configuration), completer)
 
@@ -78,23 +83,22 @@ def enrich_tools(
             are kept.
     """
     settings = _settings(configuration)
-    requests, ledger = _open(configuration, snapshots)
+    chains, ledger = _open(configuration, snapshots)
+    requests = _requests(chains)
     completer = _checked_completer(configuration, requests, ledger, completer)
     expected = estimate(requests, ledger, settings, completer)
     progress.start("enrich", expected["pending"])
-    started = time.monotonic()
     client = client_for(settings, completer)
-    run = LiveRun(requests, ledger, client)
+    run = LiveRun(chains, ledger, client)
     try:
         asyncio.run(_run(run, client))
     finally:
         ledger.close()
     if isinstance(run.stopped, StoreError):
         raise run.stopped
-    seconds = time.monotonic() - started
     values = AcceptedValues(ledger)
-    path = _collect(configuration, requests, values)
-    actual = actual_figures(requests, ledger, run, client, seconds)
+    path = _collect(configuration, chains, values)
+    actual = actual_figures(requests, ledger, run, client)
     mostly_rejected = rejection_messages(actual)
     enriched = Enriched(
         path=path,
@@ -123,7 +127,7 @@ async def _run(run: LiveRun, client: Client) -> None:
 
 def _checked_completer(
     configuration: Configuration,
-    requests: RequestSet,
+    requests: Sequence[ProductRequest],
     ledger: LakeLedger,
     completer: Completer | None,
 ) -> Completer:
@@ -134,7 +138,7 @@ def _checked_completer(
             needs, or LiteLLM knows no such model.
     """
     failures: list[PegboardError] = [*stale_prompts(requests, ledger)]
-    if not requests.any_missing(ledger):
+    if all(request.final_reply(ledger) for request in requests):
         completer = NoCompleter()
     elif completer is None:
         try:
@@ -156,15 +160,19 @@ def _settings(configuration: Configuration) -> EnrichSettings:
 
 def _open(
     configuration: Configuration, snapshots: Mapping[str, str]
-) -> tuple[RequestSet, LakeLedger]:
+) -> tuple[Sequence[Chain], LakeLedger]:
     settings = _settings(configuration)
     prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
     tools, agents = tools_of(lake, snapshots), agents_of(lake, snapshots)
     described = "description" in settings.products
     neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
-    requests = build_requests(configuration, prompts, tools, agents, neighbours)
-    return requests, LakeLedger(lake).load()
+    chains = build_requests(configuration, prompts, tools, agents, neighbours)
+    return chains, LakeLedger(lake).load()
+
+
+def _requests(chains: Sequence[Chain]) -> list[ProductRequest]:
+    return [request for chain in chains for request in chain]
 
 
 def _neighbours(
@@ -179,10 +187,12 @@ def _neighbours(
     return nearest([tool.id for tool in tools], vectors, settings.neighbours)
 
 
-def _collect(configuration: Configuration, requests: RequestSet, accepted: AcceptedValues) -> str:
+def _collect(
+    configuration: Configuration, chains: Sequence[Chain], accepted: AcceptedValues
+) -> str:
     tools: dict[str, Enrichment] = {}
     agents: dict[str, str] = {}
-    for chain in requests.chains:
+    for chain in chains:
         values = accepted.of(chain)
         subject = chain[0].subject
         if "agents" in values:

@@ -12,7 +12,7 @@ from pegboard.tokens import token_bound
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
 from tasks.enrichment.products import typical_output_tokens
-from tasks.enrichment.requests import ProductRequest, RequestSet
+from tasks.enrichment.requests import ProductRequest
 from tasks.settings.enrichment import EnrichSettings, Product
 
 SAMPLED_PROMPTS = 40
@@ -23,7 +23,10 @@ MIN_JUDGED = 10
 
 
 def estimate(
-    requests: RequestSet, ledger: LakeLedger, settings: EnrichSettings, completer: Completer
+    requests: Iterable[ProductRequest],
+    ledger: LakeLedger,
+    settings: EnrichSettings,
+    completer: Completer,
 ) -> dict[str, Any]:
     """Return what these requests would cost, without any network, as JSON values.
 
@@ -86,7 +89,7 @@ def _mean_prompt_tokens(
     if not sample:
         return 0.0
     count: Callable[[str], int] = getattr(completer, "count_tokens", token_bound)
-    calls = [request.next_call(ledger, {}).request for request in sample]
+    calls = [request.next_call(ledger, {})[1] for request in sample]
     texts = [
         "\n".join(message.content for message in call.messages) + str(call.schema or "")
         for call in calls
@@ -95,9 +98,9 @@ def _mean_prompt_tokens(
 
 
 def actual_figures(
-    requests: RequestSet, ledger: LakeLedger, run: LiveRun, client: Client, seconds: float
+    requests: Iterable[ProductRequest], ledger: LakeLedger, run: LiveRun, client: Client
 ) -> dict[str, Any]:
-    """Return counts, tokens, cost and time of a run as JSON values, named as in the estimate."""
+    """Return counts, tokens and cost of a run as JSON values, named as in the estimate."""
     replies = [
         (request.product, reply)
         for request in requests
@@ -116,13 +119,11 @@ def actual_figures(
             if reply.value
             for _, reason in json.loads(reply.dropped)
         ),
-        "failed": len(run.failures),
         "replies": budget.replies,
         "calls": dict(sorted(client.outcomes.items())),
         "prompt_tokens": budget.prompt_tokens,
         "completion_tokens": budget.completion_tokens,
         "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),
-        "seconds": round(seconds, 3),
     }
 
 
@@ -133,7 +134,9 @@ def _by_product(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:
     return table
 
 
-def stale_prompts(requests: RequestSet, ledger: LakeLedger) -> list[ConfigurationError]:
+def stale_prompts(
+    requests: Iterable[ProductRequest], ledger: LakeLedger
+) -> list[ConfigurationError]:
     """Return an error for each prompt file whose wording changed without its version.
 
     Its replies in the ledger are to the old wording; new ones would be mixed with them.
@@ -178,7 +181,9 @@ def failure_messages(run: LiveRun) -> list[str]:
     return lines
 
 
-def stop_message(error: PegboardError | None, requests: RequestSet, ledger: LakeLedger) -> str:
+def stop_message(
+    error: PegboardError | None, requests: Iterable[ProductRequest], ledger: LakeLedger
+) -> str:
     """Return why a run ended early, and its progress; empty if it was completed."""
     if error is None:
         return ""

@@ -5,14 +5,13 @@ A run looks up a request here first, so a resumed run pays for nothing twice.
     lake/ledger/open/<run>.jsonl      journal of a run: a line per reply, durable at once
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
-Journals that a killed run left behind are read like the rest. A truncated line is not a reply:
-that call was under way."""
+In an object store, whose objects do not grow, a journal is several files. Journals that a killed
+run left behind are read like the rest. A truncated line is not a reply: that call was under way."""
 
 import asyncio
 import json
 import logging
 import uuid
-import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self
@@ -28,8 +27,7 @@ Step = Literal["reply", "repair"]
 
 logger = logging.getLogger(__name__)
 
-CHECKSUM = "checksum"
-"""The last field of a line: the CRC-32 of the others as they are written."""
+OPEN = "ledger/open"
 ABANDONED_SECONDS = 86_400
 """A journal without a write for a day belongs to a dead run; the next run closes it."""
 
@@ -88,18 +86,12 @@ class LakeLedger:
         self._entries: dict[str, list[StoredReply]] = {}
         self._pending: list[tuple[StoredReply, asyncio.Future[None]]] = []
         self._writer: asyncio.Task[None] | None = None
-        self._writes = 0
-        self._own: list[str] = []
 
     def load(self) -> Self:
         """Load the replies of all earlier runs."""
         # Journals first: one that another run closes meanwhile is found again among the files,
         # which are listed afterwards.
-        replies = [
-            reply
-            for path in self._lake.files("ledger/open", "jsonl")
-            for reply in self._journal(path)
-        ]
+        replies = [reply for path in self._lake.files(OPEN, "jsonl") for reply in self._read(path)]
         for path in self._lake.files("ledger"):
             replies += _from_frame(self._lake.read(path))
         unique = {(reply.key, reply.step, reply.run, reply.at): reply for reply in replies}
@@ -152,30 +144,23 @@ class LakeLedger:
 
     def _append(self, entries: Sequence[StoredReply]) -> None:
         """Store replies; they are durable when this returns."""
-        text = "".join(map(_to_line, entries))
-        if self._lake.grows:
-            path = f"ledger/open/{self.run}.jsonl"
-            self._lake.append(path, text)
-        else:
-            path = f"ledger/open/{self.run}-{self._writes:06d}.jsonl"
-            self._lake.write_text(path, text)
-        self._writes += 1
-        if path not in self._own[-1:]:
-            self._own.append(path)
+        lines = (json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
+        self._lake.append(f"{OPEN}/{self.run}.jsonl", "".join(lines))
 
     def close(self) -> None:
         """Turn this run's journal, and abandoned ones, into one file of the ledger."""
-        ages = self._lake.ages("ledger/open", "jsonl")
-        abandoned = [path for path, age in ages.items() if age > ABANDONED_SECONDS]
-        journals = list(dict.fromkeys([*self._own, *abandoned]))
-        rows = [asdict(reply) for path in journals for reply in self._journal(path)]
+        journals = sorted(
+            path
+            for path, age in self._lake.ages(OPEN, "jsonl").items()
+            if age > ABANDONED_SECONDS or path.startswith(f"{OPEN}/{self.run}")
+        )
+        rows = [asdict(reply) for path in journals for reply in self._read(path)]
         if rows:
             self._lake.write(f"ledger/{digest(rows)}.parquet", _to_frame(rows))
         for path in journals:
             self._lake.delete(path)
-        self._own = []
 
-    def _journal(self, path: str) -> list[StoredReply]:
+    def _read(self, path: str) -> list[StoredReply]:
         """The replies in a journal, without lines that were cut off or damaged; none if another run
         closed it since it was listed.
         """
@@ -188,27 +173,14 @@ class LakeLedger:
         replies: list[StoredReply] = []
         for line in filter(str.strip, text.split("\n")):
             try:
-                row = json.loads(line)
-                if row.pop(CHECKSUM) != _checksum(row):
-                    raise ValueError
-                replies.append(_from_row(row))
-            except (ValueError, TypeError, KeyError, AttributeError):
+                replies.append(_from_row(json.loads(line)))
+            except (ValueError, TypeError, KeyError):
                 logger.warning(
                     "%s: skipped a reply that was cut off or damaged (%d characters)",
                     path,
                     len(line),
                 )
         return replies
-
-
-def _to_line(reply: StoredReply) -> str:
-    row = asdict(reply)
-    return f"{json.dumps({**row, CHECKSUM: _checksum(row)}, ensure_ascii=False)}\n"
-
-
-def _checksum(row: dict[str, Any]) -> int:
-    # In ASCII, since the file cannot hold every text that an LLM may return.
-    return zlib.crc32(json.dumps(row).encode())
 
 
 def _from_row(row: dict[str, Any]) -> StoredReply:

@@ -5,13 +5,15 @@ Each reply is in the ledger before the next thing is asked for its tool."""
 import asyncio
 import json
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pegboard.errors import CompletionError, PegboardError
 from pegboard.llm.client import Client
 from tasks import progress
 from tasks.enrichment.ledger import LakeLedger, StoredReply
-from tasks.enrichment.requests import Chain, ProductRequest, RequestSet
+from tasks.enrichment.requests import Chain, ProductRequest
 from tasks.settings.enrichment import Product
 
 
@@ -24,12 +26,12 @@ class LiveRun:
         stopped: why the run ended early, if it did.
     """
 
-    def __init__(self, requests: RequestSet, ledger: LakeLedger, client: Client) -> None:
+    def __init__(self, chains: Sequence[Chain], ledger: LakeLedger, client: Client) -> None:
         self.completed: Counter[Product] = Counter()
         self.failures: list[tuple[ProductRequest, CompletionError]] = []
         self.stopped: PegboardError | None = None
-        self._requests, self._ledger, self._client = requests, ledger, client
-        self._locks = {key: asyncio.Lock() for key in requests.shared}
+        self._chains, self._ledger, self._client = chains, ledger, client
+        self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def run(self) -> None:
         """Request everything that the ledger lacks.
@@ -38,7 +40,7 @@ class LiveRun:
         """
         unfinished = [
             chain
-            for chain in self._requests.chains
+            for chain in self._chains
             if any(request.final_reply(self._ledger) is None for request in chain)
         ]
         width = 2 * self._client.concurrency
@@ -53,43 +55,39 @@ class LiveRun:
     async def _run_chain(self, chain: Chain) -> None:
         accepted: dict[Product, Any] = {}
         for request in chain:
-            reply = request.final_reply(self._ledger)
-            if reply is None:
-                try:
-                    reply = await self._complete_once(request, accepted)
-                except CompletionError as error:
-                    if self._client.stopped is None:
-                        self.failures.append((request, error))
-            if reply is None:
+            try:
+                reply = await self._complete(request, accepted)
+            except CompletionError as error:
+                if self._client.stopped is None:
+                    self.failures.append((request, error))
                 return  # what comes after would be made without it, and be kept
+            if reply is None:
+                return
             if reply.value is not None:
                 accepted[request.product] = json.loads(reply.value)
-
-    async def _complete_once(
-        self, request: ProductRequest, accepted: dict[Product, Any]
-    ) -> StoredReply | None:
-        """Complete a request, unless one with the same content was just completed."""
-        lock = self._locks.get(request.key)
-        if lock is None:
-            return await self._complete(request, accepted)
-        async with lock:
-            return request.final_reply(self._ledger) or await self._complete(request, accepted)
 
     async def _complete(
         self, request: ProductRequest, accepted: dict[Product, Any]
     ) -> StoredReply | None:
-        while self._client.stopped is None:
-            call = request.next_call(self._ledger, accepted)
-            reply = await self._client.ask(call.request)
-            stored = request.judge_reply(call.step, reply, self._ledger.run)
-            await self._ledger.add(stored)
-            if stored.final:
-                self.completed[request.product] += stored.value is not None
-                budget = self._client.budget
-                spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
-                progress.advance("enrich", text=spent)
-                return stored
-        return None
+        """Return the final reply to a request; None if the client stopped before there was one."""
+        # Tools with the same content share a request: it is made once.
+        lock = self._locks.setdefault(request.key, asyncio.Lock())
+        async with lock:
+            reply = request.final_reply(self._ledger)
+            while reply is None and self._client.stopped is None:
+                step, call = request.next_call(self._ledger, accepted)
+                stored = request.judge_reply(step, await self._client.ask(call), self._ledger.run)
+                await self._ledger.add(stored)
+                if stored.final:
+                    reply = stored
+                    self._count(request, stored)
+        return reply
+
+    def _count(self, request: ProductRequest, reply: StoredReply) -> None:
+        self.completed[request.product] += reply.value is not None
+        budget = self._client.budget
+        spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
+        progress.advance("enrich", text=spent)
 
 
 def _first(errors: BaseExceptionGroup[PegboardError]) -> PegboardError:

@@ -138,7 +138,7 @@ class Rejection(Exception):
         self.verdict = Verdict(None, reason, f"{REASONS[reason]} {detail}".strip(), dropped)
 
 
-def judge(product: Product, raw: str, finish_reason: str, subject: Subject) -> Verdict:
+def judge(raw: str, finish_reason: str, subject: Subject) -> Verdict:
     """Return the verdict on a reply.
 
     Args:
@@ -146,8 +146,8 @@ def judge(product: Product, raw: str, finish_reason: str, subject: Subject) -> V
         finish_reason: `stop`, `length` or `content_filter`.
     """
     try:
-        reply = _validated(product, _json_object(raw, finish_reason), finish_reason)
-        value, dropped = _CHECKS[product](reply, subject)
+        reply = _validated(subject.product, _json_object(raw, finish_reason), finish_reason)
+        value, dropped = _CHECKS[subject.product](reply, subject)
         _reject_language(value, subject)
     except Rejection as rejection:
         return rejection.verdict

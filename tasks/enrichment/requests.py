@@ -7,7 +7,7 @@ come last."""
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -35,14 +35,6 @@ AGENT_TOOLS = 100
 """Tools that the prompt for an agent's description shows."""
 DESCRIPTION_CHARACTERS = {"agent tool": 300, "neighbour": 600, "agent": 4_000}
 """Characters of a description that a prompt shows, by whose it is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The next LLM call for a request."""
-
-    step: Step
-    request: ChatRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,18 +84,18 @@ class ProductRequest:
         accepted = [reply for reply in finals if reply.value is not None]
         return next(reversed(accepted or finals), None)
 
-    def next_call(self, ledger: LakeLedger, accepted: Accepted) -> Call:
-        """Return the next call, given the replies in the ledger."""
+    def next_call(self, ledger: LakeLedger, accepted: Accepted) -> tuple[Step, ChatRequest]:
+        """Return the next call and its step, given the replies in the ledger."""
         steps = {reply.step: reply for reply in self._unfinished(ledger)}
         schema = json.dumps(schema_of(self.product))
         shown = schema if self.settings.structured == "text" else ""
         messages = self.prompt.messages(**self.values(accepted), schema=shown)
         if "reply" not in steps:
-            return Call("reply", self._chat_request(messages))
+            return "reply", self._chat_request(messages)
         repair = self.prompts["repair"]
         problem = repair.messages(problem=steps["reply"].detail, schema=schema)[-1]
         reply = Message("assistant", steps["reply"].raw[:REPAIR_CHARACTERS])
-        return Call("repair", self._chat_request((*messages, reply, problem)))
+        return "repair", self._chat_request((*messages, reply, problem))
 
     def judge_reply(self, step: Step, reply: ChatReply, run: str) -> StoredReply:
         """Return the ledger's entry for a reply: judged, and final if no call is left."""
@@ -119,7 +111,7 @@ class ProductRequest:
             content=self.content,
             run=run,
         )
-        verdict = judge(self.product, reply.text, reply.finish_reason, self.about)
+        verdict = judge(reply.text, reply.finish_reason, self.about)
         return replace(
             stored,
             final=verdict.value is not None or step == "repair",
@@ -148,26 +140,6 @@ class ProductRequest:
 
 Chain = tuple[ProductRequest, ...]
 """The requests of one tool or agent, each of which may use the values accepted before it."""
-
-
-@dataclass(frozen=True, slots=True)
-class RequestSet:
-    """All requests of a run.
-
-    Attributes:
-        chains: tools first, agents last.
-        shared: keys of requests that several tools have in common.
-    """
-
-    chains: tuple[Chain, ...]
-    shared: frozenset[str]
-
-    def __iter__(self) -> Iterator[ProductRequest]:
-        return (request for chain in self.chains for request in chain)
-
-    def any_missing(self, ledger: LakeLedger) -> bool:
-        """Return whether any request has no final reply."""
-        return any(request.final_reply(ledger) is None for request in self)
 
 
 class AcceptedValues:
@@ -225,8 +197,8 @@ def build_requests(
     tools: Sequence[Tool],
     agents: Sequence[Agent],
     neighbours: Mapping[str, Sequence[Neighbour]],
-) -> RequestSet:
-    """Return the requests for these tools and agents.
+) -> tuple[Chain, ...]:
+    """Return the requests for these tools and agents: tools first, agents last.
 
     Args:
         neighbours: the nearest tools of each tool by id, best first.
@@ -239,11 +211,7 @@ def build_requests(
     chains += [
         builder.agent_chain(agent, tools_of[agent.id]) for agent in agents if agent.id in tools_of
     ]
-    keys = Counter(request.key for chain in chains for request in chain)
-    return RequestSet(
-        tuple(chain for chain in chains if chain),
-        frozenset(key for key, count in keys.items() if count > 1),
-    )
+    return tuple(chain for chain in chains if chain)
 
 
 class _Builder:

@@ -342,7 +342,7 @@ def check_request(
         language=language,
         count=1,
     )
-    verdict = judge("questions", raw, finish_reason, subject)
+    verdict = judge(raw, finish_reason, subject)
     if verdict.value is None:
         return None, verdict.reason
     request: str = verdict.value[0]

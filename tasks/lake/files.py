@@ -156,14 +156,11 @@ class Lake:
         self._put(path, text.encode())
 
     def append(self, path: str, text: str) -> None:
-        """Append text to a file, durably. Only where files can grow, see `grows`."""
+        """Append text to a file, durably; an object store, whose objects do not grow, gets a new
+        file beside it.
+        """
         with self._errors(path, "written"):
             self._place.append(path, text.encode())
-
-    @property
-    def grows(self) -> bool:
-        """Whether files can be appended to: in a folder, not in an object store."""
-        return self._place.grows
 
     def delete(self, path: str) -> None:
         """Delete a file, if it is there."""

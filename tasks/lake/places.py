@@ -50,8 +50,6 @@ UPLOAD_PART_BYTES = 8 << 20
 class Folder:
     """A folder, local or mounted."""
 
-    grows = True  # files can be appended to
-
     def __init__(self, root: Path) -> None:
         self.root = root
 
@@ -115,8 +113,6 @@ class Folder:
 class ObjectStore:
     """A bucket of S3, Azure, Google or a compatible server, below a prefix."""
 
-    grows = False
-
     def __init__(self, uri: str) -> None:
         from datetime import timedelta
 
@@ -166,7 +162,8 @@ class ObjectStore:
         )
 
     def append(self, path: str, content: bytes) -> None:
-        raise OSError(f"{path}: an object cannot grow")
+        stem, dot, kind = path.rpartition(".")
+        self.put(f"{stem}-{uuid.uuid4().hex}{dot}{kind}", content)
 
     def delete(self, path: str) -> None:
         with suppress(FileNotFoundError):

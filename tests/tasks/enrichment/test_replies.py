@@ -40,7 +40,7 @@ def subject(product: Any = "description", **fields: Any) -> Subject:
 
 
 def judge_reply(product: Any, reply: dict[str, Any], **fields: Any) -> Verdict:
-    return judge(product, json.dumps(reply), "stop", subject(product, **fields))
+    return judge(json.dumps(reply), "stop", subject(product, **fields))
 
 
 def describe(does: str = DOES, use_when: str = USE, avoid: Any = (), **fields: Any) -> Verdict:
@@ -66,7 +66,7 @@ def describe_agent(text: str) -> Verdict:
 
 
 def raw(text: str, finish_reason: str = "stop", product: Any = "topics") -> Verdict:
-    return judge(product, text, finish_reason, subject(product))
+    return judge(text, finish_reason, subject(product))
 
 
 def dropped_reasons(verdict: Verdict) -> list[str]:
@@ -248,6 +248,6 @@ def test_poor_requests_are_dropped_with_their_reasons() -> None:
     st.sampled_from(PRODUCTS), st.text(), st.sampled_from(["stop", "length", "content_filter", ""])
 )
 def test_any_text_has_a_verdict(product: Any, text: str, finish_reason: str) -> None:
-    verdict = judge(product, text, finish_reason, subject(product))
+    verdict = judge(text, finish_reason, subject(product))
     assert verdict.value is None
     assert verdict.reason in REASONS
