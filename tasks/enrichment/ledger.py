@@ -84,8 +84,8 @@ class LakeLedger:
         self.run = run or uuid.uuid4().hex
         self._lake = lake
         self._entries: dict[str, list[StoredReply]] = {}
-        self._pending: list[tuple[StoredReply, asyncio.Future[None]]] = []
-        self._writer: asyncio.Task[None] | None = None
+        self._waiting: list[StoredReply] = []
+        self._writing = asyncio.Lock()
 
     def load(self) -> Self:
         """Load the replies of all earlier runs."""
@@ -112,43 +112,32 @@ class LakeLedger:
 
     async def add(self, entry: StoredReply) -> None:
         """Store a reply, durable when this returns; replies that arrive together go together."""
-        done = asyncio.get_running_loop().create_future()
-        self._pending.append((entry, done))
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_pending())
-        await asyncio.shield(done)
-
-    async def flush(self) -> None:
-        """Wait until all added replies are durable."""
-        if self._writer is not None:
-            await asyncio.shield(self._writer)
-
-    async def _write_pending(self) -> None:
-        while self._pending:
-            batch, self._pending = self._pending, []
-            entries, error = [entry for entry, _ in batch], None
+        self._waiting.append(entry)
+        async with self._writing:
+            if entry not in self._waiting:
+                return  # another task wrote it with its own
+            batch, self._waiting = self._waiting, []
+            writing = asyncio.get_running_loop().run_in_executor(None, self._append, batch)
             try:
-                await asyncio.to_thread(self._append, entries)
-                self._remember(entries)
-            except Exception as failure:
-                error = failure
-            for done in (done for _, done in batch if not done.done()):
-                if error is None:
-                    done.set_result(None)
-                else:
-                    done.set_exception(error)
+                await asyncio.shield(writing)  # goes on if the task is cancelled
+            except Exception:
+                self._waiting = batch + self._waiting  # each of the others tries it, too
+                raise
+
+    def _append(self, entries: Sequence[StoredReply]) -> None:
+        lines = (json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
+        self._lake.append(f"{OPEN}/{self.run}.jsonl", "".join(lines))
+        self._remember(entries)
 
     def _remember(self, entries: Iterable[StoredReply]) -> None:
         for entry in entries:
             self._entries.setdefault(entry.key, []).append(entry)
 
-    def _append(self, entries: Sequence[StoredReply]) -> None:
-        """Store replies; they are durable when this returns."""
-        lines = (json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
-        self._lake.append(f"{OPEN}/{self.run}.jsonl", "".join(lines))
-
     def close(self) -> None:
         """Turn this run's journal, and abandoned ones, into one file of the ledger."""
+        if self._waiting:  # their tasks were cancelled before their turn
+            self._append(self._waiting)
+            self._waiting = []
         journals = sorted(
             path
             for path, age in self._lake.ages(OPEN, "jsonl").items()

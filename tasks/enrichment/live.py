@@ -49,8 +49,6 @@ class LiveRun:
             self.stopped = self._client.stopped
         except* PegboardError as errors:
             self.stopped = _first(errors)
-        finally:
-            await self._ledger.flush()
 
     async def _run_chain(self, chain: Chain) -> None:
         accepted: dict[Product, Any] = {}

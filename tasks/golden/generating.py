@@ -248,10 +248,7 @@ class Generated:
         async def ask(at: int) -> None:
             replies[at] = await self._reply(samples[at])
 
-        try:
-            await self.client.for_each(range(len(samples)), ask)
-        finally:
-            await self.ledger.flush()
+        await self.client.for_each(range(len(samples)), ask)
         return replies
 
     async def _reply(self, sample: Sample) -> StoredReply | None:

@@ -5,10 +5,14 @@ of the run.
 import asyncio
 import os
 import shutil
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from pegboard.errors import StoreError
 from tasks.enrichment.ledger import ABANDONED_SECONDS, LakeLedger, StoredReply
 from tasks.lake.files import Lake
 
@@ -47,6 +51,43 @@ def test_a_reply_is_on_the_disk_when_add_returns_and_a_closed_ledger_is_one_file
     # The raw text of a final reply stays in the file and out of memory.
     assert load(tmp_path) == [replace(ENTRY, raw="")]
     assert lake.read(file, ["raw"]).get_column("raw").to_list() == [ENTRY.raw] * 2
+
+
+class SlowLake(Lake):
+    """Fails the first time, and writes the second time when it is let."""
+
+    writing, let = threading.Event(), threading.Event()
+
+    def append(self, path: str, text: str) -> None:
+        if not self.writing.is_set():
+            self.writing.set()
+            raise StoreError("the disk is full")
+        self.let.wait()
+        super().append(path, text)
+
+
+def test_replies_of_cancelled_tasks_and_of_a_failed_write_are_stored(tmp_path: Path) -> None:
+    lake = SlowLake(str(tmp_path))
+    ledger = LakeLedger(lake)
+
+    async def work() -> None:
+        first, *others = (
+            asyncio.create_task(ledger.add(replace(ENTRY, key=key))) for key in ("k1", "k2", "k3")
+        )
+        with pytest.raises(StoreError):
+            await first
+        late = asyncio.create_task(ledger.add(replace(ENTRY, key="k4")))
+        await asyncio.sleep(0)
+        for task in (*others, late):
+            task.cancel()
+        await asyncio.gather(*others, late, return_exceptions=True)
+        lake.let.set()
+
+    asyncio.run(work())
+    ledger.close()
+
+    stored = LakeLedger(Lake(str(tmp_path))).load().all()
+    assert {reply.key for reply in stored} == {"k1", "k2", "k3", "k4"}
 
 
 def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
