@@ -159,15 +159,13 @@ def visible(text: str) -> str:
 
 def clean(value: Any) -> Any:
     """Return a JSON value whose strings, keys included, are visible and without credentials."""
-    if isinstance(value, str):
-        return redact_credentials(visible(value))
-    if isinstance(value, Mapping):
-        return {clean(str(key)): clean(item) for key, item in value.items()}
-    if isinstance(value, Sequence):
-        return [clean(item) for item in value]
-    return value
+    return prompts.cleaned(value, _clean_text)
 
 
 def fence_untrusted(label: str, value: Any) -> str:
     """Return a cleaned JSON value as a prompt shows it: data that cannot close its own fence."""
-    return prompts.fenced(label, value, clean)
+    return prompts.fenced(label, value, _clean_text)
+
+
+def _clean_text(text: str) -> str:
+    return redact_credentials(visible(text))

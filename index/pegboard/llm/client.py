@@ -12,7 +12,6 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, Self, TypeVar
 
 from pegboard.errors import BudgetExhausted, CompletionError
@@ -23,7 +22,7 @@ from pegboard.tokens import token_bound
 
 logger = logging.getLogger(__name__)
 
-PERMANENT_FAILURES = frozenset({"key", "model", "quota"})
+PERMANENT_FAILURES = frozenset({"key", "model", "quota", "budget"})
 """Failures that every later call would repeat."""
 MAX_RETRY_SECONDS = 180.0
 """Total seconds of retries per request. Beyond that, the next run tries again."""
@@ -35,22 +34,6 @@ Price = tuple[float, float]
 """USD per prompt token and per reply token."""
 _Item = TypeVar("_Item")
 _Sleep = Callable[[float], Awaitable[Any]]
-
-
-@dataclass(frozen=True, slots=True)
-class Reservation:
-    """The maximum cost of a call."""
-
-    usd: float
-    tokens: int
-
-
-def reservation_for(request: ChatRequest, price: Price | None) -> Reservation:
-    """Return the maximum cost of a call: its prompt and a reply of maximum length."""
-    texts = prompt_text(request), str(request.schema or "")
-    prompt = token_bound(*texts) + _PROMPT_OVERHEAD_TOKENS
-    usd = prompt * price[0] + request.max_tokens * price[1] if price else 0.0
-    return Reservation(usd, prompt + request.max_tokens)
 
 
 class Budget:
@@ -72,43 +55,51 @@ class Budget:
         self._reserved_usd, self._reserved_tokens, self._pending = 0.0, 0, 0
         self._changed = asyncio.Condition()
 
-    async def reserve(self, reservation: Reservation) -> None:
-        """Reserve the cost of a call; wait for calls in flight if too little is left.
+    async def spend(
+        self, usd: float, tokens: int, call: Callable[[], Awaitable[ChatReply]]
+    ) -> ChatReply:
+        """Return the reply to a call; waits for calls in flight if too little is left for it.
+
+        Args:
+            usd, tokens: the most that the call may cost.
 
         Raises:
             BudgetExhausted: the call does not fit, and nothing under way can change that.
         """
         async with self._changed:
-            while not self._fits(reservation) and self._pending:
+            while not self._fits(usd, tokens) and self._pending:
                 await self._changed.wait()
-            if not self._fits(reservation):
+            if not self._fits(usd, tokens):
                 raise BudgetExhausted(self._message())
-            self._reserved_usd += reservation.usd
-            self._reserved_tokens += reservation.tokens
-            self._pending += 1
-
-    async def settle(self, reservation: Reservation, reply: ChatReply | None) -> None:
-        """Replace a reservation by the actual cost; None for a call without a reply."""
-        async with self._changed:
-            self._reserved_usd -= reservation.usd
-            self._reserved_tokens -= reservation.tokens
-            self._pending -= 1
-            if reply is not None:
-                self.replies += 1
-                self.prompt_tokens += reply.prompt_tokens
-                self.completion_tokens += reply.completion_tokens
-                self.spent_usd += reply.cost_usd or 0.0
-                self.unpriced += reply.cost_usd is None
-            self._changed.notify_all()
+            self._reserve(usd, tokens, 1)
+        reply: ChatReply | None = None
+        try:
+            reply = await call()
+            return reply
+        finally:
+            async with self._changed:
+                self._reserve(-usd, -tokens, -1)
+                if reply is not None:
+                    self.replies += 1
+                    self.prompt_tokens += reply.prompt_tokens
+                    self.completion_tokens += reply.completion_tokens
+                    self.spent_usd += reply.cost_usd or 0.0
+                    self.unpriced += reply.cost_usd is None
+                self._changed.notify_all()
 
     @property
     def spent_tokens(self) -> int:
         """Tokens of all prompts and replies."""
         return self.prompt_tokens + self.completion_tokens
 
-    def _fits(self, reservation: Reservation) -> bool:
-        usd = self.spent_usd + self._reserved_usd + reservation.usd
-        tokens = self.spent_tokens + self._reserved_tokens + reservation.tokens
+    def _reserve(self, usd: float, tokens: int, calls: int) -> None:
+        self._reserved_usd += usd
+        self._reserved_tokens += tokens
+        self._pending += calls
+
+    def _fits(self, usd: float, tokens: int) -> bool:
+        usd += self.spent_usd + self._reserved_usd
+        tokens += self.spent_tokens + self._reserved_tokens
         # Float rounding must not decide: a budget of exactly what is needed is enough.
         return (self.usd is None or usd <= self.usd + 1e-9) and (
             self.tokens is None or tokens <= self.tokens
@@ -176,22 +167,18 @@ class Client:
             BudgetExhausted: the call does not fit into the budget.
         """
         self._raise_if_stopped()
-        reservation = reservation_for(request, self._price)
-        try:
-            await self.budget.reserve(reservation)
-        except BudgetExhausted as error:
-            self.stopped = self.stopped or error
-            raise
         calls = retrying("AsyncRetrying", self._attempts, MAX_RETRY_SECONDS, sleep=self._sleep)
-        reply: ChatReply | None = None
+        tokens = token_bound(prompt_text(request), str(request.schema or ""))
+        tokens += _PROMPT_OVERHEAD_TOKENS
+        prompt_price, reply_price = self._price or (0.0, 0.0)
+        usd = tokens * prompt_price + request.max_tokens * reply_price
         try:
-            reply = await calls(self._attempt, request)
+            reply = await self.budget.spend(
+                usd, tokens + request.max_tokens, lambda: calls(self._attempt, request)
+            )
         except CompletionError as error:
             self._count_failure(error)
             raise
-        finally:
-            await self.budget.settle(reservation, reply)
-        assert reply is not None
         self._failures = 0
         return reply
 

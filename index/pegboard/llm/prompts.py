@@ -197,7 +197,7 @@ def fenced(label: str, value: Any, clean: Callable[[str], str] | None = None) ->
     Args:
         clean: applied to every string, keys included; by default strings become one printable line.
     """
-    text = json.dumps(_cleaned(value, clean or one_line), ensure_ascii=False, default=str)
+    text = json.dumps(cleaned(value, clean or one_line), ensure_ascii=False, default=str)
     escaped = text.replace("<", "\\u003c")
     return f'<data label="{label}">\n{escaped}\n</data>'
 
@@ -207,14 +207,15 @@ def one_line(text: str) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def _cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """Return a JSON value with `clean` applied to every string, keys included."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
         items = cast("Mapping[Any, Any]", value).items()
-        return {clean(str(key)): _cleaned(item, clean) for key, item in items}
+        return {clean(str(key)): cleaned(item, clean) for key, item in items}
     if isinstance(value, Sequence) and not isinstance(value, bytes):
-        return [_cleaned(item, clean) for item in cast("Sequence[Any]", value)]
+        return [cleaned(item, clean) for item in cast("Sequence[Any]", value)]
     return value
 
 

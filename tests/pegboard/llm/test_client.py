@@ -6,7 +6,7 @@ import pytest
 
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Message
-from pegboard.llm.client import MAX_FAILURES, Budget, Client, Reservation
+from pegboard.llm.client import MAX_FAILURES, Budget, Client
 
 REQUEST = ChatRequest(messages=(Message("user", "hello"),), max_tokens=10)
 
@@ -142,9 +142,12 @@ def test_the_budget_holds_however_many_calls_run_at_once():
     assert model.calls >= 30
 
 
-async def spend(budget, reservation, settled):
-    await budget.reserve(reservation)
-    await budget.settle(reservation, settled)
+async def fail():
+    raise CompletionError("away", kind="server")
+
+
+async def answer():
+    return reply(cost=0.1)
 
 
 def test_a_budget_of_exactly_what_is_needed_is_enough_and_then_refuses():
@@ -152,9 +155,10 @@ def test_a_budget_of_exactly_what_is_needed_is_enough_and_then_refuses():
 
     async def spend_all():
         for _ in range(3):
-            await spend(budget, Reservation(0.1, 10), None)  # a call without a reply is free
-            await spend(budget, Reservation(0.1, 10), reply(cost=0.1))
-        await spend(budget, Reservation(0.08, 10), reply())
+            with pytest.raises(CompletionError, match="away"):
+                await budget.spend(0.1, 10, fail)  # a call without a reply is free
+            await budget.spend(0.1, 10, answer)
+        await budget.spend(0.08, 10, answer)
 
     with pytest.raises(
         BudgetExhausted, match=r"budget_usd = 0.3: 3 replies used 0.3000 USD and 15 tokens"
