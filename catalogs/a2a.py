@@ -64,7 +64,7 @@ def _add(listing: ListingBuilder, card: Any, place: str) -> None:
     )
     for number, skill in enumerate(skills):
         where = f"{place}: skills[{number}]"
-        with listing.record(where, skill):
+        with listing.record(where):
             _add_skill(listing, agent, skill, where)
 
 

@@ -37,7 +37,7 @@ def read(listing: ListingBuilder, options: FunctionsOptions) -> None:
                 continue
             for number, line in read_lines(path, options.max_bytes):
                 where = f"{path.name} line {number}"
-                with listing.record(where, line):
+                with listing.record(where):
                     if not _list(listing, agent, parse_json(line, "it"), where):
                         raise SourceError("it declares no function; remove it")
 
@@ -46,7 +46,7 @@ def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> bool:
     """List the functions of a value, and say whether it has any."""
     records = list(function_records(value, where))
     for place, record, gemini in records:
-        with listing.record(place, record):
+        with listing.record(place):
             _list_function(listing, agent, record, gemini, place)
     return bool(records)
 

@@ -68,7 +68,7 @@ def add_skill(
         name: of a skill whose front matter has none.
         place: where a client finds the skill and what belongs to it; kept among the annotations.
     """
-    with listing.record(where, text):
+    with listing.record(where):
         head, body = split_front_matter(text, where)
         if len(body) > MAX_DESCRIPTION:
             raise SourceError(

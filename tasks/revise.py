@@ -13,7 +13,7 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
-from pegboard.canonical import canonical_json, digest
+from pegboard.canonical import digest
 from pegboard.cli.tables import list_text
 from pegboard.records import Agent, Rejected, Tool
 from tasks.golden.reading import (
@@ -25,21 +25,19 @@ from tasks.golden.reading import (
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import point_to
 from tasks.lake.snapshot_rows import agent_frame, snapshot_rows, store_snapshot, tool_frame
-from tasks.safety.untrusted import clean, flags_of, flags_of_text
+from tasks.safety.untrusted import flags_of, flags_of_text
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import OverrideSettings
 
 if TYPE_CHECKING:
     import polars as pl
 
-MAX_RAW = 2_000
-"""Characters of a quarantined tool that are kept, so that a person can recognise it."""
 MAX_ARGUMENTS = 20
 """Arguments of a tool that a problem names."""
 NOTHING: frozenset[str] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Revision:
     """The snapshots to go on with, and what was changed.
 
@@ -51,9 +49,21 @@ class Revision:
     """
 
     digests: dict[str, str]
-    quarantined: tuple[Rejected, ...] = ()
-    problems: tuple[str, ...] = ()
+    quarantined: list[Rejected] = field(default_factory=list[Rejected])
+    problems: list[str] = field(default_factory=list[str])
     held_out: int = 0
+
+    def add_problem(self, key: str, text: str) -> None:
+        """Add a problem of the override with this key."""
+        self.problems.append(f'overrides."{key}": {text}')
+
+    def quarantine(self, subject: Agent | Tool, flags: Iterable[str], consequence: str) -> None:
+        """Add what these flags of an agent or tool lead to."""
+        why = (
+            f"{'; '.join(sorted(flags))}; {consequence}. Describe it in your own words under "
+            f'[overrides."{subject.id}"], or correct it at its source.'
+        )
+        self.quarantined.append(Rejected(subject.catalog, subject.id, why))
 
 
 def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revision:
@@ -63,8 +73,8 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
         snapshots: catalog -> digest.
     """
     quarantine = configuration.untrusted.flagged == "quarantine"
-    digests, log = dict(snapshots), _Log()
-    overrides = _by_catalog(configuration, log)
+    revision = Revision(dict(snapshots))
+    overrides = _by_catalog(configuration, revision)
     lake = Lake(configuration.uri)
     held = held_out(configuration, lake, snapshots)
     learned = learned_examples(configuration, lake, snapshots)
@@ -78,13 +88,8 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
             limited,
         )
         if rules != _Rules():
-            digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, log)
-    return Revision(
-        digests,
-        tuple(log.quarantined),
-        tuple(log.problems),
-        log.held_out,
-    )
+            revision.digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, revision)
+    return revision
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,36 +110,17 @@ class _Rules:
     limited: bool = False
 
 
-@dataclass(slots=True)
-class _Log:
-    quarantined: list[Rejected] = field(default_factory=list[Rejected])
-    problems: list[str] = field(default_factory=list[str])
-    held_out: int = 0
-
-    def problem(self, key: str, text: str) -> None:
-        self.problems.append(f'overrides."{key}": {text}')
-
-    def quarantine(
-        self, catalog: str, identity: str, flags: Iterable[str], consequence: str, raw: Any
-    ) -> None:
-        why = (
-            f"{'; '.join(sorted(flags))}; {consequence}. Describe it in your own words under "
-            f'[overrides."{identity}"], or correct it at its source.'
-        )
-        self.quarantined.append(
-            Rejected(catalog, identity, why, canonical_json(clean(raw))[:MAX_RAW])
-        )
-
-
-def _by_catalog(configuration: Configuration, log: _Log) -> dict[str, dict[str, OverrideSettings]]:
+def _by_catalog(
+    configuration: Configuration, revision: Revision
+) -> dict[str, dict[str, OverrideSettings]]:
     grouped: dict[str, dict[str, OverrideSettings]] = {}
     for key, override in sorted(configuration.overrides.items()):
         catalog, *rest = key.split("/")
         if catalog not in configuration.catalogs:
             names = ", ".join(configuration.catalogs)
-            log.problem(key, f"no catalog '{catalog}'; expected one of {names}.")
+            revision.add_problem(key, f"no catalog '{catalog}'; expected one of {names}.")
         elif len(rest) not in (1, 2):
-            log.problem(
+            revision.add_problem(
                 key, "expected the id of a tool or agent: catalog/agent/tool or catalog/agent."
             )
         else:
@@ -142,18 +128,20 @@ def _by_catalog(configuration: Configuration, log: _Log) -> dict[str, dict[str, 
     return grouped
 
 
-def _revise_catalog(lake: Lake, catalog: str, snapshot: str, rules: _Rules, log: _Log) -> str:
+def _revise_catalog(
+    lake: Lake, catalog: str, snapshot: str, rules: _Rules, revision: Revision
+) -> str:
     """Store the revised snapshot and return its digest. Only changed rows are rebuilt."""
     old_agents = snapshot_rows(lake, {catalog: snapshot}, "agents")
     old_tools = snapshot_rows(lake, {catalog: snapshot}, "tools")
     ids = set(old_agents.get_column("id")) | set(old_tools.get_column("id"))
-    _log_missing(rules.overrides, ids, log)
+    _log_missing(rules.overrides, ids, revision)
 
-    agents, skipped = _revised_agents(old_agents, rules.overrides, log)
-    tools = _revised_tools(old_tools, agents, skipped, rules, log)
+    agents, skipped = _revised_agents(old_agents, rules.overrides, revision)
+    tools = _revised_tools(old_tools, agents, skipped, rules, revision)
     if rules.quarantine:
-        agents = [_without_flagged_description(agent, log) for agent in agents]
-        tools = _without_flagged(tools, log)
+        agents = [_without_flagged_description(agent, revision) for agent in agents]
+        tools = _without_flagged(tools, revision)
 
     new_agents = agent_frame(agents)
     digests = [frame.get_column("digest").to_list() for frame in (new_agents, tools)]
@@ -166,7 +154,7 @@ def _revise_catalog(lake: Lake, catalog: str, snapshot: str, rules: _Rules, log:
 
 
 def _revised_agents(
-    rows: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], log: _Log
+    rows: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], revision: Revision
 ) -> tuple[list[Agent], set[str]]:
     """The agents that stay, and the ids of those that are skipped with their tools."""
     agents = {row["id"]: Agent(**row) for row in rows.drop("digest").to_dicts()}
@@ -174,7 +162,7 @@ def _revised_agents(
     for key in sorted(agents.keys() & overrides.keys()):
         override = overrides[key]
         if override.model_fields_set - {"description", "skip"}:
-            log.problem(key, "an agent has only a description; set the rest on its tools.")
+            revision.add_problem(key, "an agent has only a description; set the rest on its tools.")
         if override.skip:
             del agents[key]
             skipped.add(key)
@@ -184,7 +172,11 @@ def _revised_agents(
 
 
 def _revised_tools(
-    frame: "pl.DataFrame", agents: Sequence[Agent], skipped: set[str], rules: _Rules, log: _Log
+    frame: "pl.DataFrame",
+    agents: Sequence[Agent],
+    skipped: set[str],
+    rules: _Rules,
+    revision: Revision,
 ) -> "pl.DataFrame":
     import polars as pl
 
@@ -192,7 +184,7 @@ def _revised_tools(
     ids = sorted(rules.overrides.keys() | rules.held.keys() | rules.learned.keys())
     affected = pl.lit(value=True) if rules.limited else pl.col("id").is_in(ids)
     rows = frame.filter(affected).to_dicts()
-    revised = [_revised_tool(tool_of(row), rules, log) for row in rows]
+    revised = [_revised_tool(tool_of(row), rules, revision) for row in rows]
     if not rows:
         return frame
     rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
@@ -200,24 +192,24 @@ def _revised_tools(
     return pl.concat([rest, tool_frame(agents, tools)]).sort("id")
 
 
-def _revised_tool(tool: Tool, rules: _Rules, log: _Log) -> Tool | None:
+def _revised_tool(tool: Tool, rules: _Rules, revision: Revision) -> Tool | None:
     """The tool with its override, without held-out and untrusted texts; None if it is skipped."""
     if rules.limited:
         needs = tuple(replace(need, reason="") for need in tool.dependencies)
         tool = replace(tool, examples=(), dependencies=needs)
     if (override := rules.overrides.get(tool.id)) is not None:
-        changes = _changes(tool, override, log)
+        changes = _changes(tool, override, revision)
         if override.skip:
             return None
         tool = replace(tool, **changes)
     learned = () if tool.is_destructive else rules.learned.get(tool.id, ())
     tool = replace(tool, examples=with_learned(tool, learned))
     examples = remaining_examples(tool, rules.held.get(tool.id, NOTHING))
-    log.held_out += len(tool.examples) - len(examples)
+    revision.held_out += len(tool.examples) - len(examples)
     return replace(tool, examples=examples)
 
 
-def _changes(tool: Tool, override: OverrideSettings, log: _Log) -> dict[str, Any]:
+def _changes(tool: Tool, override: OverrideSettings, revision: Revision) -> dict[str, Any]:
     changes: dict[str, Any] = {}
     if override.description is not None:
         changes["description"] = override.description.strip()
@@ -226,12 +218,12 @@ def _changes(tool: Tool, override: OverrideSettings, log: _Log) -> dict[str, Any
         changes["examples"] = tuple(dict.fromkeys(text for text in texts if text))
     if override.tags is not None:
         changes["tags"] = tuple(sorted({tag.strip() for tag in override.tags if tag.strip()}))
-    if override.arguments and (properties := _described(tool, override.arguments, log)):
+    if override.arguments and (properties := _described(tool, override.arguments, revision)):
         changes["input_schema"] = {**tool.input_schema, "properties": properties}
     return changes
 
 
-def _described(tool: Tool, texts: Mapping[str, str], log: _Log) -> dict[str, Any] | None:
+def _described(tool: Tool, texts: Mapping[str, str], revision: Revision) -> dict[str, Any] | None:
     """The tool's properties with these descriptions; None if it has none of the arguments."""
     schema = tool.input_schema.get("properties")
     properties: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
@@ -242,7 +234,7 @@ def _described(tool: Tool, texts: Mapping[str, str], log: _Log) -> dict[str, Any
     ]
     if unknown := [name for name in texts if name not in valid]:
         names = list_text(properties, MAX_ARGUMENTS) or "none"
-        log.problem(tool.id, f"no argument {', '.join(unknown)}; the tool has {names}.")
+        revision.add_problem(tool.id, f"no argument {', '.join(unknown)}; the tool has {names}.")
     for name in valid:
         spec = properties[name]
         properties[name] = {
@@ -252,33 +244,29 @@ def _described(tool: Tool, texts: Mapping[str, str], log: _Log) -> dict[str, Any
     return properties if valid else None
 
 
-def _without_flagged_description(agent: Agent, log: _Log) -> Agent:
+def _without_flagged_description(agent: Agent, revision: Revision) -> Agent:
     flags = flags_of_text(agent.description)
     if not flags:
         return agent
-    consequence = "the agent is published without its description"
-    log.quarantine(agent.catalog, agent.id, flags, consequence, {"description": agent.description})
+    revision.quarantine(agent, flags, "the agent is published without its description")
     return replace(agent, description="")
 
 
-def _without_flagged(frame: "pl.DataFrame", log: _Log) -> "pl.DataFrame":
+def _without_flagged(frame: "pl.DataFrame", revision: Revision) -> "pl.DataFrame":
     import polars as pl
 
     flagged: list[str] = []
     for row in frame.iter_rows(named=True):
         tool = tool_of(row)
         if flags := flags_of(tool):
-            raw = {
-                "name": tool.name,
-                "description": tool.description,
-                "input_schema": tool.input_schema,
-            }
-            log.quarantine(tool.catalog, tool.id, flags, "the tool is left out", raw)
+            revision.quarantine(tool, flags, "the tool is left out")
             flagged.append(tool.id)
     return frame.filter(~pl.col("id").is_in(flagged))
 
 
-def _log_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], log: _Log) -> None:
+def _log_missing(
+    overrides: Mapping[str, OverrideSettings], ids: set[str], revision: Revision
+) -> None:
     for key in sorted(overrides.keys() - ids):
         kind = "tool" if key.count("/") == 2 else "agent"
         near = get_close_matches(
@@ -287,4 +275,4 @@ def _log_missing(overrides: Mapping[str, OverrideSettings], ids: set[str], log: 
         hint = "Correct the id, or remove the override."
         if near:
             hint = f"The nearest: {', '.join(near)}."
-        log.problem(key, f"no such {kind}. {hint}")
+        revision.add_problem(key, f"no such {kind}. {hint}")

@@ -22,7 +22,7 @@ from catalogs.shared.tool_row import row_frame
 from pegboard import canonical, foreign, records, schemas
 from pegboard.canonical import digest
 from pegboard.cli.tables import count_text
-from pegboard.errors import SourceError, StoreError
+from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
 from tasks import progress
 from tasks.lake.files import Lake
@@ -99,25 +99,38 @@ def _list_and_store(
     lake, before = Lake(configuration.uri), stored_snapshot(configuration, catalog)
     # Taken before the source is read: a file that changes meanwhile is read again in the next run.
     inputs = fingerprint_of(configuration, catalog)
-    listed, snapshot = list_source(configuration, catalog, allow_removal=allow_removal)
-    folder = f"snapshots/{catalog}"
+    listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
+    rows = row_frame(listing.rows)
+    share = 1.0 if allow_removal else configuration.board.max_removal
+    held = _held_removal(listing, rows, lake, before, share)
+    agents, tools, kept = _merge(
+        listing, rows, lake, before, allow_removal=allow_removal, held=bool(held)
+    )
+    snapshot = Snapshot(
+        catalog=catalog,
+        digest=digest([agent.digest for agent in agents], tools.get_column("digest").to_list()),
+        tools=tools.height,
+        agents=len(agents),
+        rejected=listing.rejected,
+        problems=tuple(_problems(catalog, listing, kept, held)),
+        kept=tuple(kept),
+        failed=tuple(sorted({failure.agent for failure in listing.failures})),
+    )
     earlier = before.digest if before else None
     if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
-        agents = agent_frame(listed.agents)
-        store_snapshot(lake, catalog, snapshot.digest, agents, listed.tools, earlier)
-    rejected = digest([asdict(row) for row in snapshot.rejected])
-    lake.write(_rejected_path(catalog, rejected), _rejected_frame(snapshot.rejected))
-    if "*" not in (*snapshot.kept, *snapshot.failed) and not (allow_removal and dry_run):
+        store_snapshot(lake, catalog, snapshot.digest, agent_frame(agents), tools, earlier)
+    if "*" not in (*kept, *snapshot.failed) and not (allow_removal and dry_run):
+        repeatable = listing.repeatable and not listing.failures and not listing.unreadable
         latest = {
             "snapshot": snapshot.digest,
-            "rejected": rejected,
+            "rejected": [asdict(row) for row in snapshot.rejected],
             "tools": snapshot.tools,
             "agents": snapshot.agents,
             "kept": snapshot.kept,
             "problems": snapshot.problems,
-            "inputs": inputs if listed.repeatable else None,
+            "inputs": inputs if repeatable else None,
         }
-        lake.write_json(f"{folder}/latest.json", latest)
+        lake.write_json(f"snapshots/{catalog}/latest.json", latest)
     return snapshot
 
 
@@ -135,13 +148,9 @@ def unchanged_snapshot(
         lake, catalog, latest["snapshot"]
     ):
         return None
-    try:
-        rows = lake.read(_rejected_path(catalog, latest["rejected"])).iter_rows(named=True)
-    except StoreError:
-        return None
     return replace(
         _stored(catalog, latest),
-        rejected=tuple(Rejected(**row) for row in rows),
+        rejected=tuple(Rejected(**row) for row in latest["rejected"]),
         problems=tuple(latest["problems"]),
     )
 
@@ -157,25 +166,12 @@ def _stored(catalog: str, latest: Mapping[str, Any]) -> Snapshot:
     return Snapshot(catalog, latest["snapshot"], tools, agents, kept=kept)
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """What a catalog has now: its new listing, with the last good agents and tools of what failed.
+def _problems(catalog: str, listing: Listing, kept: Sequence[str], held: str | None) -> list[str]:
+    """What went wrong with a listing, and why last good tools are kept.
 
-    Attributes:
-        tools: rows of the lake.
-        repeatable: whether it would be the same again as long as the source's inputs stay.
+    Args:
+        held: why the whole catalog is kept, if it is.
     """
-
-    agents: tuple[Agent, ...]
-    tools: "pl.DataFrame"
-    repeatable: bool
-
-
-def list_source(
-    configuration: Configuration, catalog: str, *, allow_removal: bool = False
-) -> tuple[Listed, Snapshot]:
-    """List a catalog's source, without storing anything."""
-    listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
     problems = [
         failure.why if failure.agent == "*" else f"{failure.agent}: {failure.why}"
         for failure in listing.failures
@@ -185,36 +181,16 @@ def list_source(
         f"read."
         for why in listing.unreadable
     ]
-    lake, new = Lake(configuration.uri), row_frame(listing.rows)
-    stored = stored_snapshot(configuration, catalog)
-    share = 1.0 if allow_removal else configuration.board.max_removal
-    held = _held_removal(listing, new, lake, stored, share)
-    agents, tools, kept = _merge(
-        listing, new, lake, stored, allow_removal=allow_removal, held=bool(held)
-    )
-    failed = {failure.agent for failure in listing.failures}
     allow = "If that is intended, run once with --allow-removal (allow_removal in a flow)."
     if held:
-        problems.append(f"{held}, so the catalog keeps its last good tools. {allow}")
-    else:
-        problems += [
-            f"{catalog if agent == '*' else agent} lists no tools any more, so its last good ones "
-            f"are kept. {allow}"
-            for agent in kept
-            if agent not in failed and not listing.unreadable
-        ]
-    snapshot = Snapshot(
-        catalog=catalog,
-        digest=digest([agent.digest for agent in agents], tools.get_column("digest").to_list()),
-        tools=tools.height,
-        agents=len(agents),
-        rejected=listing.rejected,
-        problems=tuple(problems),
-        kept=tuple(kept),
-        failed=tuple(sorted(failed)),
-    )
-    repeatable = listing.repeatable and not listing.failures and not listing.unreadable
-    return Listed(agents, tools, repeatable), snapshot
+        return [*problems, f"{held}, so the catalog keeps its last good tools. {allow}"]
+    failed = {failure.agent for failure in listing.failures}
+    silent = [agent for agent in kept if agent not in failed and not listing.unreadable]
+    return problems + [
+        f"{catalog if agent == '*' else agent} lists no tools any more, so its last good ones "
+        f"are kept. {allow}"
+        for agent in silent
+    ]
 
 
 def _held_removal(
@@ -280,17 +256,6 @@ def _merge(
     rest = tools.filter(~tools.get_column("id").is_in(keep.get_column("id").to_list()))
     merged = pl.concat([rest, keep.select(rest.columns)]).sort("id")
     return tuple(agents[key] for key in sorted(agents)), merged, sorted(owners)
-
-
-def _rejected_path(catalog: str, rejected: str) -> str:
-    return f"snapshots/{catalog}/rejected-{rejected}.parquet"
-
-
-def _rejected_frame(rejected: tuple[Rejected, ...]) -> "pl.DataFrame":
-    import polars as pl
-
-    columns = ("catalog", "where", "why", "raw")
-    return pl.DataFrame([asdict(row) for row in rejected], schema=dict.fromkeys(columns, pl.String))
 
 
 READERS = ("jsonschema-rs", "polars", "pydantic", "pyyaml")

@@ -58,7 +58,7 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
                     f"'{options.agent}'. Leave it out."
                 )
             for saved in servers:
-                with listing.record(f"{path.name}: {saved.where}", saved.tools):
+                with listing.record(f"{path.name}: {saved.where}"):
                     _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
 
 

@@ -28,7 +28,6 @@ def add_tool(
             where,
             f"it is {type(raw).__name__}, expected an object with name, description and "
             f"inputSchema",
-            raw,
         )
         return
     annotations, title = _annotations(raw)

@@ -73,7 +73,7 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
     servers: dict[str, list[dict[str, Any]]] = {}
     for number, entry in enumerate(entries):
         where = f"servers[{number}]"
-        with listing.record(where, entry):
+        with listing.record(where):
             server = _server(entry)
             servers.setdefault(_identity(server), []).append(server)
     for instances in servers.values():

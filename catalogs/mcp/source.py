@@ -58,9 +58,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
     servers: dict[str, Server] = {}
     for name, entry in entries.items():
         if not name.strip():
-            listing.reject(
-                "the configuration of MCP servers", "a server has no name; name it", entry
-            )
+            listing.reject("the configuration of MCP servers", "a server has no name; name it")
             continue
         try:
             servers[name] = resolve_server(entry, base)

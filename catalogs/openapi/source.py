@@ -70,7 +70,7 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     for path, item in document["paths"].items():
         if path.startswith("x-"):
             continue
-        with listing.record(f"{place} {path}", item):
+        with listing.record(f"{place} {path}"):
             api.list_path(path, item)
     listing.repeatable = listing.repeatable and not refs.left_document
 
@@ -136,8 +136,7 @@ class _Api:
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
                 if part.get(method) is not None:
-                    spec = part[method]
-                    with self.listing.record(f"{self.place} {method.upper()} {path}", spec):
+                    with self.listing.record(f"{self.place} {method.upper()} {path}"):
                         self._list_operation(path, method, part, base)
 
     def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:

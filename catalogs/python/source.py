@@ -17,7 +17,6 @@ from pydantic import field_validator
 
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from pegboard.errors import SourceError
-from pegboard.foreign.limits import MAX_RAW
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import described
 
@@ -51,7 +50,7 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
     for target in options.target:
         name = target.partition(":")[0]
         for key, function in _functions(listing, modules[name], target):
-            with listing.record(f"{name}:{key}", f"{name}:{key}"):
+            with listing.record(f"{name}:{key}"):
                 _list_function(listing, agent, f"{name}:{key}", function)
 
 
@@ -111,7 +110,7 @@ def _functions(
     names, listed = public_names(module)
     none, rejected = True, len(listing.rejected)
     for key in names:
-        with listing.record(f"{name}:{key!s:.200}", repr(key)[:MAX_RAW]):
+        with listing.record(f"{name}:{key!s:.200}"):
             function = public_function(module, key, listed)
             if function is not None:
                 none = False

@@ -79,7 +79,7 @@ def read(listing: ListingBuilder, options: RecordsOptions) -> None:
     columns, rows = options.columns, _rows(listing, options)
     first = _rows_with_columns(options.path, rows, columns)
     for row in chain(first, rows):
-        with listing.record(row.where, row.value):
+        with listing.record(row.where):
             _list_row(listing, options, row)
 
 
@@ -158,7 +158,7 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
             f"{len(left_out):,} of its dependencies are left out, because they name no tool, or no "
             f"type of {', '.join(DEPENDENCY_TYPES)}; correct them"
         )
-        listing.reject(f"{row.where} {columns.dependencies}", why, left_out)
+        listing.reject(f"{row.where} {columns.dependencies}", why)
 
 
 def _dependencies(

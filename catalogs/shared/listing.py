@@ -117,14 +117,14 @@ class ListingBuilder:
     _readable: int = 0
 
     @contextmanager
-    def record(self, where: str, raw: Any = None) -> Iterator[None]:
+    def record(self, where: str) -> Iterator[None]:
         """Reject the record if anything fails within."""
         try:
             yield
         except CONTROL:
             raise
         except BaseException as error:  # Polars' PanicException is no `Exception`
-            self.reject(where, reason_of(error), raw)
+            self.reject(where, reason_of(error))
 
     @contextmanager
     def file(self, path: Path | str) -> Iterator[None]:
@@ -155,7 +155,6 @@ class ListingBuilder:
                 f"its description has {len(description):,} characters, more than "
                 f"{MAX_DESCRIPTION:,}; "
                 "the agent is listed without it. Shorten it at its source.",
-                description,
             )
             description = ""
         known = self._agents.get(identity)
@@ -184,10 +183,10 @@ class ListingBuilder:
 
         Args:
             where: the place of the record in its source, for a person: `tools.json[3].tools[4]`.
-            raw: the record as the source has it, kept with a rejection.
+            raw: the record as the source has it, all of which is checked.
             input_schema: a JSON Schema object; None means no arguments.
         """
-        with self.record(where, raw):
+        with self.record(where):
             parts = self.secrets.hide_in(
                 {
                     "name": name,
@@ -203,7 +202,7 @@ class ListingBuilder:
             problems = self._add_tool(agent, where, raw, parts)
             if not problems:
                 return True
-            self.reject(where, "; ".join(problems), raw)
+            self.reject(where, "; ".join(problems))
         return False
 
     def _add_tool(self, agent: str, where: str, raw: Any, parts: dict[str, Any]) -> list[str]:
@@ -245,7 +244,7 @@ class ListingBuilder:
         self._rows[tool.id], self._places[tool.id] = line, where
         return []
 
-    def reject(self, where: str, why: str, raw: Any = None) -> None:
+    def reject(self, where: str, why: str) -> None:
         """Record something that is left out, with the reason for a person.
 
         Raises SourceError if the source has too many of them.
@@ -255,8 +254,7 @@ class ListingBuilder:
                 f"More than {MAX_REJECTED:,} records are rejected, the last one at "
                 f"{self.text(where)}: {self.text(why)}. Correct the source or its options."
             )
-        raw_text = "" if raw is None else self.text(_written(raw))
-        self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why), raw_text))
+        self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why)))
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent (by id) could not be listed; its last good tools are kept."""
@@ -334,19 +332,3 @@ def _mended(parts: dict[str, Any]) -> dict[str, Any]:
 def _stripped(texts: Iterable[str]) -> tuple[str, ...]:
     """Return the texts that are not blank, each once."""
     return tuple(dict.fromkeys(text.strip() for text in texts if text and text.strip()))
-
-
-def _written(raw: Any) -> str:
-    """Return the beginning of a record as text: YAML's aliases may make it larger than memory."""
-    if isinstance(raw, str):
-        return raw
-    parts, size = list[str](), 0
-    try:
-        for part in json.JSONEncoder(ensure_ascii=False, default=repr).iterencode(raw):
-            parts.append(part)
-            size += len(part)
-            if size > MAX_RAW:
-                return "".join(parts)[: MAX_RAW - 3] + "..."
-        return "".join(parts)
-    except (TypeError, ValueError, RecursionError, MemoryError):
-        return "(a record that cannot be written as JSON)"

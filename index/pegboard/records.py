@@ -203,11 +203,8 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Rejected:
-    """A record that was left out: where it stood, why, and the raw record (JSON text, cut to a
-    readable length).
-    """
+    """A record that was left out: where it stood, and why."""
 
     catalog: str
     where: str
     why: str
-    raw: str = ""

@@ -15,9 +15,9 @@ from pegboard.records import Tool
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.golden.reading import as_words
 from tasks.lake.files import Lake
-from tasks.lake.snapshot_rows import tool_of, tools_of
+from tasks.lake.snapshot_rows import tools_of
 from tasks.settings.configuration import Configuration
-from tasks.snapshot import list_source, stored_snapshot
+from tasks.snapshot import take_snapshot
 
 MAX_CHARACTERS = 2_000
 """A longer example is no request."""
@@ -47,7 +47,8 @@ class PickedExamples:
 def tools_with_examples(configuration: Configuration) -> list[Tool]:
     """Return the tools of all catalogs that have examples, as last listed, overrides applied.
 
-    A catalog that was never listed is listed now. Held-out examples are included.
+    A catalog that was never listed is listed now, and its snapshot stored. Held-out examples are
+    included.
 
     Raises:
         ConfigurationError: no tool has an example.
@@ -55,15 +56,10 @@ def tools_with_examples(configuration: Configuration) -> list[Tool]:
     lake = Lake(configuration.uri)
     tools: list[Tool] = []
     for catalog in configuration.catalogs:
-        stored = stored_snapshot(configuration, catalog)
-        listed = (
-            tools_of(lake, {catalog: stored.digest})
-            if stored
-            else map(tool_of, list_source(configuration, catalog)[0].tools.iter_rows(named=True))
-        )
+        snapshot = take_snapshot(configuration, catalog, fresh=False)
         tools += [
             tool
-            for original in listed
+            for original in tools_of(lake, {catalog: snapshot.digest})
             if (tool := _overridden(configuration, original)) is not None and tool.examples
         ]
     if not tools:

@@ -1,8 +1,8 @@
 """The lake: what the pipeline stores between runs, as files below `<board>/lake`.
 
     lake/snapshots/<catalog>/<digest>/{agents,tools}.json      what a source listed, as row sets
-    lake/snapshots/<catalog>/rejected-<digest>.parquet         rejected records, with reasons
-    lake/snapshots/<catalog>/latest.json                       the last good snapshot; written last
+    lake/snapshots/<catalog>/latest.json                       the last good snapshot, with what was
+                                                               rejected and why; written last
     lake/documents/<digest>.json                               the documents of an index
     lake/edges/<digest>.json                                   dependencies between tools
     lake/vectors/<encoder>/<digest>.parquet                    vectors by text

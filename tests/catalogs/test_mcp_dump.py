@@ -121,7 +121,7 @@ def test_a_broken_tool_is_rejected_alone(dump):
     assert [row.where for row in listing.rejected] == [
         f"maths.json: tools[{n}]" for n in range(1, len(broken))
     ]
-    assert all(len(row.raw) < 3_000 for row in listing.rejected)
+    assert all(len(row.why) < 3_000 for row in listing.rejected)
 
 
 def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_schemas(dump):

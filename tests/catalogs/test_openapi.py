@@ -68,7 +68,6 @@ def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(
         ("shop.yaml GET /far", "it refers to https"),
         ("shop.yaml GET /hidden/{id}", "it is not valid OpenAPI"),
     ]
-    assert json.loads(listing.rejected[0].raw)["operationId"] == "dangling"
 
 
 def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(specimen):

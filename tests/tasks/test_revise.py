@@ -101,10 +101,10 @@ def test_an_override_replaces_what_the_catalog_says_and_nothing_else(revised):
         "list_commits": "",
         "add": POISON,
     }
-    assert revision.problems == (
+    assert revision.problems == [
         'overrides."kit/git/create_issue": no argument titel; the tool has body, title.',
-    )
-    assert revision.quarantined == ()
+    ]
+    assert revision.quarantined == []
     assert revision.digests != before
 
 
@@ -124,9 +124,9 @@ def test_only_the_description_of_an_agent_can_be_overridden(revised, more):
     )
 
     assert listing.agents[0].description == "Work with repositories."
-    assert revision.problems == (
+    assert revision.problems == [
         'overrides."kit/git": an agent has only a description; set the rest on its tools.',
-    )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_only_the_description_of_an_agent_can_be_overridden(revised, more):
 def test_an_override_without_anything_to_apply_to_is_a_problem(revised, key, setting, problem):
     before, revision, _ = revised(f'[overrides."{key}"]\n{setting}')
 
-    assert revision.problems == (f'overrides."{key}": {problem}',)
+    assert revision.problems == [f'overrides."{key}": {problem}']
     assert revision.digests == before
 
 
@@ -176,7 +176,6 @@ def test_suspicious_tools_are_left_out_where_quarantine_is_set(revised, settings
         assert row.why.startswith(("exfiltration: asks a model to ", "hidden-instructions: "))
         assert "; the tool is left out" in row.why
         assert f'[overrides."{row.where}"]' in row.why
-        assert json.loads(row.raw)["name"] == row.where.rpartition("/")[2]
 
 
 def test_an_agent_with_a_suspicious_description_stays_without_it(revised):
@@ -195,8 +194,7 @@ def test_a_credential_is_not_stored_with_the_tool_that_is_quarantined_for_it(wor
 
     (row,) = revision.quarantined
     assert row.why.startswith("credential; ")
-    assert secret not in f"{row.raw} {row.why}"
-    assert "Calls the API" in row.raw
+    assert secret not in row.why
 
 
 def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(desk):
@@ -214,7 +212,7 @@ def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(d
         "call_taxi": ("I need a ride to the airport",),
         "water_plants": ("the ferns look thirsty",),
     }
-    assert (revision.held_out, revision.problems) == (3, ())
+    assert (revision.held_out, revision.problems) == (3, [])
     assert revision.digests != before
 
 

@@ -69,7 +69,7 @@ def test_a_changed_or_missing_file_and_another_option_are_noticed(source, worksh
     assert (failed.digest, failed.kept, len(failed.problems)) == (second.digest, ("*",), 1)
 
 
-@pytest.mark.parametrize("pattern", ["layers/*", "*/tools.json", "rejected-*", "latest.json"])
+@pytest.mark.parametrize("pattern", ["layers/*", "*/tools.json", "latest.json"])
 def test_a_source_whose_snapshot_is_missing_is_read(source, workshop, pattern):
     configuration, _, first = source
     for path in (Path(workshop.lake.uri) / "snapshots" / "own").glob(pattern):

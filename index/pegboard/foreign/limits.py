@@ -33,4 +33,4 @@ every reader.
 MAX_SCHEMA = 1_000_000
 """Characters of canonical JSON, for the input and for the output schema."""
 MAX_RAW = 2_000
-"""Characters of a rejected record, of its place and of a reason: a person can recognise it."""
+"""Characters of a place and of a reason."""

@@ -105,7 +105,6 @@ def test_examples_are_those_of_the_last_listing_with_overrides(desk):
     )
     configuration = desk.configure(settings, CATALOG)
     before = {tool.id: tool.examples for tool in tools_with_examples(configuration)}
-    assert not (desk.folder / "board").exists()
     take_snapshot(configuration, "desk")
     desk.write("requests.json", [{"name": "sing", "description": "Sings.", "examples": ["la la"]}])
 

@@ -40,11 +40,10 @@ def root(tmp_path):
     for letter, layers in (("a", "1"), ("b", "12"), ("c", "13")):
         record = {"layers": [{"path": layer(name)} for name in layers]}
         put(root / f"snapshots/kit/{hexed(letter)}/tools.json", MONTHS, json.dumps(record))
-    pointer = {"snapshot": hexed("b"), "rejected": hexed("d")}
+    pointer = {"snapshot": hexed("b")}
     texts = {
         **{layer(name): "x" for name in "123"},
         "snapshots/kit/latest.json": json.dumps(pointer),
-        f"snapshots/kit/rejected-{hexed('d')}.parquet": "x",
         f"documents/latest-{hexed('9')}.json": json.dumps({"path": f"documents/{hexed('e')}"}),
         f"documents/{hexed('e')}.json": json.dumps({"layers": []}),
         f"documents/{hexed('f')}.json": json.dumps({"layers": []}),
