@@ -72,9 +72,8 @@ GENERATED = (
 GENERATE = f"""\
 Tools are sampled, and the LLM writes a request for each sample: a question, a command, a few search
 words, ... Requests that name a tool, copy a description, repeat an example or another request, or
-are in the wrong language are left out and counted. Every reply is stored beside the file: a run
-that was killed, or one that asks for more queries, pays for nothing twice. Without --model, the
-model and its settings (price, server, context, language, limits, ...) are those of [enrich].
+are in the wrong language are left out and counted. The file is written as they come; with --add a
+run that ended early, or one for more queries, goes on with the other samples.
 
 {GENERATED}
 
@@ -147,7 +146,6 @@ def _register_hold_out(commands: Subparsers) -> None:
     hold_out.add_argument(
         "--share", type=float, default=0.2, help="share of each tool's examples (default: 0.2)"
     )
-    add_json_option(hold_out, "the figures")
 
 
 def _register_suggest(commands: Subparsers) -> None:
@@ -164,7 +162,6 @@ def _register_suggest(commands: Subparsers) -> None:
     add("log", metavar="LOG", help="the request log of `pegboard serve`")
     _add_out_options(parser)
     add("--share", type=float, default=0.5, help="share of the requests (default: 0.5)")
-    add_json_option(parser, "the figures")
 
 
 def _register_generate(commands: Subparsers) -> None:
@@ -185,9 +182,11 @@ def _register_generate(commands: Subparsers) -> None:
     add("--api-base", metavar="URL", help="address of its server, if not the provider's own")
     add("--budget-usd", type=float, metavar="USD", help="the most that may be spent")
     _add_out_options(parser)
-    add("-n", "--queries", type=int, default=200, metavar="N", help="how many (default: 200)")
+    add(
+        "-n", "--queries", type=int, default=200, metavar="N",
+        help="generated queries in the file in all (default: 200)",
+    )  # fmt: skip
     add_options(parser, "--quiet")
-    add_json_option(parser, "file, queries, rejected requests, cost")
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -233,7 +232,7 @@ def _find_board(uri: str, options: argparse.Namespace) -> "OnBoard | None":
         if options.board or options.config or os.environ.get("PEGBOARD_BOARD"):
             raise
         return None
-    return OnBoard.of(searcher, uri)
+    return OnBoard.of(searcher)
 
 
 def _is_configured(configuration: "Configuration", file: Path) -> bool:
@@ -251,24 +250,8 @@ def _hold_out(options: argparse.Namespace) -> int:
     out = Path(options.out)
     existing = queries_to_extend(out, add=options.add)
     configuration = load_configuration(options.config)
-    picked = pick_examples(
-        tools_with_examples(configuration),
-        options.share,
-        existing=existing,
-    )
+    picked = pick_examples(tools_with_examples(configuration), options.share, existing=existing)
     write_queries(out, [*existing, *picked.queries])
-    figures = {
-        "written": str(out),
-        "queries": len(picked.queries),
-        "existing": len(existing),
-        "tools": picked.tools,
-        "examples": picked.examples,
-        "duplicates": picked.duplicates,
-        "configured": _is_configured(configuration, out),
-    }
-    if options.json:
-        print_json(figures)
-        return 0
     tools = len({query.tools for query in picked.queries})
     beside = f", added to {len(existing)} existing ones" if existing else ""
     print(
@@ -280,7 +263,7 @@ def _hold_out(options: argparse.Namespace) -> int:
             f"{picked.duplicates} examples cannot be held out: another tool has the same, or the "
             "tool has a near-duplicate"
         )
-    if figures["configured"]:
+    if _is_configured(configuration, out):
         print("The next build holds them out.")
     else:
         file = plain(os.path.relpath(out.resolve(), configuration.base))
@@ -301,10 +284,6 @@ def _suggest(options: argparse.Namespace) -> int:
     queries = suggest_queries(learned.examples, options.share, existing=existing)
     write_queries(out, [*existing, *queries])
     missing = max(0, MIN_QUERIES - len(existing) - len(queries))
-    figures = {"written": str(out), "queries": len(queries), "existing": len(existing)}
-    if options.json:
-        print_json({**figures, "requests": len(learned.examples), "missing": missing})
-        return 0
     print(
         f"{out}: {len(queries)} of {count_text(len(learned.examples), 'request')} that enough "
         "clients made, beside "
@@ -322,9 +301,8 @@ def _print_check(file: str, checked: "Checked") -> None:
     figures = checked.to_dict()
     on = f" on release {checked.release}" if checked.release else ""
     print(f"{file}: {figures['queries']} queries{on}, {figures['usable']} usable")
-    for name in ("kinds", "origins"):
-        counts = ", ".join(f"{plain(one)} {count}" for one, count in sorted(figures[name].items()))
-        print(f"{name}: {counts or 'none'}")
+    counts = ", ".join(f"{name} {count}" for name, count in sorted(figures["origins"].items()))
+    print(f"origins: {counts or 'none'}")
     _print_findings("errors", [row for row in checked.findings if row.level == "error"])
     _print_findings("warnings", [row for row in checked.findings if row.level == "warning"])
     if checked.coverage is not None:
@@ -350,10 +328,9 @@ def _print_coverage(coverage: Mapping[str, Any]) -> None:
 
 
 def _generate(options: argparse.Namespace) -> int:
-    from pegboard.evaluation.golden import write_queries
     from pegboard.evaluation.searcher import Searcher
     from tasks.enrichment.models import hosted_completer
-    from tasks.golden.generating import generate_queries, ledger_beside
+    from tasks.golden.generating import generate_queries
     from tasks.golden.reading import queries_to_extend
 
     if options.queries < 1:
@@ -369,17 +346,12 @@ def _generate(options: argparse.Namespace) -> int:
         searcher.loaded,
         settings,
         hosted_completer(settings),
-        ledger_beside(out),
+        out,
         count=options.queries,
         existing=existing,
         advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
-    if generated.queries:
-        write_queries(out, [*existing, *generated.queries])
-    if options.json:
-        print_json(_figures(out, generated, len(existing)))
-    else:
-        _print_generated(out, generated)
+    _print_generated(out, generated)
     return _exit_code(options, generated)
 
 
@@ -398,26 +370,12 @@ def _model_settings(
     return enrich.model_copy(update={"budget_usd": budget})
 
 
-def _figures(out: Path, generated: "Generated", existing: int) -> dict[str, Any]:
-    return {
-        "written": str(out) if generated.queries else None,
-        "queries": len(generated.queries),
-        "existing": existing,
-        "rejected": generated.rejected,
-        "replies": generated.budget.replies,
-        "reused": generated.reused,
-        "failed": generated.failed,
-        "cost_usd": None if generated.budget.unpriced else round(generated.budget.spent_usd, 6),
-        "stopped": str(generated.stopped) if generated.stopped else None,
-    }
-
-
 def _print_generated(out: Path, generated: "Generated") -> None:
     budget = generated.budget
     cost = "unknown cost" if budget.unpriced else f"{budget.spent_usd:.4f} USD"
     print(
-        f"{out}: {len(generated.queries)} queries; {budget.replies} replies, "
-        f"{generated.reused} reused from earlier runs, {cost}"
+        f"{out}: {count_text(len(generated.queries), 'new query', 'new queries')}; "
+        f"{count_text(budget.replies, 'reply', 'replies')}, {cost}"
     )
     if generated.rejected:
         reasons = ", ".join(f"{count} {reason}" for reason, count in generated.rejected.items())
@@ -426,18 +384,20 @@ def _print_generated(out: Path, generated: "Generated") -> None:
 
 def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
     """Say why there are fewer queries than requested; return the exit code."""
-    count, stopped = len(generated.queries), generated.stopped
-    if not options.quiet and count:
+    if not options.quiet and generated.queries:
         print_error("pegboard golden", GENERATED)
-    if stopped is not None:
-        message = f"{str(stopped).rstrip('.')}. Replies are stored; run again with --add to go on."
-        print_error("pegboard golden", message)
+    if (stopped := generated.stopped) is not None:
+        print_error(
+            "pegboard golden",
+            f"{str(stopped).rstrip('.')}. The queries so far are in {options.out}; run again with "
+            "--add to go on.",
+        )
         return int(getattr(stopped, "exit_code", 1))
-    if count < options.queries:
+    if generated.missing:
         calls = f" {generated.failed} calls failed." if generated.failed else ""
         print_error(
             "pegboard golden",
-            f"only {count} of {options.queries} queries were generated.{calls} The board has no "
-            "more tools to sample, or too many requests were left out: try another model.",
+            f"{generated.missing} of {options.queries} queries are missing.{calls} The board has "
+            "no more tools to sample, or too many requests were left out: try another model.",
         )
     return 0

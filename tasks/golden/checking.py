@@ -13,34 +13,31 @@
 | elsewhere     | warning | it is in the index, with a tool that is not among its own |
 | not-held-out  | warning | an example of its tools in a file that no configured build holds out |
 
-A query that is in an index finds itself, whatever the index is worth. It is there if it is a line
-of a document, if six or more of its words stand there in a row, or if nine in ten of its words are
-those of a stored request. A few words that stand in a description, as those of everyday requests
-do, are no copy of it.
+A query that is in an index finds itself, whatever the index is worth. It is there if nine in ten of
+its words are those of a stored request, or of a sentence of six or more words of a description.
+Shorter sentences are what everyday requests say, too.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
+from pegboard.cli.tables import list_text
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
 from pegboard.evaluation.searcher import Searcher
-from pegboard.search.text import singular_words
-from pegboard.store.contract import embedding_table
-from pegboard.store.releases import ReleaseStore
-from tasks.enrichment.near_duplicates import NearDuplicates
+from pegboard.plain_text import sentences
+from pegboard.records import Tool
+from tasks.enrichment.near_duplicates import NearDuplicates, word_set
 from tasks.golden.reading import as_words
 from tasks.settings.release import MIN_QUERIES
 
 SHOWN_CHARACTERS = 80
 """Of a query, in a message."""
-MIN_WORDS = 3
-"""A query of fewer words is in documents by chance, and compared with whole requests only."""
 COPIED_WORDS = 6
-"""Words in a row shared with a description that make a copy."""
+"""Words shared with a description that make a copy."""
 TOOLS_PER_READ = 5_000
 MAX_SUGGESTED = 20
 """Unknown names that are compared with all others, which takes seconds in a large catalog."""
@@ -48,12 +45,17 @@ MAX_SUGGESTED = 20
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A problem of golden queries; `queries` are their ids, if it is about any."""
+    """A problem of golden queries, of these if it is about any."""
 
     level: Literal["error", "warning"]
     kind: str
     message: str
-    queries: tuple[str, ...] = ()
+    queries: Sequence[GoldenQuery] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON values; queries by their ids."""
+        ids = [query.id for query in self.queries]
+        return {"level": self.level, "kind": self.kind, "message": self.message, "queries": ids}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +63,35 @@ class OnBoard:
     """A release to check queries on.
 
     Attributes:
-        documents, requests: (tool, text) of every document and stored request of its indexes.
+        texts: (tool, text) of every stored request and longer sentence of a description.
     """
 
     release: str
     names: ToolNames
-    documents: Sequence[tuple[str, str]]
-    requests: Sequence[tuple[str, str]]
+    texts: Sequence[tuple[str, str]]
 
     @classmethod
-    def of(cls, searcher: Searcher, uri: str) -> "OnBoard":
-        """Return a release of the board at `uri`, with the texts of all its indexes."""
-        release, store = searcher.release, ReleaseStore(uri)
-        documents: dict[tuple[str, str], None] = {}
-        for index in release.manifest["indexes"]:
-            rows = store.read_rows(release.tables[embedding_table(index)], ["tool", "text"])
-            columns = (rows.column(name).to_pylist() for name in ("tool", "text"))
-            documents |= dict.fromkeys(zip(*columns, strict=True))
-        most = max(int(index["questions"]) for index in release.manifest["indexes"].values())
-        requests: list[tuple[str, str]] = []
+    def of(cls, searcher: Searcher) -> "OnBoard":
+        """Return a release with the texts of its tools."""
+        indexes = searcher.release.manifest["indexes"].values()
+        most = max(int(index["questions"]) for index in indexes)
         ids = sorted(searcher.names.catalogs)
-        for start in range(0, len(ids), TOOLS_PER_READ):
-            for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values():
-                written = tool.enrichment.questions if tool.enrichment else ()
-                texts = dict.fromkeys((*tool.examples, *written))
-                requests += [(tool.id, text) for text in texts if text.strip()][:most]
-        return cls(release.id, searcher.names, tuple(documents), requests)
+        texts = [
+            (tool.id, text)
+            for start in range(0, len(ids), TOOLS_PER_READ)
+            for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values()
+            for text in _indexed_texts(tool, most)
+        ]
+        return cls(searcher.release.id, searcher.names, texts)
+
+
+def _indexed_texts(tool: Tool, most_questions: int) -> list[str]:
+    written = tool.enrichment
+    questions = dict.fromkeys((*tool.examples, *(written.questions if written else ())))
+    described = sentences((written and written.description) or tool.description)
+    return [text for text in questions if text.strip()][:most_questions] + [
+        text for text in described if len(word_set(text)) >= COPIED_WORDS
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,11 +117,8 @@ class Checked:
             "release": self.release,
             "queries": len(self.queries),
             "usable": self.usable,
-            "kinds": dict(Counter(query.kind for query in self.queries)),
             "origins": dict(Counter(query.origin for query in self.queries)),
-            "findings": [
-                asdict(finding) | {"queries": list(finding.queries)} for finding in self.findings
-            ],
+            "findings": [finding.to_dict() for finding in self.findings],
             "coverage": self.coverage,
         }
 
@@ -137,131 +139,118 @@ def check_golden(
         min_queries: usable queries below which it is an error.
     """
     queries, problems = read_problems(file)
-    check = _Check(queries)
-    for problem in problems:
-        check.error("format", problem)
-    check.repeats()
-    if held_out is False and (
-        examples := [query for query in queries if query.origin == "examples"]
-    ):
-        check.warn(
-            "not-held-out",
+    findings = [Finding("error", "format", problem) for problem in problems]
+    findings += [*_repeated(queries), *_shared_ids(queries)]
+    examples = [query for query in queries if query.origin == "examples"]
+    if held_out is False and examples:
+        message = (
             f"{len(examples)} queries are examples of their tools, and neither [golden] nor "
-            f"[gate] names this file: builds leave them in the index",
-            *examples,
+            f"[gate] names this file: builds leave them in the index"
         )
+        findings.append(Finding("warning", "not-held-out", message, examples))
     coverage = None
     if board is not None:
         needed = [board.names.resolve(query.tools) for query in queries]
-        check.tools(needed, board.names)
-        check.leaks(needed, board)
+        findings += [
+            *_unknown_tools(queries, board.names),
+            *_ambiguous_names(queries, needed),
+            *_leaks(queries, needed, board),
+        ]
         coverage = _coverage(board.names, needed)
-    usable = len({query.id for query in queries} - check.unusable)
+    wrong = [row for row in findings if row.level == "error" or row.kind == "leak"]
+    unusable = {query.id for finding in wrong for query in finding.queries}
+    usable = len({query.id for query in queries} - unusable)
     if usable < min_queries:
-        check.error(
-            "few",
+        message = (
             f"{usable} queries are usable; expected {min_queries} or more, since a mean of fewer "
-            f"is chance. Add some, or lower min_queries under [golden]",
+            f"is chance. Add some, or lower min_queries under [golden]"
         )
-    order = {"error": 0, "warning": 1}
-    findings = sorted(check.findings, key=lambda finding: order[finding.level])
+        findings.append(Finding("error", "few", message))
+    findings.sort(key=lambda finding: finding.level)
     return Checked(
         tuple(queries), tuple(findings), usable, coverage, board.release if board else None
     )
 
 
-@dataclass(slots=True)
-class _Check:
-    queries: Sequence[GoldenQuery]
-    findings: list[Finding] = field(default_factory=list[Finding])
-    unusable: set[str] = field(default_factory=set[str])
-
-    def error(self, kind: str, message: str, *queries: GoldenQuery) -> None:
-        self.unusable |= {query.id for query in queries}
-        self.findings.append(Finding("error", kind, message, tuple(query.id for query in queries)))
-
-    def warn(self, kind: str, message: str, *queries: GoldenQuery) -> None:
-        self.findings.append(
-            Finding("warning", kind, message, tuple(query.id for query in queries))
-        )
-
-    def repeats(self) -> None:
-        """Find repeated requests, with the same tools or with others, and ambiguous ids."""
-        groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
-        ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
-        for query in self.queries:
-            groups.setdefault((as_words(query.query), _history(query)), []).append(query)
-            ids.setdefault(query.id, set()).add((query.query, query.tools))
-        for same in groups.values():
-            if len({frozenset(query.tools) for query in same}) > 1:
-                sets = " and ".join(dict.fromkeys(", ".join(sorted(query.tools)) for query in same))
-                self.error(
-                    "contradiction",
-                    f"{_shown(same[0])} is listed for {sets}. Where each of them would do, write "
-                    f'one query with alternatives, as in "tools": [["a", "b"]]',
-                    *same,
+def _repeated(queries: Sequence[GoldenQuery]) -> Iterator[Finding]:
+    """Repeated requests, with the same tools or with others."""
+    groups: dict[tuple[str, Any], list[GoldenQuery]] = {}
+    for query in queries:
+        groups.setdefault((as_words(query.query), _history(query)), []).append(query)
+    for same in groups.values():
+        if len({frozenset(query.tools) for query in same}) > 1:
+            sets = " and ".join(dict.fromkeys(", ".join(sorted(query.tools)) for query in same))
+            message = (
+                f"{_shown(same[0])} is listed for {sets}. Where each of them would do, write one "
+                f'query with alternatives, as in "tools": [["a", "b"]]'
+            )
+            yield Finding("error", "contradiction", message, same)
+        elif len(same) > 1:
+            message = f"{_shown(same[0])} appears {len(same)} times"
+            yield Finding("warning", "duplicate", message, same)
+    firsts = [same[0] for same in groups.values()]
+    index = NearDuplicates([query.query for query in firsts])
+    for at, query in enumerate(firsts):
+        for other in (firsts[place] for place in index.near(query.query) if place > at):
+            if set(query.tools) == set(other.tools) and _history(query) == _history(other):
+                message = (
+                    f"{_shown(query)} and {_shown(other)} are near-duplicates, and count twice"
                 )
-            elif len(same) > 1:
-                self.warn("duplicate", f"{_shown(same[0])} appears {len(same)} times", *same)
-        for name, what in ids.items():
-            if len(what) > 1:
-                self.error("same-id", f"{len(what)} different queries have the id {name}")
-        firsts = [same[0] for same in groups.values()]
-        index = NearDuplicates([query.query for query in firsts])
-        for at, query in enumerate(firsts):
-            for other in index.near(query.query):
-                same_tools = set(query.tools) == set(firsts[other].tools) and _history(
-                    query
-                ) == _history(firsts[other])
-                if other > at and same_tools:
-                    text = (
-                        f"{_shown(query)} and {_shown(firsts[other])} are near-duplicates, and "
-                        f"count twice"
-                    )
-                    self.warn("duplicate", text, query, firsts[other])
+                yield Finding("warning", "duplicate", message, (query, other))
 
-    def tools(self, needed: Sequence[Needed], names: ToolNames) -> None:
-        """Names that no tool has, with those that may be meant, and names that several have."""
-        unknown: dict[str, list[GoldenQuery]] = {}
-        shared: dict[str, tuple[frozenset[str], list[GoldenQuery]]] = {}
-        for query, need in zip(self.queries, needed, strict=True):
-            for name in query.names:
-                if names.resolve([name]).unknown:
-                    unknown.setdefault(name, []).append(query)
-            for name, ids in need.tools.items():
-                if len(ids) > 1 and name in query.names:
-                    shared.setdefault(name, (ids, []))[1].append(query)
-        for number, (name, queries) in enumerate(sorted(unknown.items())):
-            near = _suggestions(name, names) if number < MAX_SUGGESTED else []
-            hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
-            self.error(
-                "unknown-tool",
-                f"no tool is called {name}, which {_count(queries)}. {hint}",
-                *queries,
-            )
-        for name, (ids, queries) in sorted(shared.items()):
-            listed = ", ".join(sorted(ids)[:3]) + (", ..." if len(ids) > 3 else "")
-            text = (
-                f"{len(ids)} tools are called {name}, which {_count(queries)}: any of them is "
-                f"relevant. To mean one, write its id: {listed}"
-            )
-            self.warn("ambiguous", text, *queries)
 
-    def leaks(self, needed: Sequence[Needed], board: OnBoard) -> None:
-        """Queries that stand in the index themselves."""
-        documents = _Documents([text for _, text in board.documents])
-        requests = NearDuplicates([text for _, text in board.requests])
-        for query, need in zip(self.queries, needed, strict=True):
-            copying = documents.copying(singular_words(query.query))
-            found = {board.documents[number][0] for number in copying}
-            found |= {board.requests[number][0] for number in requests.near(query.query)}
-            for tool in sorted(found):
-                text = f"{_shown(query)} is in the index, with {tool}"
-                if any(tool in ids for ids in need.tools.values()):
-                    self.unusable.add(query.id)
-                    self.warn("leak", f"{text}, which it has to find; it does not count", query)
-                else:
-                    self.warn("elsewhere", f"{text}, which is not among its tools", query)
+def _shared_ids(queries: Sequence[GoldenQuery]) -> Iterator[Finding]:
+    ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+    for query in queries:
+        ids.setdefault(query.id, set()).add((query.query, query.tools))
+    for name, contents in ids.items():
+        if len(contents) > 1:
+            message = f"{len(contents)} different queries have the id {name}"
+            yield Finding("error", "same-id", message)
+
+
+def _unknown_tools(queries: Sequence[GoldenQuery], names: ToolNames) -> Iterator[Finding]:
+    """Names that no tool has, with those that may be meant."""
+    unknown: dict[str, list[GoldenQuery]] = {}
+    for query in queries:
+        for name in query.names:
+            if names.resolve([name]).unknown:
+                unknown.setdefault(name, []).append(query)
+    for number, (name, own) in enumerate(sorted(unknown.items())):
+        near = _suggestions(name, names) if number < MAX_SUGGESTED else []
+        hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
+        message = f"no tool is called {name}, which {_count(own)}. {hint}"
+        yield Finding("error", "unknown-tool", message, own)
+
+
+def _ambiguous_names(queries: Sequence[GoldenQuery], needed: Sequence[Needed]) -> Iterator[Finding]:
+    shared: dict[str, tuple[frozenset[str], list[GoldenQuery]]] = {}
+    for query, need in zip(queries, needed, strict=True):
+        for name, ids in need.tools.items():
+            if len(ids) > 1 and name in query.names:
+                shared.setdefault(name, (ids, []))[1].append(query)
+    for name, (ids, own) in sorted(shared.items()):
+        message = (
+            f"{len(ids)} tools are called {name}, which {_count(own)}: any of them is relevant. To "
+            f"mean one, write its id: {list_text(sorted(ids), 3)}"
+        )
+        yield Finding("warning", "ambiguous", message, own)
+
+
+def _leaks(
+    queries: Sequence[GoldenQuery], needed: Sequence[Needed], board: OnBoard
+) -> Iterator[Finding]:
+    """Queries that are in the index themselves."""
+    index = NearDuplicates([text for _, text in board.texts])
+    for query, need in zip(queries, needed, strict=True):
+        for tool in sorted({board.texts[place][0] for place in index.near(query.query)}):
+            message = f"{_shown(query)} is in the index, with {tool}"
+            if any(tool in ids for ids in need.tools.values()):
+                message += ", which it has to find; it does not count"
+                yield Finding("warning", "leak", message, [query])
+            else:
+                message += ", which is not among its tools"
+                yield Finding("warning", "elsewhere", message, [query])
 
 
 def _coverage(names: ToolNames, needed: Iterable[Needed]) -> dict[str, Any]:
@@ -278,49 +267,10 @@ def _coverage(names: ToolNames, needed: Iterable[Needed]) -> dict[str, Any]:
     return {**shares, "uncovered": sorted(names.catalogs.keys() - covered)}
 
 
-class _Documents:
-    """An index of documents by their words, in which copies of queries are found."""
-
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._texts = texts
-        self._words = [f" {' '.join(singular_words(text))} " for text in texts]
-        self._postings: dict[str, list[int]] = {}
-        for number, words in enumerate(self._words):
-            for word in dict.fromkeys(words.split()):
-                self._postings.setdefault(word, []).append(number)
-
-    def copying(self, words: Sequence[str]) -> list[int]:
-        """Return the numbers of the documents that have these words as one of their lines or, six
-        or more words, anywhere in a row.
-        """
-        if len(words) < MIN_WORDS:
-            return []
-        rarest = min((self._postings.get(word, []) for word in words), key=len)
-        row = f" {' '.join(words)} "
-        found = [number for number in rarest if row in self._words[number]]
-        if len(words) >= COPIED_WORDS:
-            return found
-        return [
-            number
-            for number in found
-            if any(
-                list(singular_words(line)) == list(words)
-                for line in self._texts[number].split("\n")
-            )
-        ]
-
-
 def _suggestions(name: str, names: ToolNames) -> list[str]:
-    """Similar names, or tools of the same name elsewhere, for a name that no tool has."""
-    moved = [
-        tool
-        for tool in sorted(names.catalogs)
-        if "/" in name and tool.rpartition("/")[2] == name.rpartition("/")[2]
-    ]
-    if moved:
-        return moved[:3]
-    segments = name.count("/")
-    candidates = {"/".join(tool.split("/")[2 - min(segments, 2) :]) for tool in names.catalogs}
+    """Similar names, in as many segments, of tools."""
+    segments = min(name.count("/"), 2)
+    candidates = {"/".join(tool.split("/")[2 - segments :]) for tool in names.catalogs}
     return get_close_matches(name, sorted(candidates))
 
 

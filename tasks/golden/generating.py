@@ -1,7 +1,7 @@
 """Golden queries that an LLM writes: a request for each sample of tools, checked.
 
-Every reply is in a ledger beside the file of queries before anything else happens; a run that was
-killed, or that wants more queries, asks only for what is not there.
+The file of queries is written as they come; a run that was killed, or that wants more of them, goes
+on with the samples that are not there.
 
 Requests that cannot be golden queries are left out, and counted by reason: those of
 `tasks/enrichment/replies.py`, and
@@ -24,32 +24,28 @@ from pydantic import ValidationError
 
 from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
-from pegboard.evaluation.golden import GoldenQuery
-from pegboard.llm import ChatRequest, Completer
+from pegboard.evaluation.golden import GoldenQuery, write_queries
+from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.client import Budget, Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.text import identifier_words, singular_words
 from pegboard.toml_settings import problems_of
-from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.models import client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
 from tasks.enrichment.replies import Subject, ToolNameMatcher, judge
-from tasks.enrichment.requests import stored_reply
 from tasks.golden.checking import COPIED_WORDS
-from tasks.lake.files import Lake
 from tasks.safety.prompt_tool import tool_data
 from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import EnrichSettings
 
-VERSION = 1
-"""Changes when the same replies would be judged otherwise; they are then asked for anew."""
+WAVE = 32
+"""Requests asked for at a time; the file is written after each."""
 MAX_SAMPLES_PER_QUERY = 3
 """Samples that are tried for each query that is wanted, since some requests are rejected."""
-PRODUCT = "golden"
 BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
 PROMPT_FORMAT = PromptFormat(
     ("tools", "count", "kind", "form", "language", "schema"), required=("tools",)
@@ -70,7 +66,6 @@ FORMS = (
 ROUNDS = 8
 """How often every tool is sampled, at most."""
 SEED = 0
-COPIES_DESCRIPTION = "copies-description"
 MIN_NAME_WORDS = 3
 """Words of a name that do not occur in a row by chance; people do say `list files`."""
 
@@ -86,13 +81,11 @@ class Sample:
         tools: ids.
         kind: how it needs them.
         form: the form of the request, one of `FORMS`.
-        round: how often its first tool was sampled before.
     """
 
     tools: tuple[str, ...]
     kind: Kind
     form: str
-    round: int
 
 
 def draw_samples(loaded: LoadedRelease) -> Iterator[Sample]:
@@ -116,7 +109,7 @@ def draw_samples(loaded: LoadedRelease) -> Iterator[Sample]:
             chance = int(digest(SEED, round_, tools)[:8], 16)
             several: tuple[Kind, Kind] = ("parallel", "sequential")
             kind: Kind = "single" if len(tools) == 1 else several[chance % 2]
-            yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)], round_)
+            yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)])
 
 
 def _shuffled(ids: Sequence[str], *salt: object) -> list[str]:
@@ -127,36 +120,47 @@ def generate_queries(
     loaded: LoadedRelease,
     settings: EnrichSettings,
     completer: Completer,
-    ledger: LakeLedger,
+    out: Path,
     *,
     count: int,
-    existing: Iterable[GoldenQuery] = (),
+    existing: Sequence[GoldenQuery] = (),
     advance: Callable[[int], None] = lambda _: None,
 ) -> "Generated":
-    """Have requests written until there are `count` queries, or no more samples.
+    """Have requests written until a file has `count` generated queries, or no more samples.
 
     Args:
         settings: model, context, language, limits and budget; the rest is about enrichment.
-        ledger: loaded; it is closed here.
-        existing: queries; a request that is nearly one of theirs is left out.
+        out: the file.
+        existing: its queries; a request that is nearly one of theirs is left out, and the samples
+            of generated ones are not drawn again.
         advance: called with the number of further queries.
     """
+    done = Counter(query.tools for query in existing if query.origin == "generated")
     generated = Generated(
+        out=out,
+        existing=existing,
+        missing=max(0, count - done.total()),
         loaded=loaded,
         settings=settings,
         prompt=read_prompt(BUILTIN_PROMPT, PROMPT_FORMAT),
-        ledger=ledger,
         client=client_for(settings, completer),
         names=ToolNameMatcher(name for _, name, _ in loaded.tool_names()),
     )
     for query in existing:
         check_new(query.query, generated.word_sets)
-    try:
-        limited = islice(draw_samples(loaded), MAX_SAMPLES_PER_QUERY * count)
-        asyncio.run(generated.fill(limited, count, advance))
-    finally:
-        ledger.close()
+    most = MAX_SAMPLES_PER_QUERY * generated.missing
+    samples = islice(_without(draw_samples(loaded), done), most)
+    asyncio.run(generated.fill(samples, advance))
     return generated
+
+
+def _without(samples: Iterable[Sample], done: Counter[tuple[str, ...]]) -> Iterator[Sample]:
+    """The samples but for those of which there are queries."""
+    for sample in samples:
+        if done[sample.tools]:
+            done[sample.tools] -= 1
+        else:
+            yield sample
 
 
 def model_settings(model: str, **options: Any) -> EnrichSettings:
@@ -173,49 +177,45 @@ def model_settings(model: str, **options: Any) -> EnrichSettings:
         raise ConfigurationError.from_problems("The model", problems) from error
 
 
-def ledger_beside(file: Path) -> LakeLedger:
-    """Return the ledger of a file of golden queries: the folder `.<name>.ledger` beside it."""
-    return LakeLedger(Lake(str(file.resolve().with_name(f".{file.name}.ledger")))).load()
-
-
 @dataclass(slots=True, kw_only=True)
 class Generated:
     """A run and its result.
 
     Attributes:
-        reused: replies that were in the ledger before.
+        missing: queries that are still to be written.
         failed: calls without a reply.
         queries: of origin `generated`, in the order of their samples.
         rejected: how many requests could not be used, by reason.
     """
 
+    out: Path
+    existing: Sequence[GoldenQuery]
     loaded: LoadedRelease
     settings: EnrichSettings
     prompt: Prompt
-    ledger: LakeLedger
     client: Client
     names: ToolNameMatcher
-    reused: int = 0
+    missing: int
     failed: int = 0
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     queries: list[GoldenQuery] = field(default_factory=list[GoldenQuery])
     rejected: Counter[str] = field(default_factory=Counter[str])
     word_sets: list[frozenset[str]] = field(default_factory=list[frozenset[str]])
 
-    async def fill(
-        self, samples: Iterable[Sample], count: int, advance: Callable[[int], None]
-    ) -> None:
+    async def fill(self, samples: Iterable[Sample], advance: Callable[[int], None]) -> None:
         """Ask for as many requests as queries are missing, until none is or samples run out."""
         samples = iter(samples)
         async with self.client as client:
             while client.stopped is None:
-                wave = list(islice(samples, count - len(self.queries)))
+                wave = list(islice(samples, min(WAVE, self.missing)))
                 if not wave:
                     return
-                before = len(self.queries)
+                before = self.missing
                 for sample, reply in zip(wave, await self._replies(wave), strict=True):
                     self._use(sample, reply)
-                advance(len(self.queries) - before)
+                if self.queries:
+                    write_queries(self.out, [*self.existing, *self.queries])
+                advance(before - self.missing)
 
     @property
     def budget(self) -> Budget:
@@ -227,71 +227,42 @@ class Generated:
         """Why the run ended early, if it did."""
         return self.client.stopped
 
-    def _use(self, sample: Sample, reply: StoredReply | None) -> None:
+    def _use(self, sample: Sample, reply: ChatReply | None) -> None:
         if reply is None:
             return
-        reason = reply.reason if reply.value is None else check_new(reply.value, self.word_sets)
-        if reason or reply.value is None:
+        tools = [self.tools[tool] for tool in sample.tools]
+        request, reason = check_request(
+            reply.text, reply.finish_reason, tools, self.names, self.settings.language
+        )
+        reason = reason or check_new(request, self.word_sets)
+        if reason:
             self.rejected[reason] += 1
             return
-        by = reply.answered_by or self.settings.model
+        by = reply.model or self.settings.model
+        self.missing -= 1
         self.queries.append(
-            GoldenQuery(reply.value, sample.tools, kind=sample.kind, origin="generated", by=by)
+            GoldenQuery(request, sample.tools, kind=sample.kind, origin="generated", by=by)
         )
 
-    async def _replies(self, samples: Sequence[Sample]) -> list[StoredReply | None]:
+    async def _replies(self, samples: Sequence[Sample]) -> list[ChatReply | None]:
         """The reply to each sample; None where none could be had this time."""
         missing = {tool for sample in samples for tool in sample.tools} - self.tools.keys()
         self.tools |= self.loaded.tools(sorted(missing))
-        replies: list[StoredReply | None] = [None] * len(samples)
+        replies: list[ChatReply | None] = [None] * len(samples)
 
         async def ask(at: int) -> None:
-            replies[at] = await self._reply(samples[at])
+            try:
+                replies[at] = await self.client.ask(self._request(samples[at]))
+            except BudgetExhausted:
+                pass
+            except CompletionError:
+                self.failed += 1
 
         await self.client.for_each(range(len(samples)), ask)
         return replies
 
-    async def _reply(self, sample: Sample) -> StoredReply | None:
+    def _request(self, sample: Sample) -> ChatRequest:
         tools = [self.tools[tool] for tool in sample.tools]
-        key = self._key(sample, tools)
-        if (stored := self.ledger.last(key)) is not None:
-            self.reused += 1
-            return stored
-        try:
-            reply = await self.client.ask(self._request(sample, tools))
-        except BudgetExhausted:
-            return None
-        except CompletionError:
-            self.failed += 1
-            return None
-        request, reason = check_request(
-            reply.text, reply.finish_reason, tools, self.names, self.settings.language
-        )
-        stored = stored_reply(
-            reply,
-            key=key,
-            step="reply",
-            product=PRODUCT,
-            subject=" ".join(sample.tools),
-            prompt=self.prompt.digest[:16],
-            model=self.settings.model,
-            final=True,
-            value=request,
-            reason=reason,
-            run=self.ledger.run,
-        )
-        await self.ledger.add(stored)
-        return stored
-
-    def _key(self, sample: Sample, tools: Sequence[Tool]) -> str:
-        settings = self.settings
-        wording = [self.prompt.digest, settings.context, settings.language, settings.structured]
-        parameters = [settings.model, settings.temperature, settings.max_reply_tokens]
-        contents = [tool.digest for tool in tools]
-        drawn = sample.kind, sample.form, sample.round
-        return digest(PRODUCT, VERSION, wording, parameters, contents, *drawn)
-
-    def _request(self, sample: Sample, tools: Sequence[Tool]) -> ChatRequest:
         settings, schema = self.settings, schema_of("questions")
         messages = self.prompt.messages(
             tools=fence_untrusted("tools", [tool_data(tool) for tool in tools]),
@@ -317,8 +288,8 @@ def check_request(
     tools: Sequence[Tool],
     names: ToolNameMatcher,
     language: str | None = None,
-) -> tuple[str | None, str]:
-    """Return the request of a reply and "", or None and the reason why it cannot be used.
+) -> tuple[str, str]:
+    """Return the request of a reply and "", or "" and the reason why it cannot be used.
 
     Args:
         tools: that the request is to need.
@@ -341,12 +312,12 @@ def check_request(
     )
     verdict = judge(raw, finish_reason, subject)
     if verdict.value is None:
-        return None, verdict.reason
+        return "", verdict.reason
     request: str = verdict.value[0]
     if any(_shares_run(request, tool.description) for tool in tools):
-        return None, COPIES_DESCRIPTION
+        return "", "copies-description"
     if any(_contains_name(request, tool.name) for tool in tools):
-        return None, "names-itself"
+        return "", "names-itself"
     return request, ""
 
 

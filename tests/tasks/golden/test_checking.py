@@ -23,11 +23,7 @@ ROOM, TAXI = "kit/desk/book_room", "kit/desk/call_taxi"
 BOARD = OnBoard(
     "r1",
     NAMES,
-    documents=(
-        (ROOM, f"book room. Books a meeting room.\n{MEETING}\na room"),
-        (TAXI, f"call taxi. Calls a taxi.\n{RIDE}"),
-    ),
-    requests=((ROOM, MEETING), (ROOM, "a room"), (TAXI, RIDE)),
+    texts=((ROOM, MEETING), (ROOM, "a room"), (TAXI, RIDE), (TAXI, "Calls a taxi for a guest")),
 )
 WORDS = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
@@ -137,10 +133,8 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
     checked = check(
         query("where can ten people meet on monday morning", "book_room"),
         query("I need a ride to the airport by nine now, please", "call_taxi"),
-        query("a ride to the airport by nine", "book_room"),
+        query("Calls a taxi, for a guest", "book_room"),
         query("A room!", "desk/book_room"),
-        query("a meeting room", "book_room"),  # short requests are in descriptions by chance
-        query("calls a taxi", "book_room"),
         query("room", "book_room"),
         board=BOARD,
     )
@@ -155,7 +149,7 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
         ("elsewhere", f"with {TAXI}, which is not among its tools"),
         ("leak", f"with {ROOM}, which it has to find; it does not count"),
     ]
-    assert (checked.usable, checked.failed(), checked.failed(strict=True)) == (34, False, True)
+    assert (checked.usable, checked.failed(), checked.failed(strict=True)) == (32, False, True)
 
 
 def test_the_command_checks_on_a_board(golden, board_uri, capsys):
