@@ -1,6 +1,5 @@
 """Golden queries from the catalogs' own examples."""
 
-
 import pytest
 
 from pegboard.cli.main import main
