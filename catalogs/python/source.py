@@ -55,20 +55,16 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
 
 
 def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
-    found = described(function)
+    declaration = described(function)
     listing.tool(
         agent,
         where.rpartition(":")[2].rpartition(".")[2],
         where=where,
         raw=where,
-        description=found.description,
-        input_schema=found.input_schema,
-        output_schema=found.output_schema,
-        annotations={
-            key: names
-            for key, names in (("injected", found.injected), ("loose", found.loose))
-            if names
-        },
+        description=declaration.description,
+        input_schema=declaration.input_schema,
+        output_schema=declaration.output_schema,
+        annotations=declaration.annotations,
     )
 
 

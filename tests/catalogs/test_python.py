@@ -78,12 +78,11 @@ def test_docstrings_output_schemas_and_further_arguments_are_read(office):
 
 
 def test_single_functions_methods_and_partials_can_be_named(office):
-    names = ("Desk.find", "Desk.make", "front.find_all", "short", "convert")
+    names = ("Desk.make", "front.find_all", "short", "convert")
 
     listing = office([f"office_tools:{name}" for name in names], agent="desk")
 
     assert {tool.id: list(tool.input_schema["properties"]) for tool in listing.tools} == {
-        "kit/desk/find": ["name"],
         "kit/desk/make": ["size"],
         "kit/desk/find_all": ["name"],
         "kit/desk/short": ["amount", "to"],

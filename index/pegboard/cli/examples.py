@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, add_command
-from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 
 EXAMPLES = """\
@@ -78,12 +77,4 @@ def _examples(options: argparse.Namespace) -> int:
         f"lines.",
         file=sys.stderr,
     )
-    clients = {use.client for use in usage.uses if use.credentials}
-    if learned.few and not learned.examples and len(clients) < options.min_clients:
-        print(
-            f"All calls are of {count_text(len(clients), 'client')} with credentials: one client "
-            "alone teaches nothing. If you trust everybody behind the gateway, add "
-            "--min-clients 1.",
-            file=sys.stderr,
-        )
     return 0

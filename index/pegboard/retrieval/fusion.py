@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from math import exp
 from typing import ClassVar, Literal
 
-from pegboard.errors import QueryError
-from pegboard.retrieval.parts import Ranking, ScoredTool
+from pegboard.retrieval.parts import Part, Ranking, ScoredTool
 
 
 def by_range(scores: Sequence[float]) -> list[float]:
@@ -38,7 +37,7 @@ def softmax(scores: Sequence[float]) -> list[float]:
 
 
 @dataclass(frozen=True, slots=True)
-class ReciprocalRank:
+class ReciprocalRank(Part):
     """Reciprocal rank fusion: a tool scores the sum of weight / (k + rank) over the rankings that
     hold it, ranks counted from 1.
 
@@ -47,12 +46,9 @@ class ReciprocalRank:
     2009, who found k = 60. It rewards what many rankings hold: right for several wordings of one
     need, wrong for the steps of a request, of which each needs another tool."""
 
-    k: int = 60
     part: ClassVar[str] = "reciprocal-rank"
-
-    def __post_init__(self) -> None:
-        if self.k < 0:
-            raise QueryError(f"reciprocal-rank has k = {self.k}; expected 0 or more, usually 60.")
+    may_be_zero: ClassVar[tuple[str, ...]] = ("k",)
+    k: int = 60
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; scores lie between 0 and the sum of the weights /
@@ -66,7 +62,7 @@ class ReciprocalRank:
 
 
 @dataclass(frozen=True, slots=True)
-class Weighted:
+class Weighted(Part):
     """A tool scores the weighted mean of its normalised scores; a ranking that does not hold it
     gives the least of that ranking.
 
@@ -78,12 +74,6 @@ class Weighted:
 
     normalise: Literal["minmax", "none"] = "minmax"
     part: ClassVar[str] = "weighted"
-
-    def __post_init__(self) -> None:
-        if self.normalise not in ("minmax", "none"):
-            raise QueryError(
-                f"weighted has normalise = {self.normalise!r}; expected 'minmax' or 'none'."
-            )
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; with `minmax` all scores lie in 0..1."""
@@ -104,7 +94,7 @@ class Weighted:
 
 
 @dataclass(frozen=True, slots=True)
-class RoundRobin:
+class RoundRobin(Part):
     """The first tool of every ranking, then the second of every ranking, and so on; a tool counts
     once, and the ranking's turn goes to its next (Toolshed, fig. 24, where an LLM
     is told to do this).
@@ -132,7 +122,7 @@ class RoundRobin:
 
 
 @dataclass(frozen=True, slots=True)
-class BestScore:
+class BestScore(Part):
     """A tool scores its best weight * score over the rankings that hold it (CombMAX of Fox and
     Shaw, 1994).
 
@@ -148,12 +138,6 @@ class BestScore:
 
     normalise: Literal["none", "softmax"] = "none"
     part: ClassVar[str] = "best-score"
-
-    def __post_init__(self) -> None:
-        if self.normalise not in ("none", "softmax"):
-            raise QueryError(
-                f"best-score has normalise = {self.normalise!r}; expected 'none' or 'softmax'."
-            )
 
     def fuse(self, rankings: Sequence[Ranking], weights: Sequence[float]) -> list[ScoredTool]:
         """The tools of all rankings, best first; the score is that of the searches, times the

@@ -8,10 +8,14 @@ strategy (`strategy.py`). Any object with the members of a protocol below is a v
 that needs an LLM calls `context.ask` (`context.py`); if there is no usable reply, it uses its
 fallback and records that in the trace."""
 
+import typing
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from dataclasses import dataclass, field, fields
+from functools import cache
+from types import UnionType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
+from pegboard.errors import QueryError
 from pegboard.llm import Message
 from pegboard.search.ranking import ScoredTool
 
@@ -74,6 +78,51 @@ class Candidates:
     searches: Mapping[int, Mapping[str, Ranking]] = field(
         default_factory=dict[int, Mapping[str, Ranking]]
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of the library; raises QueryError with every option that has an invalid value."""
+
+    part: ClassVar[str]
+    may_be_zero: ClassVar[tuple[str, ...]] = ()
+    """The options that may be 0; every other whole number is at least 1."""
+
+    def __post_init__(self) -> None:
+        problems: list[str] = []
+        for name, kind in options_of(type(self)).items():
+            value, least = getattr(self, name), 0 if name in self.may_be_zero else 1
+            expected = str(kind).removeprefix("typing.")
+            if kind is int:
+                expected = f"an integer of at least {least}"
+            if not fits(value, kind) or (kind is int and value < least):
+                problems.append(f"{name} is {value!r}, expected {expected}")
+        if problems:
+            raise QueryError(f"The part '{self.part}' has invalid options: {', '.join(problems)}.")
+
+
+@cache
+def options_of(part: type[Part]) -> dict[str, Any]:
+    """Return the options of a part, each with the type that its field is declared with."""
+    hints = typing.get_type_hints(part)
+    return {item.name: hints[item.name] for item in fields(part)}
+
+
+def fits(given: Any, kind: Any) -> bool:
+    """Return whether a value is of a declared type: a plain one, a Literal, a tuple of those, or a
+    union.
+    """
+    origin = typing.get_origin(kind)
+    if origin in (typing.Union, UnionType):
+        return any(fits(given, item) for item in typing.get_args(kind))
+    if origin is Literal:
+        return given in typing.get_args(kind)
+    if origin is tuple:
+        inner = typing.get_args(kind)[0]
+        return isinstance(given, tuple) and all(fits(item, inner) for item in given)  # pyright: ignore[reportUnknownVariableType]
+    if kind is float:
+        return isinstance(given, int | float) and not isinstance(given, bool)
+    return given is None if kind is type(None) else type(given) is kind
 
 
 class Transform(Protocol):

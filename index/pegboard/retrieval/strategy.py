@@ -7,15 +7,13 @@ Strategy(name="mine", transforms=(Clauses(),), refine=(Dependencies(),))
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from types import UnionType
-from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast
 
 from pegboard.errors import QueryError
 from pegboard.ranker.model import default_ranker
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
-from pegboard.retrieval.parts import Fusion, Refinement, Transform
+from pegboard.retrieval.parts import Fusion, Refinement, Transform, fits, options_of
 from pegboard.search.ranking import MODES, Mode
 
 PARTS: dict[str, dict[str, str]] = {
@@ -216,52 +214,21 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
         )
         return None
     made = part_class(stage, name)
-    fields = _options(made)
-    options: dict[str, Any] = {}
-    for option, given in written.items():
-        if option == "part":
-            continue
-        if option not in fields:
-            problems.append(
-                f"'{place}': the part '{name}' has no '{option}'; it has "
-                f"{', '.join(fields) or 'no options'}"
-            )
-        elif not _fits(given, fields[option]):
-            kind = fields[option]
-            expected = getattr(kind, "__name__", str(kind))
-            problems.append(f"'{place}.{option}' is {given!r}, expected {expected}")
-        else:
-            options[option] = tuple(cast("list[Any]", given)) if isinstance(given, list) else given
-    try:
-        return made(**options)
-    except (QueryError, TypeError, ValueError) as error:
-        problems.append(f"'{place}': {error}")
-        return None
-
-
-@cache
-def _options(made: Any) -> dict[str, Any]:
-    """The options of a part, each with the type that its field is declared with."""
-    hints = get_type_hints(made)
-    return {item.name: hints[item.name] for item in dataclasses.fields(made)}
-
-
-def _fits(given: Any, kind: Any) -> bool:
-    """Whether a JSON value is of a declared type: a plain one, a Literal, a tuple of those (a
-    list), or a union.
-    """
-    origin = get_origin(kind)
-    if origin in (Union, UnionType):
-        return any(_fits(given, item) for item in get_args(kind))
-    if origin is Literal:
-        return isinstance(given, str)  # the part itself says which there are
-    if origin is tuple:
-        return isinstance(given, list | tuple) and all(
-            _fits(item, get_args(kind)[0]) for item in cast("list[Any]", given)
+    options = {
+        option: tuple(cast("list[Any]", given)) if isinstance(given, list) else given
+        for option, given in written.items()
+        if option != "part"
+    }
+    if unknown := options.keys() - (known := options_of(made)).keys():
+        problems.append(
+            f"'{place}': the part '{name}' has no '{', '.join(sorted(unknown))}'; it has "
+            f"{', '.join(known) or 'no options'}"
         )
-    if kind is float:
-        return isinstance(given, int | float) and not isinstance(given, bool)
-    return given is None if kind is type(None) else type(given) is kind
+    try:
+        return made(**{option: options[option] for option in options.keys() & known.keys()})
+    except QueryError as error:
+        problems.append(f"'{place}': {str(error).removesuffix('.')}")
+        return None
 
 
 def _are_texts(value: Any) -> bool:
@@ -277,7 +244,7 @@ _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
         "the number of tools that a search gives, 1 or more",
     ),
     "alpha": (
-        lambda value: value is None or (_fits(value, float) and 0 <= value <= 1),
+        lambda value: value is None or (fits(value, float) and 0 <= value <= 1),
         "the share of the cosine, 0 to 1",
     ),
     "modes": (

@@ -8,11 +8,11 @@ import json
 import logging
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError, SourceError
+from pegboard.schemas.declarations import Declaration
 from pegboard.schemas.hints import NotJson, adapter_of, json_part, type_of, type_text
 from pegboard.schemas.loose import loose_type
 
@@ -33,27 +33,12 @@ class NoSchema(SourceError):
     """A function that no caller could call, and why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Described:
-    """A function as a tool.
+def described(function: Callable[..., Any]) -> Declaration:
+    """Return what a function declares as a tool.
 
-    Attributes:
-        injected: the parameters that its caller does not pass.
-        loose: the parameters of which JSON holds no value, and whose type is only named.
-    """
-
-    description: str
-    input_schema: dict[str, Any]
-    output_schema: dict[str, Any] | None
-    injected: list[str]
-    loose: list[str] = field(default_factory=list[str])
-
-
-def described(function: Callable[..., Any]) -> Described:
-    """Return the function as a tool.
-
-    Of a union, the members that JSON can hold are kept. Raises NoSchema if the function has no
-    known signature.
+    Of a union, the members that JSON can hold are kept. The annotations have the parameters that
+    its caller does not pass as `injected`, and those of which JSON holds no value, and whose type
+    is only named, as `loose`. Raises NoSchema if the function has no known signature.
     """
     signature, adapters, loose, injected, takes_more = _parameters(function)
     description, documented = _docstring(function)
@@ -74,7 +59,10 @@ def described(function: Callable[..., Any]) -> Described:
     if not required:
         del schema["required"]
     output = _output(function, signature)
-    return Described(description, schema, output, injected, list(loose))
+    parameters = {"injected": injected, "loose": list(loose)}
+    annotations = {key: names for key, names in parameters.items() if names}
+    name = getattr(function, "__name__", type(function).__name__)
+    return Declaration(name, description, schema, output, annotations)
 
 
 def _parameters(
@@ -93,13 +81,11 @@ def _parameters(
     loose: dict[str, Any] = {}
     injected: list[str] = []
     takes_more = False
-    for number, parameter in enumerate(signature.parameters.values()):
+    for parameter in signature.parameters.values():
         name, default = parameter.name, parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_more = True
-        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL) or _is_self(
-            function, parameter, number
-        ):
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
             continue
         hint = type_of(function, name, parameter.annotation)
         part = NotJson if _is_injected(hint, parameter.annotation) else json_part(hint)
@@ -111,17 +97,6 @@ def _parameters(
         else:
             loose[name] = {"x-type": type_text(parameter.annotation)}
     return signature, adapters, loose, injected, takes_more
-
-
-def _is_self(function: Any, parameter: inspect.Parameter, number: int) -> bool:
-    """Whether it is the `self` of a method taken from its class."""
-    nested = "." in getattr(function, "__qualname__", "").rpartition("<locals>.")[2]
-    return (
-        number == 0
-        and nested
-        and not inspect.ismethod(function)
-        and parameter.name in ("self", "cls")
-    )
 
 
 def _is_injected(hint: Any, annotation: Any) -> bool:

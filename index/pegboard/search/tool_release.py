@@ -209,15 +209,12 @@ def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | s
 
 def _function(function: Callable[..., Any]) -> Declaration | str:
     try:
-        signature = described(function)
+        declaration = described(function)
     except NoSchema as error:
         return str(error)
-    name = getattr(function, "__name__", type(function).__name__)
-    if name == "<lambda>":
+    if declaration.name == "<lambda>":
         return "a lambda has no name by which it could be called; define it with def"
-    annotations = {"injected": signature.injected} if signature.injected else {}
-    schemas = signature.input_schema, signature.output_schema
-    return Declaration(name, signature.description, *schemas, annotations)
+    return declaration
 
 
 def _mcp_tool(value: Any) -> Declaration | None:

@@ -192,13 +192,3 @@ def test_the_command_writes_and_extends_a_file_of_golden_queries(tmp_path, capsy
         REQUEST,
     ]
     assert "1 examples of 2 calls after 2 requests" in capsys.readouterr().err
-
-
-def test_the_command_says_why_one_client_gives_no_examples(tmp_path, capsys):
-    log = log_of(tmp_path, *[used("anyone", "a ride to the station") for _ in range(5)])
-
-    assert main(["examples", str(log)]) == 0
-
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "--min-clients 1" in output.err

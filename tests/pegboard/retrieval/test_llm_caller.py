@@ -137,7 +137,7 @@ def test_each_request_has_the_timeout_and_the_others_are_answered(open_caller):
         (TimeoutError(), "timed out after 600 s"),
         (RuntimeError("a\nbug"), "no answer: RuntimeError: a bug"),
         (CompletionError("bad sk-abcdefgh12345678 given"), "no answer: bad *** given"),
-        ("a text", "no answer: stub/one returned str, expected a ChatReply"),
+        ("a text", "no answer: AttributeError: 'str' object has no attribute 'finish_reason'"),
     ],
 )
 def test_no_failure_is_raised_and_each_has_a_reason(open_caller, outcome, reason):

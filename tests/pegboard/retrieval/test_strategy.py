@@ -54,13 +54,13 @@ def test_all_problems_of_a_strategy_are_reported_at_once():
         "'transforms[1]' names the part 'no-such-part'",
         "clauses",
         "'transforms[2]' is 7",
-        "'fuse_queries.k' is 'sixty', expected int",
+        "'fuse_queries': The part 'reciprocal-rank' has invalid options: k is 'sixty'",
         "has no 'q'; it has k",
         "'refine' is 'dependencies', expected a list of parts",
         "'modes' is ['fuzzy'], expected a list with one of hybrid, vector, text",
         "'depth' is 0",
         "'refine_step[0]'",
-        "initial = -1",
+        "initial is -1, expected an integer of at least 0",
     ):
         assert expected in message
 

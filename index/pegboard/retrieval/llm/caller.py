@@ -115,11 +115,7 @@ class LlmCaller:
         until = time.monotonic() + self.timeout
         try:
             async with asyncio.timeout(self.timeout), slots:
-                reply = await self._attempts(request, until)
-            if not isinstance(reply, ChatReply):  # pyright: ignore[reportUnnecessaryIsInstance]
-                return _failed(
-                    f"no answer: {self.name} returned {type(reply).__name__}, expected a ChatReply"
-                )
+                return _read(await self._attempts(request, until), request)
         except TimeoutError:
             return _timed_out(self.timeout)
         except CompletionError as error:
@@ -129,7 +125,6 @@ class LlmCaller:
         # A custom completer may raise anything; the search goes on without it.
         except Exception as error:
             return _failed(f"no answer: {type(error).__name__}: {error}")
-        return _read(reply, request)
 
     async def _attempts(self, request: ChatRequest, until: float) -> ChatReply:
         try:

@@ -5,12 +5,11 @@ The library's prompt files stand in `prompts/`; those that a release publishes r
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
-from pegboard.errors import QueryError
 from pegboard.llm import ChatRequest
 from pegboard.llm.prompts import REPLY_TOKENS, Prompt, PromptFormat, fenced, read_prompt
 from pegboard.records import Tool
@@ -18,7 +17,7 @@ from pegboard.redaction import redact_credentials
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import NO_LLM
 from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
-from pegboard.retrieval.parts import Candidates, Query, Ranking, ScoredTool
+from pegboard.retrieval.parts import Candidates, Part, Query, Ranking, ScoredTool
 
 Value = TypeVar("Value")
 
@@ -71,28 +70,14 @@ class Question(Generic[Value]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LlmPart:
+class LlmPart(Part):
     """A part that asks an LLM, and what all of them have in common.
 
     Attributes:
         reply_tokens: the most tokens of a reply.
     """
 
-    part: ClassVar[str]
-    may_be_zero: ClassVar[tuple[str, ...]] = ()
-    """The options that may be 0; every other whole number is at least 1."""
     reply_tokens: int = REPLY_TOKENS
-
-    def __post_init__(self) -> None:
-        """Raise QueryError for every whole number that is too small."""
-        numbers = {item.name: getattr(self, item.name) for item in fields(self) if item.type is int}
-        if invalid := [
-            f"{name} is {value!r}, expected an integer of at least {least}"
-            for name, value in numbers.items()
-            for least in [0 if name in self.may_be_zero else 1]
-            if type(value) is not int or value < least
-        ]:
-            raise QueryError(f"The part '{self.part}' has invalid options: {', '.join(invalid)}.")
 
     async def consult_one(self, context: Context, question: Question[Value]) -> Value | None:
         """Return what the LLM replies to one question; None as in `consult`."""

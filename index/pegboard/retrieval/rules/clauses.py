@@ -26,7 +26,7 @@ from typing import ClassVar
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.context import Context
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.parts import Part, Query
 from pegboard.retrieval.rules.clause_reading import EMPTY, TEXTS, WORDS, Reading, Token
 
 MAX_TEXT = 20_000
@@ -105,14 +105,7 @@ def _items(reading: Reading) -> dict[int, int]:
         elif token.text in (str(len(counted) + 1), "abcdefghi"[len(counted) : len(counted) + 1]):
             inside = before is not None and before.text in "(（" and before.kind == "mark"
             marked = after.start == token.end and after.text in (".", ")", "）", "、")
-            fresh = (
-                line_start
-                or inside
-                or bool(counted)
-                or after.text != "."
-                or (before and before.text in ":.,;：")
-            )
-            if marked and fresh and reading.at(place + 2):
+            if marked and reading.at(place + 2):
                 counted[place - 1 if inside else place] = place + 2
     return bullets | (counted if len(counted) > 1 else {})
 
@@ -190,7 +183,7 @@ def _names(token: Token) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Clauses:
+class Clauses(Part):
     """Searches for each clause of a request by itself, without an LLM.
 
     What a clause leaves unsaid ("send it to Ana") is taken from the request: in every step the
@@ -207,12 +200,9 @@ class Clauses:
     part: ClassVar[str] = "clauses"
 
     def __post_init__(self) -> None:
-        if self.limit < 1 or not 0 <= self.background <= 1:
-            raise QueryError(
-                f"clauses has limit = {self.limit} and background = {self.background}; expected a "
-                f"limit of 1 or more and a weight "
-                "of 0 to 1."
-            )
+        Part.__post_init__(self)
+        if not 0 <= self.background <= 1:
+            raise QueryError(f"clauses has background = {self.background}, expected 0 to 1.")
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Steps 1, 2, ... of the request, which is the last query of step 0; the queries as they
@@ -232,7 +222,7 @@ class Clauses:
 
 
 @dataclass(frozen=True, slots=True)
-class DummySteps:
+class DummySteps(Part):
     """Cuts the request into parts with the same number of words: the baseline of Retrieval-Plan-
     Select (algorithm 1, line 3) for a decomposition that understands the request.
 
@@ -242,10 +232,6 @@ class DummySteps:
 
     steps: int = 3
     part: ClassVar[str] = "dummy-steps"
-
-    def __post_init__(self) -> None:
-        if self.steps < 1:
-            raise QueryError(f"dummy-steps has steps = {self.steps}; expected 1 or more.")
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the parts as steps 1, 2, ...; a request of one word stays as it is."""

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from pegboard.errors import QueryError
 from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS
 from pegboard.records import Edge, EdgeOrigin
 from pegboard.retrieval.context import Context
-from pegboard.retrieval.parts import Candidates, Ranking, ScoredTool
+from pegboard.retrieval.parts import Candidates, Part, Ranking, ScoredTool
 
 LAST_STEP = 0.01
 """The share of its score by which the dependencies of the last tool stay below it, where nothing
@@ -21,7 +20,7 @@ follows them.
 
 
 @dataclass(frozen=True, slots=True)
-class Dependencies:
+class Dependencies(Part):
     """A refinement: the first tools of a ranking, each followed by what it needs, then the rest of
     the ranking.
 
@@ -41,18 +40,11 @@ class Dependencies:
     """
 
     part: ClassVar[str] = "dependencies"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("initial", "limit")
     initial: int = 3
     limit: int = DEPENDENCY_LIMIT
     origins: tuple[EdgeOrigin, ...] = ORIGINS
     rest: bool = True
-
-    def __post_init__(self) -> None:
-        if min(self.initial, self.limit) < 0 or not set(self.origins) <= set(ORIGINS):
-            raise QueryError(
-                f"The part '{self.part}' has initial = {self.initial}, limit = {self.limit} and "
-                f"origins = {list(self.origins)}; expected 0 or more, and some of "
-                f"{', '.join(ORIGINS)}"
-            )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """The expanded ranking, cut to what the request wants."""

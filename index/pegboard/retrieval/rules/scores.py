@@ -5,14 +5,14 @@ from typing import ClassVar
 
 from pegboard.errors import QueryError
 from pegboard.retrieval.context import Context
-from pegboard.retrieval.parts import Candidates, ScoredTool
+from pegboard.retrieval.parts import Candidates, Part, ScoredTool
 
 SIMILARITY = 0.5
 """The default cosine threshold, as in Armory's Tool RAG (`similarity_threshold`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class AtLeast:
+class AtLeast(Part):
     """Every tool of the ranking that reaches a threshold, in the order of the ranking.
 
     A tool that no search found has neither a probability nor a cosine and is left out, so this part
@@ -31,6 +31,7 @@ class AtLeast:
     score: float | None = None
 
     def __post_init__(self) -> None:
+        Part.__post_init__(self)
         least = self.probability if isinstance(self.probability, int | float) else 0.0
         both = self.probability is not None and self.score is not None
         if both or not 0 <= least <= 1 or not -1 <= (self.score or 0.0) <= 1:
