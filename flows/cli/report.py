@@ -35,7 +35,7 @@ def register(subparsers: Subparsers) -> None:
         EPILOG,
         help="make a page about a release",
         description="Make an HTML page, and JSON, about a release: whether it is live and why, "
-        "what changed, measures, safety, twins, tools and sources.",
+        "what changed, measures, safety, twins and sources.",
     )
     add_config_option(report)
     report.add_argument(

@@ -6,10 +6,8 @@ the reason beside it under `missing`."""
 
 import json
 import logging
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from itertools import groupby, islice
 from typing import Any
 
 from pegboard.errors import PegboardError, StoreError
@@ -20,7 +18,7 @@ from tasks.lake.files import Lake
 from tasks.report.changes import changes_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, verdict_data
-from tasks.report.twins import agent_of, read_tools, twins_data
+from tasks.report.twins import twins_data
 
 logger = logging.getLogger(__name__)
 
@@ -32,10 +30,6 @@ MAX_REJECTED = 1_000
 """Rejected rows in a report's JSON, so that the report can be made again without the run."""
 MAX_NAMED = 50
 """Problems of the run in a report's JSON."""
-MAX_TOOLS = 5_000
-"""Tools that are listed: about 2 MB of the page, and at most 8 MB."""
-NAME = 100
-DESCRIPTION = 160
 INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "language", "understood")
 RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "seconds")
 
@@ -90,7 +84,6 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
         "changes": changes,
         **measurements,
         "twins": _try("twins", lambda: twins_data(loaded)),
-        "tools": _try("tools", lambda: tools_data(loaded)),
         "sources": _sources_data(subject, run),
         "rejected": _rejected_data(subject, run),
         "flagged": _try("flagged", lambda: _flagged_data(store, subject, loaded)),
@@ -161,43 +154,6 @@ def _index_data(release: Release) -> list[dict[str, Any]]:
         }
         for name, index in release.manifest.get("indexes", {}).items()
     ]
-
-
-def tools_data(loaded: LoadedRelease, most: int = MAX_TOOLS) -> dict[str, Any]:
-    """Return the agents with their tools, sorted by id.
-
-    Args:
-        most: the most tools; of more, the first of each agent.
-    """
-    ids = sorted(tool for tool, _, _ in loaded.tool_names())
-    totals = Counter(map(agent_of, ids))
-    of_each = len(ids) if len(ids) <= most else max(1, most // len(totals))
-    groups = [list(islice(own, of_each)) for _, own in groupby(ids, agent_of)]
-    chosen = [tool for own in groups for tool in own][:most]
-    tools = read_tools(loaded, chosen)
-    agents: list[dict[str, Any]] = []
-    for identity, group in groupby(chosen, agent_of):
-        agent = loaded.agents[identity]
-        rows = [
-            {
-                "id": tool,
-                "name": excerpt(tools[tool].name, NAME),
-                "description": excerpt(tools[tool].description, DESCRIPTION),
-                "flags": list(tools[tool].flags),
-            }
-            for tool in group
-        ]
-        agents.append(
-            {
-                "id": identity,
-                "name": excerpt(agent.name, NAME),
-                "catalog": agent.catalog,
-                "description": excerpt(agent.description, DESCRIPTION),
-                "total": totals[identity],
-                "shown": rows,
-            }
-        )
-    return {"total": len(ids), "shown": len(chosen), "agents": agents}
 
 
 def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, Any] | None:

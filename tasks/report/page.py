@@ -1,11 +1,8 @@
 """The page of a report: one HTML file that loads nothing, made from the report's values alone.
 
-Everything can be read without JavaScript; the one script filters the list of tools. The page's
-Content-Security-Policy allows this script and the style sheet by their digests, and no connection.
-Catalog text is escaped by Jinja.
-
-The page is bounded: every list of the values is, and at most 5,000 tools are listed, so that the
-page of a release of any size has at most 8 MB, whatever the texts are."""
+It has no script. Its Content-Security-Policy allows its style sheet, by digest, and nothing else.
+Catalog text is escaped by Jinja. Every list of the values is bounded, so the page is, whatever the
+release has."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -29,18 +26,16 @@ def report_page(data: Mapping[str, Any]) -> str:
     """Return the HTML page for the values of `report_data`; equal values give an equal page."""
     from markupsafe import Markup
 
-    script, style = _file("page.js"), _file("page.css")
+    style = (FOLDER / "page.css").read_text("utf-8")
     chosen = data["gate"].get("chosen") or {}
-    agents = data["tools"].get("agents") or ()
     return _template().render(
         data=data,
         n=number,
-        named=partial(_name_and_agent, several=len(agents) > 1),
+        named=partial(_name_and_agent, several=data["counts"].get("agents", 0) > 1),
         systems=_systems(data["measures"]),
         main=chosen.get("measure"),
-        policy=_policy(script, style),
+        policy=_policy(style),
         style=Markup(style),  # noqa: S704 - a file of this package
-        script=Markup(script),  # noqa: S704 - likewise
     )
 
 
@@ -68,15 +63,9 @@ def _systems(measures: Mapping[str, Any]) -> dict[str, Any]:
     return {"measures": [row["measure"] for row in measures["rows"]], "rows": systems}
 
 
-def _policy(script: str, style: str) -> str:
-    return (
-        f"default-src 'none'; script-src 'sha256-{_sha256(script)}'; "
-        f"style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
-    )
-
-
-def _sha256(text: str) -> str:
-    return b64encode(sha256(text.encode()).digest()).decode()
+def _policy(style: str) -> str:
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 @cache
@@ -97,8 +86,3 @@ def _name_and_agent(tool: str, *, several: bool) -> tuple[str, str]:
     """A tool's name, and its agent where a release has several, as people write them."""
     agent, _, name = tool.rpartition("/")
     return unquote(name), unquote(agent.rpartition("/")[2]) if several else ""
-
-
-@cache
-def _file(name: str) -> str:
-    return (FOLDER / name).read_text("utf-8")
