@@ -93,7 +93,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     app = FastAPI(
         title="Pegboard gateway",
         description="Finds the right few tools for a request. Every answer is about the tools "
-        "that the client may see.",
+        "that the client may see, or an error: what is wrong, where, and the next step.",
         version=__version__,
         servers=[{"url": "."}],
         docs_url=None,

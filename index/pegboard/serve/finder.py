@@ -1,11 +1,10 @@
 """Finding tools for a client, among those alone that it may see."""
 
 import time
-from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pegboard.errors import QueryError, StoreError
+from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
@@ -40,11 +39,8 @@ class Finder:
         k: int = 5,
         *,
         session: str = "",
-        strategy: str | None = None,
-        index: str | None = None,
-        where: Mapping[str, str | Sequence[str]] | None = None,
-        explain: bool = False,
         callable_only: bool = False,
+        **options: Any,
     ) -> Found:
         """Return at most `k` tools for a request, of the current release.
 
@@ -52,28 +48,18 @@ class Finder:
 
         Args:
             session: for the observer.
-            strategy, index, where, explain: as in `Board.find`.
             callable_only: as in `Views.of`.
+            options: those of `Board.find`, such as `strategy` and `where`.
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
         """
         _check_query(query)
         start = time.perf_counter()
-        options: Any = {
-            "strategy": strategy or self._strategy,
-            "index": index,
-            "where": where,
-            "explain": explain,
-        }
+        options["strategy"] = options.get("strategy") or self._strategy
         async with self._turns.of(client):
             view = await self.views.of(client, callable_only=callable_only)
-            try:
-                result = await view.board.find(query, k, **options)
-            except StoreError:  # the release was pruned: another is live
-                self.views.forget()
-                view = await self.views.of(client, callable_only=callable_only)
-                result = await view.board.find(query, k, **options)
-            if not where:
+            result = await view.board.find(query, k, **options)
+            if not options.get("where"):
                 result = await _named_first(view, query, k, result)
         found = Found(view, result, _reason(view, query, result))
         self.observer.found(client, session, query, found, (time.perf_counter() - start) * 1_000)

@@ -72,11 +72,7 @@ async def _view(visit: Visiting) -> View:
 Viewing = Annotated[View, Depends(_view)]
 
 health_router = APIRouter(include_in_schema=False)
-router = APIRouter(
-    prefix="/v1",
-    dependencies=[Depends(HTTPBearer(auto_error=False))],
-    responses={"default": {"model": models.Error}},
-)
+router = APIRouter(prefix="/v1", dependencies=[Depends(HTTPBearer(auto_error=False))])
 
 
 @health_router.get("/healthz")

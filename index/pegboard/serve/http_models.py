@@ -1,4 +1,4 @@
-"""The HTTP API's parameters and bodies, and its errors. FastAPI checks and describes them."""
+"""The HTTP API's parameters and bodies, which FastAPI checks and describes."""
 
 from typing import Annotated, Any, Literal
 
@@ -72,18 +72,3 @@ class GoldenParameters(Parameters):
         Field(min_length=1, max_length=50, description="Ids of all right tools."),
     ]
     kind: Literal["single", "multi", "parallel", "sequential"] | None = None
-
-
-class Problem(BaseModel):
-    """What is wrong, where, and the next step."""
-
-    code: str
-    what: str
-    where: str
-    next_step: str
-
-
-class Error(BaseModel):
-    """An answer that is an error."""
-
-    error: Problem

@@ -100,9 +100,6 @@ class CallSettings(Settings):
         destructive: what becomes of a call that may destroy something (`destructiveHint`, DELETE):
             `confirm` asks the user through the client, and refuses where it cannot ask.
         idle: seconds after which a session with an MCP server that nobody uses is ended.
-        sessions: whether each session of a client has one of its own with an MCP server (`client`),
-            or all share one (`shared`); None is `client` for servers that are started, and `shared`
-            for those over HTTP.
         changed: what becomes of a call of a tool whose definition at its server is not the
             release's: `warn` says so in the result's `_meta` and in the log.
     """
@@ -112,7 +109,6 @@ class CallSettings(Settings):
     concurrency: Annotated[int, Field(ge=1, le=1_000)] = 16
     destructive: Destructive = "confirm"
     idle: Annotated[float, Field(gt=0)] = 600
-    sessions: Literal["client", "shared"] | None = None
     changed: Literal["refuse", "warn", "allow"] = "warn"
 
 
@@ -120,7 +116,9 @@ class ServerSettings(Settings):
     """`[serve.servers."catalog/server"]`: sessions with one MCP server.
 
     Attributes:
-        sessions: instead of that of `[serve.calls]`.
+        sessions: whether each session of a client has one of its own with it (`client`), or all
+            share one (`shared`); None is `client` for a server that is started, and `shared` for
+            one over HTTP.
         max_sessions: open at once; then the one that was idle longest ends.
         auth: `passthrough` sends it the bearer token of the client's own request, and no other.
     """

@@ -135,7 +135,7 @@ class Views:
         return whole.release, whole.entries
 
     def forget(self) -> None:
-        """Drop what is held, for a release that cannot be read any more."""
+        """Drop what is held: other settings reach other tools."""
         self._whole = None
         self._views = {}
 

@@ -43,7 +43,7 @@ def test_each_session_of_a_client_has_its_own_with_a_server_that_is_started(
             await other.call_tool("echo", {"text": "x"})
             return await one.call_tool("count_starts", {})
 
-    with served(desk_uri, settings(calls={"sessions": sessions})) as (url, _):
+    with served(desk_uri, settings(servers={"kit/desk": {"sessions": sessions}})) as (url, _):
         assert text_of(asyncio.run(run(url))) == starts
 
 
@@ -93,7 +93,7 @@ def test_what_a_server_asks_reaches_the_client_whose_session_it_is_and_no_other(
         async with over_http(url, elicitation_callback=answer) as client:
             return await client.call_tool("ask_back", {"method": "elicitation/create"})
 
-    with served(desk_uri, settings(calls={"sessions": sessions})) as (url, _):
+    with served(desk_uri, settings(servers={"kit/desk": {"sessions": sessions}})) as (url, _):
         reply = json.loads(text_of(asyncio.run(run(url))))
 
     assert questions == (["Really?"] if sessions == "client" else [])

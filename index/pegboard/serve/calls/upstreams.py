@@ -311,12 +311,12 @@ async def _end(upstreams: Iterable[_Upstream]) -> None:
 
 
 def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
-    upstreams: dict[str, _Upstream] = {}
+    upstreams, own = dict[str, _Upstream](), settings.serve.servers
     for name, table in settings.catalogs.items():
         if table.get("type") == "python" and name in settings.serve.python:
             agent = agent_id(name, str(table.get("agent") or name))
             server = functions_server(table, settings.base)
-            upstreams[agent] = _Upstream(server, settings.base, _server_settings(settings, agent))
+            upstreams[agent] = _Upstream(server, settings.base, own.get(agent, ServerSettings()))
         if table.get("type") != "mcp":
             continue
         try:
@@ -328,13 +328,8 @@ def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
             continue
         for server, entry in entries.items():
             agent = agent_id(name, server)
-            upstreams[agent] = _Upstream(entry, folder, _server_settings(settings, agent))
+            upstreams[agent] = _Upstream(entry, folder, own.get(agent, ServerSettings()))
     return upstreams
-
-
-def _server_settings(settings: GatewaySettings, agent: str) -> ServerSettings:
-    own = settings.serve.servers.get(agent, ServerSettings())
-    return own.model_copy(update={"sessions": own.sessions or settings.serve.calls.sessions})
 
 
 def _with_token(server: Server, token: str) -> Server:

@@ -44,7 +44,7 @@ function bodyOf(values, side) {
 }
 
 function titleOf(result, values, side) {
-  return [result.trace.strategy, values[`${side}_index`]].filter(Boolean).join(" · ");
+  return [result.release, result.trace.strategy, values[`${side}_index`]].filter(Boolean).join(" · ");
 }
 
 function show(results, [one, other], values) {
