@@ -100,7 +100,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
         redoc_url=None,
         routes=[
             *auth_routes,
-            Route("/mcp", endpoint=McpEndpoint(mcp_app, gateway.request_ids)),
+            Route("/mcp", endpoint=McpEndpoint(mcp_app)),
             Route("/", lambda _: FileResponse(PAGE / "index.html")),
             Mount("/page", StaticFiles(directory=PAGE)),
         ],

@@ -15,7 +15,6 @@ from pegboard.serve.auth import open_auth
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
 from pegboard.serve.observer import Observer
-from pegboard.serve.request_ids import RequestIds
 from pegboard.serve.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 from pegboard.serve.views import Views
@@ -53,7 +52,7 @@ class Gateway:
         strategy = serve.llm.strategy if serve.llm else None
         self.finder = Finder(self.views, self.observer, strategy)
         self.auth: AuthProvider | None = open_auth(serve.auth)
-        self.sessions, self.request_ids = Sessions(), RequestIds()
+        self.sessions = Sessions()
         self.saving = asyncio.Lock()
 
     @property

@@ -1,10 +1,7 @@
 """What the SDK's endpoint leaves to others: of two requests in one session with one id it would
 swap the answers, and one client could open all sessions there may be."""
 
-from collections import Counter, OrderedDict, defaultdict
-from collections.abc import Generator
-from contextlib import contextmanager
-from typing import Any
+from collections import OrderedDict, defaultdict
 
 from mcp_types import INVALID_REQUEST
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -22,44 +19,24 @@ MAX_OPENING = 16_384
 """Bytes of the message that opens a session: what a client says of itself is kept as long as it."""
 MAX_OPEN = 500
 """Sessions of one client; one more ends the one that was used longest ago."""
+MAX_IDS = 1_000
+"""Requests of one session that are under way, or were left without their answer."""
 SESSION_ID = "mcp-session-id"
 """The header that has the id of a session, in protocols before 2026-07-28."""
 
 
-class RequestIds:
-    """The ids under way, by session. An id counts as long as its HTTP request or its handler."""
-
-    def __init__(self) -> None:
-        self._held = Counter[tuple[str, str]]()
-
-    def is_held(self, session: str, identity: Any) -> bool:
-        """Whether a request with that id is under way; 7 and "7" are one for the SDK."""
-        return self._held[session, str(identity)] > 0
-
-    @contextmanager
-    def held(self, session: str, identity: Any) -> Generator[None]:
-        """Hold an id in the block."""
-        key = session, str(identity)
-        self._held[key] += 1
-        try:
-            yield
-        finally:
-            self._held[key] -= 1
-            if not self._held[key]:
-                del self._held[key]
-
-
 class McpEndpoint:
     """The SDK's endpoint for one session's requests at a time with one id, and for so many sessions
-    of a client.
+    of a client. A request whose connection broke goes on, so its id stays in use.
 
     Args:
         app: the SDK's, behind `ClientMiddleware`, which answers a body that is too long.
     """
 
-    def __init__(self, app: ASGIApp, ids: RequestIds) -> None:
-        self._app, self._ids = app, ids
-        self._open: defaultdict[str, OrderedDict[str, None]] = defaultdict(OrderedDict)
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+        self._open: defaultdict[str, OrderedDict[str, set[int]]] = defaultdict(OrderedDict)
+        """The sessions of each client, those used last at the end, with hashes of ids in use."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = MutableHeaders(scope=scope)
@@ -69,7 +46,7 @@ class McpEndpoint:
             opened.move_to_end(session)
         protocol = headers.get("mcp-protocol-version", HANDSHAKE_PROTOCOL_VERSIONS[0])
         opens = not session and protocol in HANDSHAKE_PROTOCOL_VERSIONS
-        if scope["method"] != "POST" or not (session or opens):
+        if scope["method"] != "POST" or not (session in opened or opens):
             return await self._app(scope, receive, send)
         try:
             most = MAX_OPENING if opens else MAX_MESSAGE
@@ -86,23 +63,31 @@ class McpEndpoint:
         identity = _request_id(body)
         if identity is None:
             return await self._app(scope, again, send)
-        if self._ids.is_held(session, identity):
-            why = f"A request with the id {identity!r:.50} is under way in this session."
-            error = {"code": INVALID_REQUEST, "message": f"{why} Give each one its own."}
+        ids, key = opened[session], hash(str(identity))  # 7 and "7" are one for the SDK
+        if key in ids or len(ids) >= MAX_IDS:
+            why = f"A request with the id {identity!r:.50} is under way in this session"
+            why += f", or {MAX_IDS:,} others are. Give each one its own."
+            error = {"code": INVALID_REQUEST, "message": why}
             values = {"jsonrpc": "2.0", "id": identity, "error": error}
             return await JSONResponse(values, 400)(scope, again, send)
-        with self._ids.held(session, identity):
-            return await self._app(scope, again, send)
+        ids.add(key)
+
+        async def ending(message: Message) -> None:
+            await send(message)
+            if message["type"] == "http.response.body" and not message.get("more_body"):
+                ids.discard(key)
+
+        return await self._app(scope, again, ending)
 
     async def _opening(
-        self, scope: Scope, receive: Receive, send: Send, opened: OrderedDict[str, None]
+        self, scope: Scope, receive: Receive, send: Send, opened: OrderedDict[str, set[int]]
     ) -> None:
         """Answer a request that opens a session, and end those of its client that are too many."""
 
         async def noting(message: Message) -> None:
             session = MutableHeaders(raw=message.get("headers", [])).get(SESSION_ID)
             if session and message["status"] < 400:
-                opened[session] = None
+                opened[session] = set()
             await send(message)
 
         async def nothing() -> Message:
