@@ -7,9 +7,10 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
-from typing import Any, Protocol
+from typing import Any
 
 from pegboard.errors import ConfigurationError, did_you_mean
+from pegboard.records import Tool
 from pegboard.serve.settings import ClientSettings, Rule
 from pegboard.toml_settings import secret_of
 
@@ -21,20 +22,7 @@ Credentials = bytes | frozenset[tuple[str, str]]
 NONE = frozenset[tuple[str, str]]()
 
 
-class Ruled(Protocol):
-    """What rules decide by: a `Tool`, or what the views keep of it."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def agent(self) -> str: ...
-    @property
-    def catalog(self) -> str: ...
-    @property
-    def tags(self) -> tuple[str, ...]: ...
-
-
-def matches(rule: Rule, tool: Ruled) -> bool:
+def matches(rule: Rule, tool: Tool) -> bool:
     """Whether a tool fits one pattern of each field of a rule that has any."""
     values = (
         (rule.agent, (tool.agent,)),
@@ -59,7 +47,7 @@ class Client(ClientSettings):
 
     name: str
 
-    def permits(self, tool: Ruled) -> bool:
+    def permits(self, tool: Tool) -> bool:
         """Whether the client may see and call a tool."""
         allowed = self.allow is None or any(matches(rule, tool) for rule in self.allow)
         return allowed and not any(matches(rule, tool) for rule in self.deny)

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Collection, Iterator
 from contextlib import asynccontextmanager, suppress
 
 from pegboard.errors import PegboardError
-from pegboard.serve.access import AccessRules, Ruled, fits, matches
+from pegboard.records import Tool
+from pegboard.serve.access import AccessRules, fits, matches
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.settings import Rule, ServeSettings
 from pegboard.serve.views import Entry
@@ -71,7 +72,7 @@ async def _look(gateway: Gateway) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def _idle(rules: AccessRules, serve: ServeSettings, tools: Collection[Ruled]) -> Iterator[str]:
+def _idle(rules: AccessRules, serve: ServeSettings, tools: Collection[Tool]) -> Iterator[str]:
     """Yield each rule and each pattern without a tool of the release, with its place."""
     values = {
         "agent": {tool.agent for tool in tools},

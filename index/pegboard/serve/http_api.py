@@ -16,7 +16,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.security import HTTPBearer
-from mcp_types import InputRequiredResult
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
 from starlette.requests import Request
 from starlette.responses import Response
@@ -29,7 +28,6 @@ from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve import http_models as models
 from pegboard.serve.access import TOKEN, Client, bearer_token
-from pegboard.serve.calls.confirm import AskFirst
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, invalid
 from pegboard.serve.own_tools import HINTS, READ
@@ -206,21 +204,14 @@ async def call(
     """Call a tool, and return its result as MCP has it: a failure has `isError`."""
     TOKEN.set(bearer_token(request.headers))
     tool = await _tool(view, view.id_of(given.tool) or given.tool, "tool")
-
-    async def confirm(*_: Any) -> None:
-        if not given.confirm:
-            raise AskFirst(InputRequiredResult(request_state="confirm"))
-
-    kind = view.entries[tool.id].kind
-    try:
-        result = await visit.gateway.caller.call(
-            visit.client, tool, given.arguments, kind=kind, confirm=confirm
-        )
-    except AskFirst:
+    caller = visit.gateway.caller
+    if tool.is_destructive and caller.limits.destructive == "confirm" and not given.confirm:
         raise ApiError(
             409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",
             'Repeat the call with "confirm": true if the user agrees.',
-        ) from None  # fmt: skip
+        )  # fmt: skip
+    kind = view.entries[tool.id].kind
+    result = await caller.call(visit.client, tool, given.arguments, kind=kind, confirm=_agreed)
     return Response(
         result.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json"
     )
@@ -266,6 +257,10 @@ async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
     """
     visit.check_operator("The states of servers")
     return visit.gateway.caller.upstreams.health()
+
+
+async def _agreed(*_: Any) -> None:
+    """Let a call be made, since its request says that the user agrees."""
 
 
 async def _tool(view: View, identity: str, where: str = "id") -> Tool:

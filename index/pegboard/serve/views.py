@@ -28,24 +28,19 @@ RESERVED = ("search_tools", "call_tool", "search_agents", "get_tool")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """What the views keep of a tool.
+class Entry(Tool):
+    """A tool as the views keep it: without what is read from the board when it is needed.
 
     Attributes:
         kind: of its agent.
-        problem: why the gateway cannot call it; "" if it can.
         text: id, name and description, by which lists are filtered.
         tokens: that its definition takes in a prompt, about.
+        problem: why the gateway cannot call it; "" if it can.
     """
 
-    id: str
-    name: str
-    agent: str
-    kind: str
-    catalog: str
-    tags: tuple[str, ...]
-    text: str
-    tokens: float
+    kind: str = ""
+    text: str = ""
+    tokens: float = 0.0
     problem: str = ""
 
     @property
@@ -161,10 +156,14 @@ class Views:
 
 
 def _entry(tool: Tool, agent: Agent, can_call: Callable[[Tool, str], str]) -> Entry:
-    tokens = definition_tokens(Hit(tool, agent, 0.0, {}))
-    text = f"{tool.id} {tool.name} {tool.description}".casefold()
-    named = (tool.id, tool.name, tool.agent, agent.kind, tool.catalog, tool.tags)
-    return Entry(*named, text, tokens, can_call(tool, agent.kind))
+    return Entry(
+        *(tool.id, tool.catalog, tool.agent, tool.name),
+        tags=tool.tags,
+        kind=agent.kind,
+        text=f"{tool.id} {tool.name} {tool.description}".casefold(),
+        tokens=definition_tokens(Hit(tool, agent, 0.0, {})),
+        problem=can_call(tool, agent.kind),
+    )
 
 
 def _view(whole: _Whole, client: Client, *, callable_only: bool) -> View:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from mcp_types import ElicitResult
 
+from pegboard.serve.calls.connection import Connection
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import text_of
@@ -194,6 +195,33 @@ def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other
 
     with served(desk_uri, settings()) as (url, _):
         assert asyncio.run(run(url)) == "x"
+
+
+def test_the_gateway_stops_while_a_session_ends_that_nobody_used(
+    desk_uri, desk, gateway_of, monkeypatch
+):
+    """Also if its end swallows that it is cancelled, as FastMCP's client does."""
+    whole = Connection.close
+
+    async def run():
+        ending, go_on = asyncio.Event(), asyncio.Event()
+
+        async def close(connection):
+            ending.set()
+            with suppress(asyncio.CancelledError):
+                await go_on.wait()
+            await whole(connection)
+
+        monkeypatch.setattr(Connection, "close", close)
+        async with gateway_of(desk_uri, desk, calls={"idle": 0.1}) as gateway:
+            client = gateway.rules.client({})
+            tool = await (await gateway.views.of(client)).tool("echo")
+            await gateway.caller.call(client, tool, {"text": "x"})
+            await ending.wait()
+            asyncio.get_running_loop().call_later(0.1, go_on.set)
+        return gateway.caller.upstreams._sweeper.done()
+
+    assert asyncio.run(run())
 
 
 @pytest.mark.slow

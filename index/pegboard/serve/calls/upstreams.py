@@ -168,8 +168,8 @@ class Upstreams:
         await asyncio.gather(_end(self._upstreams.values()), *self._ending)
 
     def _end_soon(self, connection: Connection) -> None:
-        """Begin to end a session: servers take their time, and the client's own end is cancelled
-        when the gateway stops.
+        """Begin to end a session, in a task of its own: servers take their time, and who ends them
+        is cancelled when the gateway stops, which their end may swallow.
         """
         ending = asyncio.create_task(connection.close())
         self._ending.add(ending)
@@ -253,7 +253,7 @@ class Upstreams:
                 for key, one in list(upstream.connections.items()):
                     if not one.in_use and (one.used < oldest or not one.usable):
                         del upstream.connections[key]
-                        await one.close()
+                        self._end_soon(one)
 
     async def _is_changed(self, tool: Tool, connection: Connection) -> bool:
         """Whether a tool differs from the release's, if that is to be said.
