@@ -36,7 +36,7 @@ UNNAMED = {
     "catalogs.openapi.document: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
     "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
     "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
-    "pegboard.retrieval.rules.clause_reading: re.compile(closing)": "its results are",
+    "pegboard.retrieval.rules.clauses: re.compile(closing)": "its results are",
     "pegboard.secret_values: re.compile(ignored.join(map(re.escape, encoding)), re.IGNORECASE)": (
         "its quantifiers give nothing back"
     ),

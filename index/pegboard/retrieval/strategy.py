@@ -39,7 +39,7 @@ PARTS: dict[str, dict[str, str]] = {
         "listwise-rerank": "llm.refinements:ListwiseRerank",
         "post-selection": "llm.refinements:PostSelection",
         "reflect": "llm.refinements:Reflect",
-        "step-loop": "llm.step_loop:StepLoop",
+        "step-loop": "llm.refinements:StepLoop",
     },
 }
 """The parts that a strategy can name, by stage: module and class below `pegboard.retrieval`."""

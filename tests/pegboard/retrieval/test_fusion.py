@@ -2,12 +2,7 @@ import random
 
 import pytest
 
-from pegboard.retrieval.fusion import (
-    BestScore,
-    ReciprocalRank,
-    RoundRobin,
-    Weighted,
-)
+from pegboard.retrieval.fusion import BestScore, ReciprocalRank, RoundRobin, Weighted
 from pegboard.retrieval.parts import ScoredTool
 
 FUSIONS = [

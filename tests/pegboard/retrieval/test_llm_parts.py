@@ -2,8 +2,13 @@
 
 import pytest
 
-from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
-from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.llm.refinements import (
+    Grade,
+    ListwiseRerank,
+    PostSelection,
+    Reflect,
+    StepLoop,
+)
 from pegboard.retrieval.llm.transforms import (
     ContextDecompose,
     Decompose,

@@ -3,8 +3,13 @@
 import pytest
 
 from pegboard.records import Tool
-from pegboard.retrieval.llm.refinements import Grade, ListwiseRerank, PostSelection, Reflect
-from pegboard.retrieval.llm.step_loop import StepLoop
+from pegboard.retrieval.llm.refinements import (
+    Grade,
+    ListwiseRerank,
+    PostSelection,
+    Reflect,
+    StepLoop,
+)
 from tests.pegboard.retrieval.stubs import (
     TOOLS,
     candidates,
