@@ -12,6 +12,7 @@ import logging
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal
 
@@ -296,7 +297,7 @@ class _Run:
             "gate": self._gate,
             "held_out": self._revised.held_out,
             "enrichment": self._enrichment(),
-            "pruned": self._pruned.to_dict() if self._pruned else None,
+            "pruned": asdict(self._pruned) if self._pruned else None,
             "report": self._written.to_dict() if self._written else None,
             "unfinished": self._unfinished,
             "problems": [*self._revised.problems, *self._enrichment_problems()],

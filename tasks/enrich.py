@@ -10,7 +10,6 @@ from typing import Any
 
 from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
 from pegboard.llm import Completer
-from pegboard.llm.client import Client
 from pegboard.records import Agent, Enrichment, Tool
 from tasks import progress
 from tasks.embed import encoder_for
@@ -91,7 +90,7 @@ def enrich_tools(
     client = client_for(settings, completer)
     run = LiveRun(chains, ledger, client)
     try:
-        asyncio.run(_run(run, client))
+        asyncio.run(run.run())
     finally:
         ledger.close()
     if isinstance(run.stopped, StoreError):
@@ -118,11 +117,6 @@ def enrich_tools(
             "or set incomplete = 'publish' under [enrich] to publish without them."
         )
     return enriched
-
-
-async def _run(run: LiveRun, client: Client) -> None:
-    async with client:
-        await run.run()
 
 
 def _checked_completer(

@@ -69,10 +69,6 @@ class PruneResult:
     bytes: int = 0
     dry_run: bool = False
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON values."""
-        return asdict(self)
-
 
 def prune_board(
     uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False

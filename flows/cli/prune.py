@@ -3,6 +3,7 @@ group `pegboard.releases_commands`.
 """
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_config_option, named_board
@@ -52,7 +53,7 @@ def _prune(options: argparse.Namespace) -> int:
 
     result = prune_board(uri, board.keep or KeepSettings(), dry_run=options.dry_run)
     if options.json:
-        print_json(result.to_dict())
+        print_json(asdict(result))
     else:
         _print(result)
     return 0

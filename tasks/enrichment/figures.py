@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from pegboard.cli.tables import limited_lines
 from pegboard.errors import ConfigurationError, PegboardError
 from pegboard.llm import Completer
 from pegboard.llm.client import Client, Price, price_of
@@ -171,14 +172,11 @@ def rejection_messages(actual: Mapping[str, Any]) -> list[str]:
 
 def failure_messages(run: LiveRun) -> list[str]:
     """Return what could not be generated, the first few by name."""
-    shown, rest = run.failures[:SHOWN_FAILURES], run.failures[SHOWN_FAILURES:]
     lines = [
         f"{request.product} of {request.subject} was not generated: {error}"
-        for request, error in shown
+        for request, error in run.failures
     ]
-    if rest:
-        lines.append(f"... and {len(rest)} more were not generated; the next run tries again")
-    return lines
+    return limited_lines(lines, SHOWN_FAILURES, note="; the next run tries again")
 
 
 def stop_message(

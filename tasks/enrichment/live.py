@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from pegboard.errors import CompletionError, PegboardError
@@ -45,10 +45,11 @@ class LiveRun:
         ]
         width = 2 * self._client.concurrency
         try:
-            await self._client.for_each(unfinished, self._run_chain, width)
-            self.stopped = self._client.stopped
+            async with self._client as client:
+                await client.for_each(unfinished, self._run_chain, width)
+            self.stopped = client.stopped
         except* PegboardError as errors:
-            self.stopped = _first(errors)
+            self.stopped = cast("PegboardError", errors.exceptions[0])
 
     async def _run_chain(self, chain: Chain) -> None:
         accepted: dict[Product, Any] = {}
@@ -86,11 +87,3 @@ class LiveRun:
         budget = self._client.budget
         spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
         progress.advance("enrich", text=spent)
-
-
-def _first(errors: BaseExceptionGroup[PegboardError]) -> PegboardError:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, PegboardError)
-    return error

@@ -39,7 +39,7 @@ def head_text(tool: Tool, agent: Agent) -> str:
 
 
 def nearest(
-    ids: Sequence[str], vectors: "NDArray[np.float32]", k: int, *, block_scores: int = BLOCK_SCORES
+    ids: Sequence[str], vectors: "NDArray[np.float32]", k: int
 ) -> dict[str, tuple[Neighbour, ...]]:
     """The k nearest of each tool, itself left out, best first; equal cosines are ordered by id.
 
@@ -47,7 +47,6 @@ def nearest(
         ids: the tools, each once.
         vectors: their unit vectors, shape (len(ids), dimensions).
         k: how many neighbours each tool has; fewer if there are not enough tools.
-        block_scores: how many cosines are held at once, 8 bytes each.
     """
     import numpy as np
 
@@ -56,7 +55,7 @@ def nearest(
     order = sorted(range(len(ids)), key=ids.__getitem__)  # equal cosines are ordered by row
     tools, wide = [ids[row] for row in order], vectors[order].astype(np.float64)
     neighbours: dict[str, tuple[Neighbour, ...]] = {}
-    step, least = max(1, block_scores // len(ids)), max(0, len(ids) - k - 1)
+    step, least = max(1, BLOCK_SCORES // len(ids)), max(0, len(ids) - k - 1)
     for start in range(0, len(ids), step):
         cosines = np.round(wide[start : start + step] @ wide.T, DIGITS)
         levels = np.partition(cosines, least, axis=1)[:, least]  # of the k nearest and the tool

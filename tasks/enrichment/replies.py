@@ -7,7 +7,7 @@ whole is rejected only if nothing is left."""
 
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,11 +237,12 @@ def _texts(
     items: Sequence[str], subject: Subject, bounds: tuple[int, int]
 ) -> tuple[list[str], Dropped]:
     """The requests or topics that pass, in their order."""
-    sieve = _Sieve()
+    accepted: list[str] = []
+    dropped: list[tuple[str, str]] = []
     seen: list[frozenset[str]] = []
     examples = [word_set(example) for example in subject.examples]
     named = subject.name.casefold() if is_identifier(subject.name) else None
-    for number, item in enumerate(items):
+    for item in items:
         text = " ".join(item.split())
         words = word_set(text)
         reason = _length(text, bounds) or _text_problem(text, subject)
@@ -251,24 +252,43 @@ def _texts(
             reason = "repeats-example"
         if reason is None and near_duplicate(words, seen):
             reason = "duplicate"
-        if reason is None and subject.count and len(sieve.accepted) >= subject.count:
+        if reason is None and subject.count and len(accepted) >= subject.count:
             reason = "surplus"
-        if sieve.add(number, text, text, reason):
+        if reason is None:
+            accepted.append(text)
             seen.append(words)
-    accepted, dropped = sieve.result()
-    return list(accepted.values()), dropped
+        else:
+            dropped.append((text, reason))
+    return accepted, _shown(dropped, accepted)
 
 
 def _notes(reply: ArgumentsReply, subject: Subject) -> tuple[dict[str, str], Dropped]:
     """The notes that pass, in the order of the tool's arguments."""
-    sieve = _Sieve()
+    accepted: dict[str, str] = {}
+    dropped: list[tuple[str, str]] = []
     for note in reply.arguments:
         name, text = note.name.strip("` "), " ".join(note.note.split())
         reason = None if name in subject.arguments else "unknown-item"
         reason = reason or _length(text, NOTE_CHARACTERS) or _text_problem(text, subject)
-        sieve.add(name, text, f"{name}: {text}", reason)
-    accepted, dropped = sieve.result()
-    return {name: accepted[name] for name in subject.arguments if name in accepted}, dropped
+        if reason is None and name in accepted:
+            reason = "duplicate"
+        if reason is None:
+            accepted[name] = text
+        else:
+            dropped.append((f"{name}: {text}", reason))
+    shown = _shown(dropped, accepted)
+    return {name: accepted[name] for name in subject.arguments if name in accepted}, shown
+
+
+def _shown(dropped: Sequence[tuple[str, str]], accepted: Collection[str]) -> Dropped:
+    """The dropped items as reports show them. Raises Rejection if nothing was accepted."""
+    shown = tuple((redact_credentials(text)[:SHOWN_CHARACTERS], why) for text, why in dropped)
+    if accepted:
+        return shown
+    if not shown:
+        raise Rejection("empty")
+    [(reason, _)] = Counter(reason for _, reason in shown).most_common(1)
+    raise Rejection(reason, f"None of its {len(shown)} items can be used.", shown)
 
 
 _CHECKS: dict[Product, Callable[[Any, Subject], tuple[Any, Dropped]]] = {
@@ -278,33 +298,6 @@ _CHECKS: dict[Product, Callable[[Any, Subject], tuple[Any, Dropped]]] = {
     "topics": _topics,
     "agents": _agent,
 }
-
-
-class _Sieve:
-    """Collects the items of a list that pass, and those that do not with their reasons."""
-
-    def __init__(self) -> None:
-        self.accepted: dict[Any, Any] = {}
-        self._dropped: list[tuple[str, str]] = []
-
-    def add(self, key: object, value: object, text: str, reason: str | None) -> bool:
-        """Accept a value without a reason against it, once per key; return whether it was."""
-        reason = reason or ("duplicate" if key in self.accepted else None)
-        if reason is None:
-            self.accepted[key] = value
-        else:
-            self._dropped.append((redact_credentials(text)[:SHOWN_CHARACTERS], reason))
-        return reason is None
-
-    def result(self) -> tuple[dict[Any, Any], Dropped]:
-        """Return what was accepted and dropped; raise Rejection if nothing was accepted."""
-        if self.accepted:
-            return self.accepted, tuple(self._dropped)
-        reasons = Counter(reason for _, reason in self._dropped)
-        if not reasons:
-            raise Rejection("empty")
-        message = f"None of its {len(self._dropped)} items can be used."
-        raise Rejection(reasons.most_common(1)[0][0], message, tuple(self._dropped))
 
 
 # --- Checks of single texts ---

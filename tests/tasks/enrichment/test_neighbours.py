@@ -24,13 +24,16 @@ def nearest_by_definition(ids, vectors, k):
     }
 
 
-@pytest.mark.parametrize("block_scores", [1, 2_100, 16_000_000])
+@pytest.mark.parametrize("scores", [1, 2_100, 16_000_000])
 @pytest.mark.parametrize("k", [1, 4, 200])
 @pytest.mark.parametrize("distinct", [9, 150])
-def test_the_nearest_are_those_of_the_definition_with_ties_ordered_by_id(distinct, k, block_scores):
+def test_the_nearest_are_those_of_the_definition_with_ties_ordered_by_id(
+    monkeypatch, distinct, k, scores
+):
+    monkeypatch.setattr("tasks.enrichment.neighbours.BLOCK_SCORES", scores)
     vectors = unit_vectors(distinct, 3)[np.random.default_rng(3).integers(0, distinct, 150)]
     ids = [f"{number:03}" for number in np.random.default_rng(4).permutation(150)]
 
-    near = nearest(ids, vectors, k, block_scores=block_scores)
+    near = nearest(ids, vectors, k)
 
     assert near == nearest_by_definition(ids, vectors, k)
