@@ -7,12 +7,12 @@ A source made of files that are what they were is not read again; see `fingerpri
 import hashlib
 import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import catalogs
 from catalogs.shared.isolation import list_isolated
@@ -80,11 +80,12 @@ def take_snapshot(
         fresh: false: take the stored snapshot, if there is one, without listing the source.
     """
     snapshot = None if fresh else stored_snapshot(configuration, catalog)
-    if snapshot and not has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
-        snapshot = None
-    snapshot = snapshot or _list_and_store(
-        configuration, catalog, allow_removal=allow_removal, dry_run=dry_run
-    )
+    if snapshot and has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
+        snapshot = replace(snapshot, rejected=(), problems=())  # reported when it was listed
+    else:
+        snapshot = _list_and_store(
+            configuration, catalog, allow_removal=allow_removal, dry_run=dry_run
+        )
     counts = f"{count_text(snapshot.tools, 'tool')} of {count_text(snapshot.agents, 'agent')}"
     progress.advance("snapshot", text=f"{catalog}: {counts}")
     return snapshot
@@ -148,22 +149,21 @@ def unchanged_snapshot(
         lake, catalog, latest["snapshot"]
     ):
         return None
-    return replace(
-        _stored(catalog, latest),
-        rejected=tuple(Rejected(**row) for row in latest["rejected"]),
-        problems=tuple(latest["problems"]),
-    )
+    return stored_snapshot(configuration, catalog)
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
     """Return the last good snapshot of a catalog, without listing its source; None without one."""
     latest = Lake(configuration.uri).read_json(f"snapshots/{catalog}/latest.json")
-    return None if latest is None else _stored(catalog, latest)
-
-
-def _stored(catalog: str, latest: Mapping[str, Any]) -> Snapshot:
-    tools, agents, kept = latest["tools"], latest["agents"], tuple(latest["kept"])
-    return Snapshot(catalog, latest["snapshot"], tools, agents, kept=kept)
+    return latest and Snapshot(
+        catalog=catalog,
+        digest=latest["snapshot"],
+        tools=latest["tools"],
+        agents=latest["agents"],
+        rejected=tuple(Rejected(**row) for row in latest["rejected"]),
+        problems=tuple(latest["problems"]),
+        kept=tuple(latest["kept"]),
+    )
 
 
 def _problems(catalog: str, listing: Listing, kept: Sequence[str], held: str | None) -> list[str]:
