@@ -76,12 +76,12 @@ class StoredReply:
 class LakeLedger:
     """The replies to each request, as one run sees them: `load` first, `close` at the end.
 
-    Args:
-        run: the id of this run; by default a random one.
+    Attributes:
+        run: the id of this run.
     """
 
-    def __init__(self, lake: Lake, run: str | None = None) -> None:
-        self.run = run or uuid.uuid4().hex
+    def __init__(self, lake: Lake) -> None:
+        self.run = uuid.uuid4().hex
         self._lake = lake
         self._entries: dict[str, list[StoredReply]] = {}
         self._waiting: list[StoredReply] = []

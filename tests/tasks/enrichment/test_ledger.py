@@ -93,9 +93,9 @@ def test_replies_of_cancelled_tasks_and_of_a_failed_write_are_stored(tmp_path: P
 def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
     tmp_path: Path,
 ) -> None:
-    ledger = LakeLedger(Lake(str(tmp_path)), run="killed")
+    ledger = LakeLedger(Lake(str(tmp_path)))
     add(ledger, ENTRY, replace(ENTRY, key="k2"))
-    journal = tmp_path / "lake/ledger/open/killed.jsonl"
+    (journal,) = (tmp_path / "lake/ledger/open").iterdir()
     journal.write_bytes(journal.read_bytes()[:-40])
     assert len(load(tmp_path)) == 1
     assert load(tmp_path, "k2") == []
@@ -105,12 +105,12 @@ def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned
     tmp_path: Path,
 ) -> None:
     lake = Lake(str(tmp_path))
-    add(LakeLedger(lake, run="other"), ENTRY)
+    add(LakeLedger(lake), ENTRY)
     LakeLedger(lake).close()
-    assert lake.files("ledger/open", "jsonl") == ["ledger/open/other.jsonl"]
+    (journal,) = (tmp_path / "lake/ledger/open").iterdir()
 
     long_ago = time.time() - ABANDONED_SECONDS - 60
-    os.utime(tmp_path / "lake/ledger/open/other.jsonl", (long_ago, long_ago))
+    os.utime(journal, (long_ago, long_ago))
     LakeLedger(lake).close()
     assert lake.files("ledger/open", "jsonl") == []
     assert load(tmp_path) == [replace(ENTRY, raw="")]
@@ -128,11 +128,11 @@ def test_a_journal_that_another_run_closes_meanwhile_is_neither_lost_nor_counted
                 other.close()
             return paths
 
-    other = LakeLedger(Lake(str(tmp_path)), run="other")
+    other = LakeLedger(Lake(str(tmp_path)))
     add(other, replace(ENTRY, final=False))
     assert LakeLedger(Closing(str(tmp_path))).load().entries("k1") == [replace(ENTRY, final=False)]
 
-    again = LakeLedger(Lake(str(tmp_path)), run="again")
+    again = LakeLedger(Lake(str(tmp_path)))
     add(again, replace(ENTRY, final=False, run="again", at="2027"))
     shutil.copytree(tmp_path / "lake/ledger/open", tmp_path / "kept")
     again.close()
