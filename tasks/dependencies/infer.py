@@ -7,11 +7,11 @@ byte of the sha256 of the dependent tool's name (the rules were written with all
 view, so neither half is unseen):
 
     kind           even       odd        kind           even       odd
-    id-named       72/72      51/51      check          30/30      19/19
+    id-named       72/72      51/51      check          30/30      20/20
     session        66/66      57/57      login          11/11      11/12
-    here           132/145    104/113    connection     144/201    132/197
+    here           133/146    100/108    connection     183/242    157/235
     id-found       8/8        4/4        mentioned      18/18      6/6
-    named          22/26      15/32
+    named          21/25      15/32
 
 A confidence is about the lower of the two shares and of what was read by hand in samples of some 60
 edges of real MCP servers and of two collections of functions with output schemas, at most .9.
@@ -29,7 +29,6 @@ from typing import Literal
 
 from pegboard.records import DependencyType, Edge, Tool
 from tasks.dependencies.language import (
-    CALENDAR,
     CHANGING,
     CHECKING,
     CONNECTION,
@@ -40,13 +39,11 @@ from tasks.dependencies.language import (
     LOGIN,
     LOGIN_WORDS,
     MAKING,
-    PLUMBING,
     READING,
     ROLES,
     SEARCHED,
     SECRETS,
     STATE_ENDINGS,
-    WORLD,
     noun_phrase,
     parameter_phrase,
     verb_forms,
@@ -64,19 +61,19 @@ from tasks.dependencies.profiles import (
     profile_of,
 )
 
-INFERENCE_VERSION = 6
+INFERENCE_VERSION = 7
 MAX_EDGES = 8
 """Inferred dependencies of one tool; a request gets some ten tools, and few need more."""
 MAX_DESCRIPTION = 4_000
 """Characters of a description that are searched for names of tools."""
 
 Kind = Literal[
-    "collection", "id-named", "id-found", "id-created", "id-result", "named", "here", "mentioned",
+    "collection", "id-named", "id-found", "id-created", "named", "here", "mentioned",
     "mentioned-before", "session", "login", "check", "state-switch", "state-needed", "connection",
 ]  # fmt: skip
 
 CONFIDENCE: dict[Kind, float] = {
-    "collection": 0.9, "id-named": 0.9, "id-found": 0.8, "id-created": 0.6, "id-result": 0.6,
+    "collection": 0.9, "id-named": 0.9, "id-found": 0.8, "id-created": 0.6,
     "named": 0.6, "here": 0.75, "mentioned": 0.9, "mentioned-before": 0.8, "session": 0.9,
     "login": 0.8, "check": 0.8, "state-switch": 0.8, "state-needed": 0.7, "connection": 0.65,
 }  # fmt: skip
@@ -171,15 +168,14 @@ TIE = 0.5
 Fit = Literal["exact", "here", "narrow"]
 _FIT_SCORES: dict[Fit, float] = {"exact": 8.0, "here": 6.0, "narrow": 4.0}
 _ORIGIN_SCORES: dict[Origin, float] = {
-    "listed": 2.0, "named": 0.6, "schema": 0.6, "found": 0.4, "created": 0.0, "contained": 0.0,
+    "listed": 2.0, "named": 0.6, "found": 0.4, "created": 0.0,
 }  # fmt: skip
 _UNKNOWN_ARGUMENT = 0.6
 """Penalty of a provider for each argument, up to two, that the consumer's caller lacks."""
 _SAME_PATH = 2.0
 """Bonus of a provider whose path is a prefix of the consumer's."""
-_ASIDE: frozenset[Kind] = frozenset({"named", "id-named", "id-result", "id-created"})
+_ASIDE: frozenset[Kind] = frozenset({"named", "id-named", "id-created"})
 """What a tool of an HTTP API provides only to tools that stand below it in the paths."""
-_PLUMBING_PHRASES = {(word,) for word in PLUMBING}
 
 
 class SharedParameters:
@@ -199,10 +195,7 @@ class SharedParameters:
 
 def _subject(parameter: Parameter) -> frozenset[str]:
     """Return the words of a parameter without `id`; none if they are too generic."""
-    phrase = parameter_phrase(parameter.name)
-    if not phrase or phrase[-1] in WORLD or phrase[-1] in CALENDAR:
-        return frozenset()
-    words = frozenset(phrase) - ROLES
+    words = frozenset(parameter_phrase(parameter.name)) - ROLES
     return words - {"id"} if len(words) > 1 or not words <= GENERIC else frozenset()
 
 
@@ -227,19 +220,15 @@ class Need:
         tool have to explain what more is provided.
         """
         needs, gives, head = self.core, provided.core, self.words[-1]
-        own = provided.contextual and (head in WORLD or not needs <= GENERIC)
-        if own and needs - CONTEXT <= gives and gives - needs - CONTEXT <= self.text:
+        if provided.contextual and needs - CONTEXT <= gives:
             return "here"
         too_generic = needs <= GENERIC and (len(needs) == 1 or head not in ID_NOUNS)
         if self.has_choices or head not in gives or too_generic:
             return None
         if needs == gives:
             return "exact"
-        # The id of a robot's status is not the id of the robot: the owner has to agree, too.
-        owners = {*self.words[-2:-1], *provided.words[-2:-1]}
-        if gives <= GENERIC or (head in ID_NOUNS and not owners <= needs):
-            return None
-        return "narrow" if needs < gives and gives - needs <= self.text else None
+        explained = needs < gives and gives - needs <= self.text
+        return "narrow" if explained and not gives <= GENERIC else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,10 +287,9 @@ class ParameterMatcher:
         profile = self._profiles[position]
         prefix = profile.address.prefix_of(parameter.name)
         target = self._collections.get(prefix) if prefix else None
-        if target is None or target == position or profile.address.puts(parameter.name):
+        if target is None or target == position or is_personal(parameter):
             return None
-        plumbing = parameter_phrase(parameter.name) in _PLUMBING_PHRASES or is_personal(parameter)
-        if not parameter.takes_values or parameter.has_choices or plumbing:
+        if not parameter.takes_values or parameter.has_choices:
             return None
         what = " ".join(profile.address.resource_before(parameter.name) or (parameter.name,))
         provider = self._profiles[target]
@@ -328,7 +316,7 @@ class ParameterMatcher:
         for other, provided in self._candidates(need):
             provider = self._profiles[other]
             fit = self._fit(position, need, other, provided)
-            kind = _kind(fit, need, provided, provider) if fit else None
+            kind = _kind(fit, need, provided) if fit else None
             if fit is None or kind is None:
                 continue
             unknown = self._unknown_arguments(profile, provider)
@@ -357,12 +345,8 @@ class ParameterMatcher:
         return min(2, unknown)
 
     def _fit(self, position: int, need: Need, other: int, provided: Provided) -> Fit | None:
-        provider = self._profiles[other]
-        if other == position or need.core in provider.requires:
-            return None
-        profile = self._profiles[position]
-        segments = provider.address.segments
-        same = segments and segments == profile.address.segments
+        profile, segments = self._profiles[position], self._profiles[other].address.segments
+        same = other == position or (segments and segments == profile.address.segments)
         # What sets a value does not need the value that it replaces.
         sets = provided.origin == "named" and profile.verb in CHANGING
         if same or (sets and set(provided.words) <= set(profile.parsed.phrase)):
@@ -381,10 +365,6 @@ def needs_of(profile: ToolProfile, parameter: Parameter) -> Iterator[Need]:
     """Yield what a parameter may need, the likeliest first."""
     words = parameter_phrase(parameter.name)
     if not words or words[-1] in ROLES or not parameter.takes_values:
-        return
-    if profile.address.puts(parameter.name) and (
-        set(words) & set(profile.address.resource_before(parameter.name) or ())
-    ):
         return
     entity = profile.parsed.phrase
     for phrase in phrases_of(parameter, entity, profile.address):
@@ -441,40 +421,31 @@ def _nearness(asking: Address, providing: Address, rarest: float) -> float:
     return _SAME_PATH * common / len(providing.segments) + min(rarest, 0.5)
 
 
-def _kind(fit: Fit, need: Need, provided: Provided, provider: ToolProfile) -> Kind | None:
+def _kind(fit: Fit, need: Need, provided: Provided) -> Kind | None:
     """Return which kind of evidence a fit is; None for none worth an edge."""
-    head = need.words[-1]
-    is_id = head in ID_NOUNS
+    is_id = need.words[-1] in ID_NOUNS
     if fit == "here":
         return "here"
     if provided.origin in {"listed", "found"}:
         return "id-found"
     if provided.origin == "created":
         return "id-created"
-    if provided.origin == "contained":
-        return "id-result"
-    if provided.origin == "named":
-        return "id-named" if is_id else "named" if fit == "exact" else None
-    # An incidental result of a tool about something else is not what a caller would fetch there.
-    return "id-result" if is_id and (need.core - {head}) & provider.name_words else None
+    return "id-named" if is_id else "named" if fit == "exact" else None
 
 
 # --- A tool as a whole needs another ---
 
 _LOGIN_PAIRS = {("log", "in"), ("sign", "in"), ("log", "on")}
-_StateKey = tuple[frozenset[str], frozenset[str], tuple[str, ...]]
-"""The words of a state, those before the verb, and the path."""
 
 
 @dataclass(frozen=True, slots=True)
-class _State:
-    """A state, or a thing, that one tool reads and another changes; a switch is on or off."""
+class _Switch:
+    """A state that one tool reads and another turns on and off."""
 
     words: frozenset[str]
     what: str
     reader: int
     changer: int
-    switch: bool
 
 
 class _Preconditions:
@@ -492,7 +463,7 @@ class _Preconditions:
     def __init__(self, profiles: Sequence[ToolProfile]) -> None:
         self.profiles = profiles
         self.positions = range(len(profiles))
-        self.states = list(self._states())
+        self.switches = list(self._switches())
 
     def edges(self) -> Iterator[Edge]:
         """Yield the edges between tools that need each other as a whole."""
@@ -517,11 +488,9 @@ class _Preconditions:
             for at in self.positions
             if (service := _service(self.profiles[at])) is not None
         }
-        if not services:
-            return
         only = list(services) if len(services) == 1 else []
         for at in self.positions:
-            if at in services:
+            if at in services or not services:
                 continue
             profile = self.profiles[at]
             named = [
@@ -531,12 +500,7 @@ class _Preconditions:
             ]
             secret = _secret_parameter(profile)
             if secret is not None:
-                by_text = [
-                    login
-                    for login, service in services.items()
-                    if service and service <= profile.text_words
-                ]
-                for login in (named or by_text or only)[:1]:
+                for login in (named or only)[:1]:
                     what = " ".join(words_of(secret.name))
                     yield self._edge(at, login, secret, "session", what)
             elif named:
@@ -556,22 +520,17 @@ class _Preconditions:
                 words = noun_phrase(words_of(parameter.name))
                 core = frozenset(words) - GENERIC - ROLES
                 target = checks.get(core)
-                if target is None or target == at or parameter.has_choices:
-                    continue
-                ends_in_core = words[-1] in core | {"address"}
-                if parameter.types == {"boolean"} or not ends_in_core:
+                if target is None or target == at or not parameter.takes_values:
                     continue
                 yield self._edge(at, target, parameter, "check", " ".join(words))
 
     def _state_changes(self) -> Iterator[Edge]:
         """Yield readers and changers of a state, and tools whose names say that they need it."""
-        switches: dict[frozenset[str], _State] = {}
-        for state in self.states:
-            reader, changer, what = state.reader, state.changer, state.what
-            if state.switch:
-                yield self._edge(reader, changer, None, "state-switch", what)
-                if words := state.words - STATE_ENDINGS:
-                    switches[words] = state
+        switches: dict[frozenset[str], _Switch] = {}
+        for switch in self.switches:
+            yield self._edge(switch.reader, switch.changer, None, "state-switch", switch.what)
+            if words := switch.words - STATE_ENDINGS:
+                switches[words] = switch
         in_order = sorted(switches.items(), key=lambda item: sorted(item[0]))
         for at in self.positions if switches else ():
             profile = self.profiles[at]
@@ -582,17 +541,16 @@ class _Preconditions:
 
     def _connections(self) -> Iterator[Edge]:
         """Yield the tools that need a network, if the agent controls the device's connection."""
-        switches = [state for state in self.states if state.switch]
-        connections = [state for state in switches if state.words & CONNECTION]
+        connections = [switch for switch in self.switches if switch.words & CONNECTION]
         if not connections:
             return
 
-        def closeness(state: _State) -> tuple[int, str]:
-            reader = self.profiles[state.reader]
+        def closeness(switch: _Switch) -> tuple[int, str]:
+            reader = self.profiles[switch.reader]
             return len(reader.text_words & CONNECTION), reader.tool.id
 
         best = max(connections, key=closeness)
-        device = self._device_words(switches)
+        device = self._device_words()
         for at in self.positions:
             profile = self.profiles[at]
             local = (
@@ -603,29 +561,20 @@ class _Preconditions:
             if not local and at not in (best.reader, best.changer):
                 yield self._edge(at, best.reader, None, "connection", best.what)
 
-    def _states(self) -> Iterator[_State]:
-        readers: dict[_StateKey, int] = {}
-        changers: dict[_StateKey, list[int]] = defaultdict(list)
+    def _switches(self) -> Iterator[_Switch]:
+        readers: dict[frozenset[str], int] = {}
         for at in self.positions:
-            parsed, segments = self.profiles[at].parsed, self.profiles[at].address.segments
-            phrase, before = frozenset(parsed.phrase), frozenset(parsed.before)
-            if not phrase or (phrase <= GENERIC and not before):
-                continue
-            # A path of one segment may name the verb: `/users.getPresence`.
-            key = phrase, before, segments if len(segments) > 1 else ()
-            if parsed.verb in READING:
-                readers.setdefault(key, at)
-            elif parsed.verb in CHANGING:
-                changers[key].append(at)
-        for key, changing in changers.items():
-            for at in changing if key in readers else ():
-                parsed = self.profiles[at].parsed
-                what = " ".join((*parsed.before, *parsed.phrase))
-                switch = _is_switch(self.profiles[at])
-                yield _State(key[0] | key[1], what, readers[key], at, switch)
+            if self.profiles[at].parsed.verb in READING:
+                readers.setdefault(_state_words(self.profiles[at]), at)
+        for at in self.positions:
+            profile, words = self.profiles[at], _state_words(self.profiles[at])
+            turns = profile.parsed.verb in CHANGING and _is_switch(profile)
+            if turns and words in readers and not words <= GENERIC:
+                what = " ".join((*profile.parsed.before, *profile.parsed.phrase))
+                yield _Switch(words, what, readers[words], at)
 
-    def _device_words(self, switches: Sequence[_State]) -> set[str]:
-        words = {word for state in switches for word in state.words}
+    def _device_words(self) -> set[str]:
+        words = {word for switch in self.switches for word in switch.words}
         for at in self.positions:
             for provided in self.profiles[at].provides:
                 if provided.contextual:
@@ -639,9 +588,6 @@ def _service(profile: ToolProfile) -> frozenset[str] | None:
     ends = {words[0], words[-1], words[:2], words[-2:]} if words else set()
     if not ends & (LOGIN | _LOGIN_PAIRS):  # `login_to_acme`, `acme_log_in`; no `list_login_links`
         return None
-    if {"authenticate", "authorize"} & set(words):
-        # What is authorised is a person or an access, and seldom says where.
-        return frozenset()
     return frozenset(words) - LOGIN_WORDS - verb_forms().keys()
 
 
@@ -668,6 +614,10 @@ def _checked_subject(profile: ToolProfile) -> frozenset[str] | None:
     return None
 
 
+def _state_words(profile: ToolProfile) -> frozenset[str]:
+    return frozenset((*profile.parsed.before, *profile.parsed.phrase))
+
+
 def _is_switch(profile: ToolProfile) -> bool:
     """Whether a tool turns something on and off."""
     required = [parameter for parameter in profile.parameters if parameter.required]
@@ -681,10 +631,6 @@ _SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+|。")
 _BEFORE = re.compile(
     r"(?i)\b(?:first|(?:before|after) (?:us|call)ing|prior|obtained (?:by|from|using|via)"
     r"|returned (?:by|from)|output of|results? of)\b|先|从"
-)
-_INSTEAD = re.compile(
-    r"(?i)\b(?:instead|rather than|unlike|see also|similar to|alternative|prefer|differs?"
-    r"|deprecated|don't|do not|not)\b"
 )
 
 
@@ -712,13 +658,11 @@ def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iter
 def _named_tools(
     description: str, siblings: Mapping[str, Tool], own: Tool
 ) -> Iterator[tuple[Tool, str]]:
-    """Yield each named tool with its sentence, but for those offered in place of this one."""
+    """Yield each named tool with its sentence."""
     text = description[:MAX_DESCRIPTION]
     if siblings.keys().isdisjoint(_NAME.findall(text)):
         return
     for sentence in _SENTENCE.split(text):
-        if _INSTEAD.search(sentence):
-            continue
         for name in _NAME.findall(sentence):
             target = siblings.get(name)
             if target is not None and target is not own:

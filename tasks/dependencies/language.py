@@ -17,8 +17,6 @@ from pegboard.search.text import identifier_words
 
 MAX_PHRASE = 5
 """Words of a noun phrase; of a longer one the last are kept, where English puts the main noun."""
-MAX_DESCRIPTION = 2_000
-"""Characters read of a description; it begins with what a tool returns."""
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
@@ -42,7 +40,6 @@ _NO_PLURALS = _word_class("no_plurals")
 _IE_PLURALS = _word_class("ie_plurals")
 _IS_PLURALS = _word_class("is_plurals")
 KEYS = _word_class("keys")
-PLUMBING = _word_class("plumbing")
 SEARCHED = _word_class("searched")
 ROLES = _word_class("roles")
 CONTEXT = _word_class("context")
@@ -109,12 +106,8 @@ def noun_phrase(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def parameter_phrase(name: str) -> tuple[str, ...]:
-    """Return the noun phrase of a parameter's name; `date_of_birth` is a birth date."""
-    words = [word for word in words_of(name) if not word.isdigit()]
-    if "of" in words[1:-1]:
-        at = words.index("of", 1)
-        words = words[at + 1 :] + words[:at]
-    return noun_phrase(words)
+    """Return the noun phrase of a parameter's name, without numbers."""
+    return noun_phrase([word for word in words_of(name) if not word.isdigit()])
 
 
 @lru_cache(maxsize=20_000)
@@ -127,8 +120,6 @@ def parse_name(name: str) -> ParsedName:
         if verb == "return":  # `return_book` returns nothing to its caller
             continue
         after = words[at + 1 :]
-        if verb == "convert" and "to" in after:
-            after = after[after.index("to") + 1 :]
         sought = verb in SEEKING and after[:1] == ("for",)
         if (sought or not PREPOSITIONS.intersection(after[:1])) and (phrase := noun_phrase(after)):
             return ParsedName(words[:at], verb, phrase)
@@ -144,12 +135,6 @@ def has_plural(name: str, phrase: Sequence[str]) -> bool:
     words = [word.casefold() for word in identifier_words(name).split()]
     plurals = [word for word in words if singular(word) != word]
     return phrase[-1] in {_SAME.get(singular(word), singular(word)) for word in plurals}
-
-
-def first_verb(description: str) -> str:
-    """Return the verb with which a description begins (`Retrieves the ...`), or an empty text."""
-    words = words_of(description[:MAX_DESCRIPTION])[:3]
-    return next((verb_forms()[word] for word in words if word in verb_forms()), "")
 
 
 @cache

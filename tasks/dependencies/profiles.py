@@ -27,12 +27,10 @@ from tasks.dependencies.language import (
     GENERIC,
     ID_NOUNS,
     KEYS,
-    PLUMBING,
     READING,
     ROLES,
     WORLD,
     ParsedName,
-    first_verb,
     has_plural,
     noun_phrase,
     parameter_phrase,
@@ -82,14 +80,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A property of a tool's output, or of the things in a list that it returns.
+    """A property of the things in a list that a tool returns.
 
     `owner` is the name of that list; empty where it says nothing, as `items` does.
     """
 
     name: str
     owner: str
-    in_list: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +96,11 @@ class Address:
     Attributes:
         segments: of the path, `{}` for each that is a parameter.
         places: the position in `segments` of each parameter in the path.
-        updates: whether the name or description says that it changes what exists.
     """
 
     method: str = ""
     segments: tuple[str, ...] = ()
     places: Mapping[str, int] = field(default_factory=dict[str, int])
-    updates: bool = False
 
     @property
     def usual_verb(self) -> str:
@@ -134,14 +129,6 @@ class Address:
         before = self.segments[place - 1] if place else "{}"
         return () if before == "{}" else noun_phrase(words_of(before))
 
-    def puts(self, parameter: str) -> bool:
-        """Whether a parameter names what is put into the collection before it.
-
-        What is put there need not be in it yet.
-        """
-        last = self.places.get(parameter) == len(self.segments) - 1
-        return last and self.method in {"PUT", "POST"} and not self.updates
-
     def prefix_of(self, parameter: str) -> tuple[str, ...]:
         """The path before a parameter; empty if it is not in the path."""
         return self.segments[: self.places.get(parameter, 0)]
@@ -161,9 +148,7 @@ def address_of(tool: Tool) -> Address:
             segments.append("{}")
         elif segment:
             segments.append(segment)
-    verbs = {parse_name(tool.name).verb, first_verb(tool.description)}
-    updates = bool(verbs & (CHANGING - {"set"})) and not verbs & CREATING
-    return Address(method.upper(), tuple(segments), places, updates)
+    return Address(method.upper(), tuple(segments), places)
 
 
 def parameters_of(tool: Tool) -> list[Parameter]:
@@ -189,7 +174,7 @@ def parameters_of(tool: Tool) -> list[Parameter]:
 
 
 def results_of(tool: Tool) -> list[Result]:
-    """List the outermost properties of a tool's output, and those of the things in its lists."""
+    """List the properties of the things in the lists that a tool returns."""
     return list(islice(_results(tool.output_schema or {}), MAX_RESULTS))
 
 
@@ -197,7 +182,6 @@ def _results(schema: Schema) -> Iterator[Result]:
     for part in _parts(schema, schema):
         yield from _results_in_list("", part, schema)
         for name, raw in _properties(part):
-            yield Result(name, "", False)
             owner = "" if frozenset(words_of(name)) <= GENERIC else name
             for inner in _parts(raw, schema):
                 yield from _results_in_list(owner, inner, schema)
@@ -212,7 +196,7 @@ def _results_in_list(owner: str, part: Schema, root: Schema) -> Iterator[Result]
     if isinstance(items, Mapping):
         for inner in _parts(cast("Schema", items), root):
             for name, _ in _properties(inner):
-                yield Result(name, owner, True)
+                yield Result(name, owner)
 
 
 def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
@@ -269,7 +253,7 @@ def _types(parts: list[Schema], root: Schema) -> frozenset[str]:
     return frozenset(types - {"null"})
 
 
-Origin = Literal["listed", "created", "found", "named", "contained", "schema"]
+Origin = Literal["listed", "created", "found", "named"]
 Phrase = tuple[str, ...]
 
 
@@ -281,8 +265,7 @@ class Provided:
         words: a noun phrase.
         core: its words without `ROLES`.
         origin: `listed`, the ids of what it lists or finds; `created`, the id of what it creates;
-            `found`, the id of what it reads; `named`, the tool's name; `contained`, the ids of a
-            list in what it reads; `schema`, a property of the output schema.
+            `found`, the id of what it reads; `named`, the tool's name.
         contextual: it needs no argument and is the caller's own: the current date.
     """
 
@@ -300,7 +283,6 @@ class ToolProfile:
         address: its method and path; empty if it has none.
         lists: whether it returns things that the caller cannot name yet.
         name_words, text_words: the words of its name, and of name, path and description.
-        requires: the word sets of the parameters without which it cannot be called.
     """
 
     tool: Tool
@@ -311,7 +293,6 @@ class ToolProfile:
     lists: bool
     name_words: frozenset[str]
     text_words: frozenset[str]
-    requires: frozenset[frozenset[str]]
     provides: Sequence[Provided]
 
 
@@ -333,7 +314,7 @@ def profile_of(tool: Tool) -> ToolProfile:
     lists = not batch and _lists(tool, parsed, verb, address, results)
     free = not required and verb in READING
     provides: dict[Phrase, Provided] = {}
-    for words, origin in _provided(tool, parsed, verb, lists, address, results):
+    for words, origin in _provided(parsed, verb, lists, address, results):
         core = frozenset(words) - ROLES
         if core and core not in requires and words not in provides:
             in_context = bool(CONTEXT & (name_words | set(words)))
@@ -351,7 +332,6 @@ def profile_of(tool: Tool) -> ToolProfile:
         lists,
         name_words,
         name_words | set(words_of(text)),
-        frozenset(requires),
         tuple(provides.values()),
     )
 
@@ -369,17 +349,13 @@ def phrases_of(parameter: Parameter, entity: Phrase, address: Address) -> Sequen
     resource = address.resource_before(parameter.name)
     in_path = resource is not None
     takes_id = in_path or _takes_id(parameter)
-    plumbing = len(words) == 1 and words[0] in PLUMBING and not _takes_id(parameter)
-    if not words or plumbing or words_of(parameter.name)[-1] == "by":  # `group_by`
+    if not words:
         return ()
-    if address.puts(parameter.name):
-        resource = ()
     entity = resource or entity
     phrases = [words]
     if len(words) == 1 and words[0] in GENERIC | KEYS and entity:
         phrases.append((*(word for word in entity if word not in words), *words))
-    plural = parameter.name.casefold().endswith("s")  # `days` are a duration
-    if words[-1] in CALENDAR and not plural:
+    if words[-1] in CALENDAR:
         phrases.append((*words[:-1], CALENDAR[words[-1]]))
     if is_personal(parameter):
         return phrases
@@ -415,7 +391,7 @@ def _lists(
 ) -> bool:
     if verb not in FINDING | READING or (address.segments and address.segments[-1] == "{}"):
         return False
-    if verb in FINDING or any(result.in_list and not result.owner for result in results):
+    if verb in FINDING or any(not result.owner for result in results):
         return True
     last = address.segments[-1] if address.segments else ""
     return has_plural(tool.name, parsed.phrase) or any(
@@ -424,7 +400,6 @@ def _lists(
 
 
 def _provided(
-    tool: Tool,
     parsed: ParsedName,
     verb: str,
     lists: bool,
@@ -437,35 +412,21 @@ def _provided(
     if parsed.before_verb and len(parsed.phrase) == 2:  # `admin.teams.list`
         phrases += (parsed.phrase[-1:],)
     entities = [phrase for phrase in dict.fromkeys(phrases) if phrase]
-    by_key = address.segments[-1:] == ("{}",)
-    if parsed.phrase and parsed.verb and verb not in CREATING and not by_key:
+    if parsed.phrase and parsed.verb and verb not in CREATING:
         yield parsed.phrase, "named"
-    origin = _origin_of_id(verb, lists, "to" in words_of(tool.name), address, results)
+    origin = _origin_of_id(verb, lists, address)
     for phrase in entities:
         if origin is not None and phrase[-1] not in ID_NOUNS:
             yield (*phrase, "id"), origin
-    for result in results:
-        yield from _provided_by_result(result, lists)
+    for result in results if lists else ():
+        words, owner = noun_phrase(words_of(result.name)), noun_phrase(words_of(result.owner))
+        if words and words[-1] in KEYS and owner and not set(owner) <= GENERIC:
+            yield (*owner, "id"), "listed"
 
 
-def _origin_of_id(
-    verb: str, lists: bool, adds: bool, address: Address, results: Sequence[Result]
-) -> Origin | None:
+def _origin_of_id(verb: str, lists: bool, address: Address) -> Origin | None:
     if lists:
         return "listed"
-    if verb in CREATING:  # `add_user_to_group` creates no user
-        return None if adds else "created"
-    # Where a schema says what is returned, what reads one thing returns the id only if it says so.
-    says_id = not results or any(words_of(result.name) == ("id",) for result in results)
-    return "found" if verb in READING and says_id and not address.segments else None
-
-
-def _provided_by_result(result: Result, lists: bool) -> Iterator[tuple[Phrase, Origin]]:
-    """Yield what an outermost property provides, and the ids of an outermost list."""
-    words = noun_phrase(words_of(result.name))
-    if result.in_list and words and words[-1] in KEYS:
-        owner = noun_phrase(words_of(result.owner))
-        if owner and not set(owner) <= GENERIC:
-            yield (*owner, "id"), "listed" if lists else "contained"
-    elif words and not result.in_list and not result.owner and not set(words) <= GENERIC | KEYS:
-        yield words, "schema"
+    if verb in CREATING:
+        return "created"
+    return "found" if verb in READING and not address.segments else None

@@ -123,11 +123,7 @@ def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected)
         (make_tool("get_order", "order_id"), make_tool("describe_order", "order_id")),
         (make_tool("greet", "birth_date"), make_tool("get_current_date")),
         (make_tool("delete_volume"), make_tool("get_volume")),
-        (make_tool("find_rooms", "group_by"), make_tool("list_groups")),
-        (make_tool("pay_user", "user_id"), make_tool("add_user_to_group", "email")),
         (make_tool("invite", "username"), make_tool("list_users")),
-        (make_tool("enrol", "date_of_birth"), make_tool("get_current_date")),
-        (make_tool("wait", properties={"days": {"type": "integer"}}), CALENDAR[1]),
         (make_tool("create_order", "order_id"), make_tool("search_orders", "text")),
         (
             make_tool("notify", properties={"email_news": BOOLEAN}),
@@ -139,7 +135,6 @@ def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected)
         ),
         (make_tool("read", "page"), make_tool("search_page", "text", agent="wiki/pages")),
         (make_tool("buy", "ticker", agent="us/a"), make_tool("load_tickers", "date", agent="kr/b")),
-        (make_tool("get_a_page", description="Use find_all instead."), make_tool("find_all")),
     ],
     ids=lambda tool: tool.name,
 )
@@ -200,7 +195,8 @@ def test_the_operation_at_the_path_before_a_parameter_provides_it():
         ("/shops/{shop}/orders/{number}", "shop", "/shops"),
         ("/shops/{shop}/orders/{number}", "number", "/shops/{shop}/orders"),
         ("/shops/{shop}/tags", "shop", "/shops"),
-        ("/shops/{shop}/tags/{tag}", "shop", "/shops"),  # but a tag that is put need not be there
+        ("/shops/{shop}/tags/{tag}", "shop", "/shops"),
+        ("/shops/{shop}/tags/{tag}", "tag", "/shops/{shop}/tags"),
     }  # and `/albums?ids=` tells no id that its caller lacks
 
 
@@ -248,18 +244,14 @@ def test_what_lists_comes_before_what_creates_and_what_needs_nothing_more_before
     assert targets(creating, within, listing) == {"list_orders"}
 
 
-def test_output_schemas_provide_their_properties():
+def test_an_output_schema_says_what_a_list_is_of():
     listed = {"type": "array", "items": {"type": "object", "properties": {"id": STRING}}}
-    overview = make_tool(
-        "customer_overview", "customer", output={"orders": listed}, description="Gives an overview."
-    )
+    overview = make_tool("list_customers", output={"orders": listed})
     refund = make_tool("refund_order", "order_id")
-    report = make_tool("order_report", output={"order_id": STRING})
 
-    nested, direct = infer_edges([overview, refund]), infer_edges([overview, refund, report])
-
-    assert ("refund_order", "order_id", "customer_overview") in triples(nested)
-    assert ("refund_order", "order_id", "order_report") in triples(direct)
+    assert triples(infer_edges([overview, refund])) == {
+        ("refund_order", "order_id", "list_customers")
+    }
 
 
 def test_schemas_with_references_alternatives_or_no_types_are_read():
