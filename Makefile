@@ -90,4 +90,4 @@ pins: setup
 		--no-emit-index-url --no-header --no-annotate --no-emit-package pegboard --quiet -o constraints-integrations.txt
 
 clean:
-	rm -rf .venv .venv-integrations demo/board demo/sweep
+	rm -rf .venv .venv-integrations demo/board
