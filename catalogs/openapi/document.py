@@ -48,10 +48,6 @@ SCALARS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
 """Scalars of YAML 1.2 without quotes: their form, its first characters, and the value."""
 
 
-class InvalidPart(SourceError):
-    """A part of the document that cannot be used, and why: its operation is rejected."""
-
-
 def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> bytes:
     """Return the bytes at a URL. Redirects are not followed: the headers may hold its keys.
 
@@ -286,32 +282,32 @@ class References:
         return cls(uri, folder, max_bytes, _files={uri: document})
 
     def key(self, ref: Any, base: str) -> str:
-        """Return the absolute form of a reference in the file `base`, or raise InvalidPart."""
+        """Return the absolute form of a reference in the file `base`, or raise SourceError."""
         if not isinstance(ref, str):
-            raise InvalidPart(f"a $ref is {type(ref).__name__}, expected text")
+            raise SourceError(f"a $ref is {type(ref).__name__}, expected text")
         try:
             uri, fragment = urldefrag(ref)
             return f"{urljoin(base, uri) if uri else base}#{fragment}"
         except ValueError as error:
-            raise InvalidPart(f"a $ref is not a valid URI reference: {error}") from None
+            raise SourceError(f"a $ref is not a valid URI reference: {error}") from None
 
     def lookup(self, key: str) -> Any:
-        """Return the target of an absolute reference, or raise InvalidPart."""
+        """Return the target of an absolute reference, or raise SourceError."""
         uri, _, fragment = key.partition("#")
         if uri not in self._files:
             try:
                 self._files[uri] = self._load(uri)
-            except InvalidPart as error:
+            except SourceError as error:
                 # Cached as well: a thousand operations may name the same broken file.
                 self._files[uri] = error
         part = self._files[uri]
-        if isinstance(part, InvalidPart):
-            raise InvalidPart(*part.args)
+        if isinstance(part, SourceError):
+            raise SourceError(*part.args)
         # A JSON Pointer, RFC 6901.
         for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
             if isinstance(part, RepeatedNames) and name in part.repeated:
-                raise InvalidPart(f"it refers to {name!r}, which stands twice; remove one")
+                raise SourceError(f"it refers to {name!r}, which stands twice; remove one")
             if isinstance(part, dict) and name in part:
                 part = part[name]
             elif isinstance(part, list) and name in map(str, range(len(part))):
@@ -322,7 +318,7 @@ class References:
             if not fragment or fragment.startswith("/"):
                 return part
         file = "" if uri == self.uri else Path(urlsplit(uri).path).name
-        raise InvalidPart(f"it refers to {file}#{fragment}, which does not exist")
+        raise SourceError(f"it refers to {file}#{fragment}, which does not exist")
 
     def follow(self, part: Any, base: str) -> tuple[Any, str]:
         """Return the part itself, or the target of its `$ref`, and the file it stands in."""
@@ -331,13 +327,13 @@ class References:
                 return part, base
             key = self.key(part["$ref"], base)
             part, base = self.lookup(key), key.partition("#")[0]
-        raise InvalidPart(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
+        raise SourceError(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
 
     def _load(self, uri: str) -> Any:
         self.left_document = True
         parts = urlsplit(uri)
         if self.folder is None or parts.scheme != "file" or parts.netloc:
-            raise InvalidPart(
+            raise SourceError(
                 f"it refers to {public_url(uri)}, and only references inside a local folder are "
                 f"followed; bundle it in one file"
             )
@@ -345,9 +341,9 @@ class References:
         try:
             path = path.resolve()
         except (OSError, ValueError) as error:
-            raise InvalidPart(f"it refers to a file that has no valid name: {error}") from None
+            raise SourceError(f"it refers to a file that has no valid name: {error}") from None
         if not path.is_relative_to(self.folder):
-            raise InvalidPart(
+            raise SourceError(
                 f"it refers to {path.name} outside the document's own folder, where no reference "
                 f"is followed"
             )
@@ -356,4 +352,4 @@ class References:
             self.max_bytes -= len(text)
             return parse(text, str(path))
         except (SourceError, ValueError) as error:
-            raise InvalidPart(f"it refers to {path.name}, which cannot be read: {error}") from error
+            raise SourceError(f"it refers to {path.name}, which cannot be read: {error}") from error

@@ -11,10 +11,10 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from catalogs.openapi.document import InvalidPart, References
+from catalogs.openapi.document import References
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
-from catalogs.shared.validity import cut
 from pegboard.canonical import canonical_json
+from pegboard.errors import SourceError
 from pegboard.schemas.loose import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
@@ -26,8 +26,6 @@ FLAT = {
 }  # fmt: skip
 """Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
 body as a whole only the server may judge."""
-MAX_PROBLEMS = 1_000
-"""Characters of the problems of an operation."""
 STYLE = "x-pegboard-style"
 """The style of a parameter of Swagger 2, which OpenAPI does not have all of."""
 WHOLE_BODY = "requestBody"
@@ -47,7 +45,7 @@ class Operation:
     responses: Mapping[str, Placed]
 
     def check(self) -> None:
-        """Raise InvalidPart, with all problems, if a part is not what OpenAPI says."""
+        """Raise SourceError, with all problems, if a part is not what OpenAPI says."""
         try:
             _Shape.model_validate(
                 {
@@ -62,8 +60,7 @@ class Operation:
                 f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
                 for problem in error.errors(include_url=False, include_input=False)
             ]
-            shown = cut("; ".join(problems), MAX_PROBLEMS)
-            raise InvalidPart(f"it is not valid OpenAPI: {shown}") from None
+            raise SourceError(f"it is not valid OpenAPI: {'; '.join(problems)}") from None
 
 
 class _Part(BaseModel):
@@ -149,7 +146,7 @@ def resolve_operation(
 ) -> Operation:
     """Resolve an operation, with the parameters of its path item merged in.
 
-    Raises InvalidPart for a reference that leads nowhere.
+    Raises SourceError for a reference that leads nowhere.
     """
     own = [refs.follow(part, base) for part in _list(spec, "parameters")]
     overridden = {_key(part) for part, _ in own}
@@ -172,7 +169,7 @@ def resolve_operation(
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     """Return the arguments of an operation that is as `Operation.check` wants it.
 
-    Raises InvalidPart for a broken schema.
+    Raises SourceError for a broken schema.
     """
     parameters = [
         (part, _parameter_schema(part, base))
@@ -317,7 +314,7 @@ def _is_flat(schema: Mapping[str, Any]) -> bool:
 def _list(part: Mapping[str, Any], key: str) -> list[Any]:
     value = part.get(key, [])
     if not isinstance(value, list):
-        raise InvalidPart(f"its {key} are {type(value).__name__}, expected a list")
+        raise SourceError(f"its {key} are {type(value).__name__}, expected a list")
     return value
 
 

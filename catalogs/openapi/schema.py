@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from catalogs.openapi.document import InvalidPart, References
+from catalogs.openapi.document import References
+from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
@@ -178,16 +179,16 @@ class SchemaWriter:
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
         if self._written > MAX_WRITTEN:
-            raise InvalidPart(
+            raise SourceError(
                 f"its {self.side} schema has more than {MAX_WRITTEN:,} parts; describe less, or "
                 f"split it"
             )
         if isinstance(schema, RepeatedNames):
-            raise InvalidPart(flaw_of(schema))
+            raise SourceError(flaw_of(schema))
         if not isinstance(schema, dict):
             return schema
         if "$dynamicRef" in schema:
-            raise InvalidPart(
+            raise SourceError(
                 f"its {self.side} schema has a $dynamicRef, which is not supported; name the "
                 f"schema by $ref"
             )

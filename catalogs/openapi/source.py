@@ -14,7 +14,7 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import Field, model_validator
 
 from catalogs.openapi import swagger2
-from catalogs.openapi.document import METHODS, InvalidPart, References, download, parse
+from catalogs.openapi.document import METHODS, References, download, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
@@ -23,8 +23,6 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.redaction import public_url
 
-MAX_URL = 2_000
-"""Characters of a base URL."""
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
 """A parameter in a path."""
 
@@ -131,7 +129,7 @@ class _Api:
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
             raise SourceError("its path stands twice in the document; remove one")
         if item is None or _has_only_nulls(item):
-            raise InvalidPart("it has no operation but null; describe one, or remove the path")
+            raise SourceError("it has no operation but null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
@@ -142,7 +140,7 @@ class _Api:
     def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:
         spec = item[method]
         if not isinstance(spec, dict):
-            raise InvalidPart(f"it is {type(spec).__name__}, expected an operation object")
+            raise SourceError(f"it is {type(spec).__name__}, expected an operation object")
         operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
             operation = swagger2.convert_operation(operation, self.document, base)
@@ -184,7 +182,7 @@ def server_url(server: Mapping[str, Any], place: str) -> str:
         place: of the document; a relative URL counts from it, if it is a URL.
     """
     url, variables = server.get("url"), server.get("variables")
-    if not isinstance(url, str) or len(url) > MAX_URL:
+    if not isinstance(url, str):
         return ""
 
     def default(match: re.Match[str]) -> str:
@@ -198,9 +196,7 @@ def server_url(server: Mapping[str, Any], place: str) -> str:
         parts = urlsplit(url)
     except ValueError:
         return ""
-    if parts.scheme not in ("", "http", "https") or len(url) > MAX_URL:
-        return ""
-    return public_url(url).rstrip("/")
+    return public_url(url).rstrip("/") if parts.scheme in ("", "http", "https") else ""
 
 
 def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], str]]:
@@ -223,30 +219,30 @@ def _has_only_nulls(item: Any) -> bool:
 
 def _path_item(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
-        raise InvalidPart(f"it is {type(item).__name__}, expected an object of operations")
+        raise SourceError(f"it is {type(item).__name__}, expected an object of operations")
     if isinstance(item, RepeatedNames):
-        raise InvalidPart(flaw_of(item))
+        raise SourceError(flaw_of(item))
     return item
 
 
 def _check_path(path: str) -> None:
     if not path.startswith("/"):
-        raise InvalidPart("its path does not begin with /; correct it")
+        raise SourceError("its path does not begin with /; correct it")
     if set(TEMPLATE.sub("", path)) & {"{", "}"}:
-        raise InvalidPart("its path has a brace that is not part of a {name}; correct it")
+        raise SourceError("its path has a brace that is not part of a {name}; correct it")
 
 
 def _check_parameters(operation: Operation, path: str) -> None:
-    """Raise InvalidPart for a parameter that stands twice, or that only the path names."""
+    """Raise SourceError for a parameter that stands twice, or that only the path names."""
     invalid, seen = "it is not valid OpenAPI:", set[tuple[str, str]]()
     for part, _ in operation.parameters:
         key = part["name"], part["in"]
         if key in seen:
-            raise InvalidPart(f"{invalid} the {key[1]} parameter {key[0]!r:.200} stands twice")
+            raise SourceError(f"{invalid} the {key[1]} parameter {key[0]!r:.200} stands twice")
         seen.add(key)
     for name in TEMPLATE.findall(path):
         if (name, "path") not in seen:
-            raise InvalidPart(f"{invalid} its path names {name!r:.200}, which is no path parameter")
+            raise SourceError(f"{invalid} its path names {name!r:.200}, which is no path parameter")
 
 
 def _annotations(

@@ -22,7 +22,7 @@ sibling with the same parameter."""
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from math import log
 from typing import Literal
@@ -125,7 +125,7 @@ def infer_agent_edges(tools: Sequence[Tool]) -> list[Edge]:
         tools: all of the agent, in the order of their ids.
     """
     profiles = [profile_of(tool) for tool in tools]
-    shared = SharedParameters(profiles)
+    shared = shared_subjects(profiles)
     parameters = ParameterMatcher(profiles, shared).edges()
     edges = (*parameters, *_mentions(profiles, shared), *_Preconditions(profiles).edges())
     best: dict[tuple[str, str, str | None], Edge] = {}
@@ -178,19 +178,14 @@ _ASIDE: frozenset[Kind] = frozenset({"named", "id-named", "id-created"})
 """What a tool of an HTTP API provides only to tools that stand below it in the paths."""
 
 
-class SharedParameters:
-    """The parameters that a large part of an agent's tools take."""
-
-    def __init__(self, profiles: Sequence[ToolProfile]) -> None:
-        counts: Counter[frozenset[str]] = Counter()
-        for profile in profiles:
-            counts.update({_subject(parameter) for parameter in profile.parameters} - {frozenset()})
-        least = max(MIN_SHARING, SHARED * len(profiles))
-        self._shared = {subject for subject, count in counts.items() if count >= least}
-
-    def __contains__(self, parameter: Parameter) -> bool:
-        """Whether this is a shared parameter; `id` alone differs from tool to tool."""
-        return _subject(parameter) in self._shared
+def shared_subjects(profiles: Sequence[ToolProfile]) -> set[frozenset[str]]:
+    """Return the subjects of parameters that a large part of an agent's tools take."""
+    counts: Counter[frozenset[str]] = Counter()
+    for profile in profiles:
+        # `id` alone, which has no subject, differs from tool to tool.
+        counts.update({_subject(parameter) for parameter in profile.parameters} - {frozenset()})
+    least = max(MIN_SHARING, SHARED * len(profiles))
+    return {subject for subject, count in counts.items() if count >= least}
 
 
 def _subject(parameter: Parameter) -> frozenset[str]:
@@ -244,10 +239,10 @@ class ParameterMatcher:
 
     Args:
         profiles: of all tools of the agent.
-        shared: the parameters that make no edge.
+        shared: the subjects of parameters that make no edge.
     """
 
-    def __init__(self, profiles: Sequence[ToolProfile], shared: SharedParameters) -> None:
+    def __init__(self, profiles: Sequence[ToolProfile], shared: Set[frozenset[str]]) -> None:
         self._profiles = profiles
         self._shared = shared
         self._rarity = _word_rarity(profiles)
@@ -263,7 +258,7 @@ class ParameterMatcher:
         """Yield the edges from tools to those that provide their parameters."""
         for position, profile in enumerate(self._profiles):
             for parameter in profile.parameters:
-                if parameter in self._shared:
+                if _subject(parameter) in self._shared:
                     continue
                 collection = self._collection(position, parameter)
                 if collection is not None and collection.confidence == CONFIDENCE["collection"]:
@@ -634,7 +629,7 @@ _BEFORE = re.compile(
 )
 
 
-def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iterator[Edge]:
+def _mentions(profiles: Sequence[ToolProfile], shared: Set[frozenset[str]]) -> Iterator[Edge]:
     """Yield where descriptions of tools or parameters name a tool that has to be called before.
 
     A name has to be an identifier of two words or more, because `search` is also a word.
@@ -644,7 +639,7 @@ def _mentions(profiles: Sequence[ToolProfile], shared: SharedParameters) -> Iter
     for profile in profiles:
         tool = profile.tool
         for parameter in profile.parameters:
-            if parameter in shared or not parameter.takes_values:
+            if _subject(parameter) in shared or not parameter.takes_values:
                 continue
             name, required = parameter.name, parameter.required
             for target, sentence in _named_tools(parameter.description, siblings, tool):
