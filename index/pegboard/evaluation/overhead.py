@@ -7,7 +7,7 @@ would publish the figures of the fallback under the name of the method.
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pegboard.errors import CompletionError, ConfigurationError
@@ -67,8 +67,7 @@ class Overhead:
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON values; counts are of all queries, `fallback_share` is of 1."""
-        values = {name: getattr(self, name) for name in self.__slots__}
-        return values | {"reasons": dict(self.reasons), "fallback_share": self.share}
+        return {**asdict(self), "fallback_share": self.share}
 
 
 def latency(system: ReleaseSystem, queries: Sequence[GoldenQuery], k: int) -> tuple[float, float]:

@@ -231,12 +231,6 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
         return None
 
 
-def _are_texts(value: Any) -> bool:
-    return isinstance(value, list | tuple) and all(
-        isinstance(item, str) for item in cast("list[Any]", value)
-    )
-
-
 _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
     "name": (lambda value: isinstance(value, str) and value, "a text"),
     "depth": (
@@ -248,11 +242,15 @@ _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
         "the share of the cosine, 0 to 1",
     ),
     "modes": (
-        lambda value: _are_texts(value) and len(value) == 1 and value[0] in MODES,
+        lambda value: isinstance(value, list | tuple) and len(value) == 1 and value[0] in MODES,
         f"a list with one of {', '.join(MODES)}",
     ),
     "indexes": (
-        lambda value: _are_texts(value) and len(value) <= 1,
+        lambda value: (
+            isinstance(value, list | tuple)
+            and len(value) <= 1
+            and fits(tuple(value), tuple[str, ...])
+        ),
         "a list with the name of one index, or none",
     ),
 }

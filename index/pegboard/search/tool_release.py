@@ -21,13 +21,11 @@ from pegboard.search.glossary import usual_short_forms
 from pegboard.search.loaded import SEARCHED, LoadedRelease
 from pegboard.search.memory import MemoryIndex
 from pegboard.search.text import DEFAULT_LANGUAGE, tokenize
-from pegboard.store.contract import CONTRACT, table_schema
+from pegboard.store.contract import CONTRACT, EDGES, table_schema
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from pegboard.graph.tool_graph import ToolGraph
 
 INDEX = "full"
 CATALOG = "memory"
@@ -80,20 +78,13 @@ class ToolRelease(LoadedRelease):
         """The one agent by its id."""
         return {AGENT.id: AGENT}
 
-    @cached_property
-    def graph(self) -> "ToolGraph":
-        """No dependencies: functions and their schemas declare none."""
-        from pegboard.graph.tool_graph import ToolGraph
-
-        return ToolGraph(())
-
-    def agent_index(self, name: str) -> MemoryIndex:
-        """Return the agents' own descriptions, searched as tools are."""
-        with self._lock:
-            if name not in self._agent_indexes:
-                rows = [(AGENT.id, "document", (), agent_text(AGENT))]
-                self._agent_indexes[name] = MemoryIndex(self._table(rows))
-            return self._agent_indexes[name]
+    def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+        """Return the dependencies, of which functions and schemas declare none, or the text of the
+        one agent.
+        """
+        if name == EDGES:
+            return table_schema(EDGES).empty_table()
+        return self._table([(AGENT.id, "document", (), agent_text(AGENT))]).select(columns)
 
     @cached_property
     def _boilerplate(self) -> Collection[str]:

@@ -231,19 +231,16 @@ class ReleaseStore:
                 open_table(self.database, name, self.uri).delete(condition)
         return [str(row[KEYS[name]]) for row, _ in damaged]
 
-    def _insert(self, name: str, key: str, row: "pa.Table") -> bool:
-        """Add a row unless its key is there; whether it was added."""
+    def _merge(self, name: str, row: "pa.Table", where: str | None = None) -> bool:
+        """Add a row unless its key is there, or replace the row of its key if that meets a
+        condition on `target`; whether it was written.
+        """
         table = open_table(self.database, name, self.uri)
         with store_errors(self.uri):
-            merge = table.merge_insert(key).when_not_matched_insert_all()
-            return merge.execute(row).num_inserted_rows == 1
-
-    def _replace(self, name: str, key: str, row: "pa.Table", where: str) -> bool:
-        """Replace the row of the same key if it meets a condition on `target`; whether it did."""
-        table = open_table(self.database, name, self.uri)
-        with store_errors(self.uri):
-            merge = table.merge_insert(key).when_matched_update_all(where=where)
-            return merge.execute(row).num_updated_rows == 1
+            merge = table.merge_insert(KEYS[name])
+            if where is None:
+                return merge.when_not_matched_insert_all().execute(row).num_inserted_rows == 1
+            return merge.when_matched_update_all(where=where).execute(row).num_updated_rows == 1
 
     def _rows(
         self, name: str, where: str | None = None, columns: Sequence[str] | None = None
@@ -375,12 +372,12 @@ class ReleaseStore:
 
     def add(self, release: Release) -> bool:
         """Record a release whose tables are complete; False if one of that id is recorded."""
-        return self._insert("releases", "release", _release_row(release))
+        return self._merge("releases", _release_row(release))
 
     def update(self, release: Release) -> bool:
         """Record another manifest of a release; False if none of that id and digest is recorded."""
         same = f"target.digest = {sql_literals([release.digest])}"
-        return self._replace("releases", "release", _release_row(release), same)
+        return self._merge("releases", _release_row(release), same)
 
     def promote(
         self, release: str, channel: str = "live", *, expected: int | None = None
@@ -525,11 +522,8 @@ class ReleaseStore:
             updated_at=moved.updated_at,
             history=[*moved.history, *(f"-{release}" for release in moved.withdrawn)],
         )
-        if expected == 0:
-            won = self._insert("channels", "channel", row)
-        else:
-            condition = f"target.generation = {int(expected)}"
-            won = self._replace("channels", "channel", row, condition)
+        condition = f"target.generation = {int(expected)}" if expected else None
+        won = self._merge("channels", row, condition)
         # Lance repeats a commit whose answer was lost, and then finds its own.
         return won or self._stored_channel(moved.name) == moved
 

@@ -115,7 +115,7 @@ def move_to(workshop, release, manifest=None, **index):
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"encoder": "openai/of-the-release"}, "names the hosted encoder"),
+        ({"encoder": "openai/of-a-new-release"}, "names the hosted encoder"),
         ({"encoder": "hashing/8"}, "with fingerprint hashing-8/1"),
         ({"encoder": "hashing/8", "fingerprint": "hashing-8/1"}, "has the shape (8,)"),
         ({"ranker": {**default_ranker().to_dict(), "version": 99}}, "ranker is of version 99"),
