@@ -14,12 +14,12 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2433,
-    "tasks": 13622,
-    "catalogs": 3612,
-    "index/pegboard": 26842,
+    "flows": 2305,
+    "tasks": 12989,
+    "catalogs": 3486,
+    "index/pegboard": 26380,
     "benchmarks": 6119,
-    "tests": 35998,
+    "tests": 35719,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces, or
 is a capability that users asked for, with a budget of its own.
