@@ -27,12 +27,7 @@ from tasks.enrichment.live import LiveRun
 from tasks.enrichment.models import NoCompleter, client_for, hosted_completer
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
-from tasks.enrichment.requests import (
-    AcceptedValues,
-    Chain,
-    ProductRequest,
-    build_requests,
-)
+from tasks.enrichment.requests import AcceptedValues, Chain, ProductRequest, build_requests
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, tools_of
 from tasks.lake.vectors import vectors_of

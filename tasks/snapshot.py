@@ -160,7 +160,8 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
         digest=latest["snapshot"],
         tools=latest["tools"],
         agents=latest["agents"],
-        rejected=tuple(Rejected(**row) for row in latest["rejected"]),
+        # Boards of earlier versions have a digest there.
+        rejected=tuple(Rejected(**row) for row in latest["rejected"] if isinstance(row, dict)),
         problems=tuple(latest["problems"]),
         kept=tuple(latest["kept"]),
     )

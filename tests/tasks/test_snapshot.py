@@ -202,13 +202,13 @@ def test_rejected_records_are_stored_with_place_and_reason(workshop):
     bad = [{"description": "no name"}, {"name": "crooked", "inputSchema": {"type": "array"}}]
     workshop.servers({"git": [workshop.tool("good"), *bad]})
 
-    snapshot = take_snapshot(workshop.configure(), "kit")
+    snapshot = take_snapshot(configuration := workshop.configure(), "kit")
 
-    assert snapshot.tools == 1
     first, second = snapshot.rejected
     assert (first.where, second.where) == tuple(f"servers.json: git.tools[{n}]" for n in (1, 2))
     assert "it has no name" in first.why
     assert "expected an object" in second.why
-    assert workshop.lake.read_json("snapshots/kit/latest.json")["rejected"] == [
-        asdict(row) for row in snapshot.rejected
-    ]
+    pointer = workshop.lake.read_json(place := "snapshots/kit/latest.json")
+    assert pointer["rejected"] == [asdict(row) for row in snapshot.rejected]
+    workshop.lake.write_json(place, pointer | {"rejected": "1f0c"})  # as earlier versions did
+    assert stored_snapshot(configuration, "kit").rejected == ()
