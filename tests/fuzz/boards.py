@@ -28,12 +28,7 @@ import pyarrow as pa
 import pegboard
 from pegboard.cli.releases import register
 from pegboard.errors import PegboardError
-from pegboard.store.contract import (
-    CHECKSUM,
-    key_column,
-    row_checksums,
-    table_checksum,
-)
+from pegboard.store.contract import CHECKSUM, key_column, row_checksums, table_checksum
 from pegboard.store.diff import diff_releases
 from pegboard.store.releases import Release, ReleaseStore, record_row
 from pegboard.store.verify import verify_release

@@ -2,10 +2,7 @@
 
 from pegboard.hits import Hit
 from pegboard.records import Agent, Tool
-from pegboard.tokens import (
-    definition_tokens,
-    within_tokens,
-)
+from pegboard.tokens import definition_tokens, within_tokens
 
 
 def test_what_does_not_fit_is_left_out_and_smaller_tools_behind_it_are_not():

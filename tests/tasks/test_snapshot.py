@@ -204,6 +204,7 @@ def test_rejected_records_are_stored_with_place_and_reason(workshop):
 
     snapshot = take_snapshot(configuration := workshop.configure(), "kit")
 
+    assert snapshot.tools == 1
     first, second = snapshot.rejected
     assert (first.where, second.where) == tuple(f"servers.json: git.tools[{n}]" for n in (1, 2))
     assert "it has no name" in first.why

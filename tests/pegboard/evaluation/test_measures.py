@@ -4,12 +4,7 @@ import numpy as np
 import pytest
 
 from pegboard.errors import ConfigurationError
-from pegboard.evaluation.measures import (
-    KINDS,
-    Measure,
-    parse_measure,
-    per_query,
-)
+from pegboard.evaluation.measures import KINDS, Measure, parse_measure, per_query
 
 RANKING = [("a", 0.9), ("x", 0.8), ("b", 0.5), ("y", 0.4), ("c", 0.1)]
 

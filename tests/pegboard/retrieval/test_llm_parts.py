@@ -18,13 +18,7 @@ from pegboard.retrieval.llm.transforms import (
 )
 from pegboard.retrieval.parts import Candidates, Query
 from pegboard.retrieval.rules.clauses import Clauses
-from tests.pegboard.retrieval.stubs import (
-    candidates,
-    context,
-    offered_names,
-    refined,
-    transformed,
-)
+from tests.pegboard.retrieval.stubs import candidates, context, offered_names, refined, transformed
 
 REQUEST = "tides at Whitby, and 200 pounds in euros"
 STEPS = {1: ["sea/list_tides", "sea/find_berth"], 2: ["bank/list_rates", "bank/convert_currency"]}

@@ -8,13 +8,7 @@ import pytest
 from pegboard.llm import Message
 from pegboard.llm.prompts import read_prompt
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.retrieval.llm.questions import (
-    FORMATS,
-    PROMPTS,
-    labelled,
-    show_history,
-    show_tools,
-)
+from pegboard.retrieval.llm.questions import FORMATS, PROMPTS, labelled, show_history, show_tools
 from pegboard.retrieval.llm.transforms import Rewrite
 from pegboard.retrieval.parts import Query
 from tests.pegboard.retrieval.stubs import context, transformed

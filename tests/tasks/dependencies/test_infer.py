@@ -10,13 +10,7 @@ import pytest
 
 from pegboard.records import Edge, Tool
 from tasks.dependencies.infer import Need
-from tests.tasks.dependencies.made_tools import (
-    STRING,
-    infer_edges,
-    make_board,
-    make_tool,
-    triples,
-)
+from tests.tasks.dependencies.made_tools import STRING, infer_edges, make_board, make_tool, triples
 
 BOOLEAN = {"type": "boolean"}
 DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"

@@ -8,7 +8,8 @@ from tasks.report.storage import make_report, remove_reports, report_release
 
 
 def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_run(board):
-    report, data, _ = make_report(board.uri, board.held.id, board.run)
+    run = board.run | {"rejected": board.run["rejected"] * 50}
+    report, data, _ = make_report(board.uri, board.held.id, run)
 
     folder = board.workshop.folder / "board" / "reports"
     assert report.html == str(folder / f"{board.held.id}.html")
