@@ -371,7 +371,7 @@ def _model_settings(
 
 
 def _print_generated(out: Path, generated: "Generated") -> None:
-    budget = generated.budget
+    budget = generated.client.budget
     cost = "unknown cost" if budget.unpriced else f"{budget.spent_usd:.4f} USD"
     print(
         f"{out}: {count_text(len(generated.queries), 'new query', 'new queries')}; "
@@ -386,11 +386,10 @@ def _exit_code(options: argparse.Namespace, generated: "Generated") -> int:
     """Say why there are fewer queries than requested; return the exit code."""
     if not options.quiet and generated.queries:
         print_error("pegboard golden", GENERATED)
-    if (stopped := generated.stopped) is not None:
+    if (stopped := generated.client.stopped) is not None:
         print_error(
             "pegboard golden",
-            f"{str(stopped).rstrip('.')}. The queries so far are in {options.out}; run again with "
-            "--add to go on.",
+            f"{str(stopped).rstrip('.')}. Run again with --add to go on.",
         )
         return int(getattr(stopped, "exit_code", 1))
     if generated.missing:

@@ -23,10 +23,10 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from pegboard.canonical import digest
-from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError, PegboardError
+from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.llm.client import Budget, Client
+from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
@@ -43,7 +43,7 @@ from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import EnrichSettings
 
 WAVE = 32
-"""Requests asked for at a time; the file is written after each."""
+"""Requests asked for at a time; the file is written after each wave."""
 MAX_SAMPLES_PER_QUERY = 3
 """Samples that are tried for each query that is wanted, since some requests are rejected."""
 BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
@@ -182,6 +182,7 @@ class Generated:
     """A run and its result.
 
     Attributes:
+        client: what it spent, and why the run ended early, if it did.
         missing: queries that are still to be written.
         failed: calls without a reply.
         queries: of origin `generated`, in the order of their samples.
@@ -211,21 +212,15 @@ class Generated:
                 if not wave:
                     return
                 before = self.missing
-                for sample, reply in zip(wave, await self._replies(wave), strict=True):
-                    self._use(sample, reply)
-                if self.queries:
-                    write_queries(self.out, [*self.existing, *self.queries])
+                replies: list[ChatReply | None] = [None] * len(wave)
+                try:
+                    await self._ask(wave, replies)
+                finally:  # interrupted or not: what was paid for is written
+                    for sample, reply in zip(wave, replies, strict=True):
+                        self._use(sample, reply)
+                    if self.queries:
+                        write_queries(self.out, [*self.existing, *self.queries])
                 advance(before - self.missing)
-
-    @property
-    def budget(self) -> Budget:
-        """The replies of this run, and what they cost."""
-        return self.client.budget
-
-    @property
-    def stopped(self) -> PegboardError | None:
-        """Why the run ended early, if it did."""
-        return self.client.stopped
 
     def _use(self, sample: Sample, reply: ChatReply | None) -> None:
         if reply is None:
@@ -244,11 +239,10 @@ class Generated:
             GoldenQuery(request, sample.tools, kind=sample.kind, origin="generated", by=by)
         )
 
-    async def _replies(self, samples: Sequence[Sample]) -> list[ChatReply | None]:
-        """The reply to each sample; None where none could be had this time."""
+    async def _ask(self, samples: Sequence[Sample], replies: list[ChatReply | None]) -> None:
+        """Fill in the reply to each sample, where one can be had this time."""
         missing = {tool for sample in samples for tool in sample.tools} - self.tools.keys()
         self.tools |= self.loaded.tools(sorted(missing))
-        replies: list[ChatReply | None] = [None] * len(samples)
 
         async def ask(at: int) -> None:
             try:
@@ -259,7 +253,6 @@ class Generated:
                 self.failed += 1
 
         await self.client.for_each(range(len(samples)), ask)
-        return replies
 
     def _request(self, sample: Sample) -> ChatRequest:
         tools = [self.tools[tool] for tool in sample.tools]

@@ -113,7 +113,7 @@ class Budget:
         return (
             f"The next LLM call does not fit into {' and '.join(filter(None, limits))}: "
             f"{self.replies} replies used {self.spent_usd:.4f} USD and {self.spent_tokens} tokens. "
-            "Replies are stored: raise the limit and run again to continue"
+            "Raise the limit."
         )
 
 

@@ -151,10 +151,10 @@ def test_queries_are_generated_for_single_and_several_tools(generate, loaded):
     author = Author()
     result = generate(author, 12, context="Tools of an office.", language="en")
 
-    assert (len(result.queries), result.budget.replies) == (12, 12)
+    assert (len(result.queries), result.client.budget.replies) == (12, 12)
     assert (result.missing, result.failed) == (0, 0)
-    assert result.stopped is None
-    assert result.budget.spent_usd == pytest.approx(0.012)
+    assert result.client.stopped is None
+    assert result.client.budget.spent_usd == pytest.approx(0.012)
     assert {(query.origin, query.by) for query in result.queries} == {("generated", "stub/author")}
     assert Counter(len(query.tools) for query in result.queries) == {1: 6, 2: 6}
     assert {query.kind for query in result.queries} == {"single", "parallel", "sequential"}
@@ -172,7 +172,7 @@ def test_a_run_that_ended_early_or_wants_more_pays_for_what_is_missing(generate,
     rest, again, more = (Author() for _ in range(3))
     stopped = generate(Author(fails=lambda number: number > 5), 10, existing=own)
     assert 1 <= len(stopped.queries) <= 5
-    assert isinstance(stopped.stopped, CompletionError)
+    assert isinstance(stopped.client.stopped, CompletionError)
     assert read_queries(file) == [*own, *stopped.queries]
 
     generate(rest, 10, existing=read_queries(file))
@@ -185,12 +185,26 @@ def test_a_run_that_ended_early_or_wants_more_pays_for_what_is_missing(generate,
     assert (read_queries(file)[:11], len(more.prompts)) == (whole, 4)
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_replies_that_were_paid_for_before_an_interruption_or_an_error_are_written(
+    generate, tmp_path, error
+):
+    def fails(number):
+        if number > 9:
+            raise error
+
+    with pytest.raises((error, ExceptionGroup)):
+        generate(Author(fails), 10)
+
+    assert len(read_queries(tmp_path / "golden.jsonl")) >= 6
+
+
 def test_a_budget_is_not_exceeded(generate):
     result = generate(Author(), 10, budget_usd=0.0035)
 
-    assert result.budget.spent_usd <= 0.0035
+    assert result.client.budget.spent_usd <= 0.0035
     assert 1 <= len(result.queries) < 10
-    assert isinstance(result.stopped, BudgetExhausted)
+    assert isinstance(result.client.stopped, BudgetExhausted)
 
 
 def test_rejected_requests_are_counted_and_others_are_asked_for(generate):
@@ -198,7 +212,7 @@ def test_rejected_requests_are_counted_and_others_are_asked_for(generate):
     result = generate(Author(reply=reply), 5)
     existing = generate(Author(reply=reply), 2, existing=[GoldenQuery(f"{reply.title()}!", ("x",))])
 
-    assert (len(result.queries), result.budget.replies) == (1, 15)
+    assert (len(result.queries), result.client.budget.replies) == (1, 15)
     assert result.rejected == {"duplicate": 14}
     assert (existing.queries, existing.rejected) == ([], {"duplicate": 6})
 
