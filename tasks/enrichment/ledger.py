@@ -6,7 +6,8 @@ A run looks up a request here first, so a resumed run pays for nothing twice.
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
 In an object store, whose objects do not grow, a journal is several files. Journals that a killed
-run left behind are read like the rest. A truncated line is not a reply: that call was under way."""
+run left behind are read like the rest. A truncated line is not a reply: that call was under way,
+and one that differs from its checksum is asked for again."""
 
 import asyncio
 import json
@@ -15,6 +16,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Self
+from zlib import crc32
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
@@ -84,6 +86,7 @@ class LakeLedger:
         self.run = uuid.uuid4().hex
         self._lake = lake
         self._entries: dict[str, list[StoredReply]] = {}
+        self._received: dict[StoredReply, None] = {}
         self._waiting: list[StoredReply] = []
         self._writing = asyncio.Lock()
 
@@ -102,16 +105,13 @@ class LakeLedger:
         """Return the replies to a request, oldest first."""
         return self._entries.get(key, [])
 
-    def last(self, key: str) -> StoredReply | None:
-        """Return the last reply to a request; None if there is none."""
-        return next(reversed(self.entries(key)), None)
-
     def all(self) -> Iterable[StoredReply]:
         """Return every reply."""
         return (entry for entries in self._entries.values() for entry in entries)
 
     async def add(self, entry: StoredReply) -> None:
         """Store a reply, durable when this returns; replies that arrive together go together."""
+        self._received[entry] = None
         self._waiting.append(entry)
         async with self._writing:
             if entry not in self._waiting:
@@ -125,8 +125,7 @@ class LakeLedger:
                 raise
 
     def _append(self, entries: Sequence[StoredReply]) -> None:
-        lines = (json.dumps(asdict(entry), ensure_ascii=False) + "\n" for entry in entries)
-        self._lake.append(f"{OPEN}/{self.run}.jsonl", "".join(lines))
+        self._lake.append(f"{OPEN}/{self.run}.jsonl", "".join(map(_to_line, entries)))
         self._remember(entries)
 
     def _remember(self, entries: Iterable[StoredReply]) -> None:
@@ -134,20 +133,15 @@ class LakeLedger:
             self._entries.setdefault(entry.key, []).append(entry)
 
     def close(self) -> None:
-        """Turn this run's journal, and abandoned ones, into one file of the ledger."""
-        if self._waiting:  # their tasks were cancelled before their turn
-            self._append(self._waiting)
-            self._waiting = []
-        journals = sorted(
-            path
-            for path, age in self._lake.ages(OPEN, "jsonl").items()
-            if age > ABANDONED_SECONDS or path.startswith(f"{OPEN}/{self.run}")
-        )
-        rows = [asdict(reply) for path in journals for reply in self._read(path)]
-        if rows:
+        """Turn this run's replies, and abandoned journals, into one file of the ledger."""
+        self._remember(self._waiting)  # their tasks were cancelled before their turn
+        ages = self._lake.ages(OPEN, "jsonl")
+        own = [path for path in ages if path.startswith(f"{OPEN}/{self.run}")]
+        old = sorted(path for path in {*ages} - {*own} if ages[path] > ABANDONED_SECONDS)
+        replies = [*self._received, *(reply for path in old for reply in self._read(path))]
+        if rows := [asdict(reply) for reply in replies]:
             self._lake.write(f"ledger/{digest(rows)}.parquet", _to_frame(rows))
-        for path in journals:
-            self._lake.delete(path)
+        self._lake.delete(*own, *old)
 
     def _read(self, path: str) -> list[StoredReply]:
         """The replies in a journal, without lines that were cut off or damaged; none if another run
@@ -162,14 +156,24 @@ class LakeLedger:
         replies: list[StoredReply] = []
         for line in filter(str.strip, text.split("\n")):
             try:
-                replies.append(_from_row(json.loads(line)))
+                replies.append(_from_line(line))
             except (ValueError, TypeError, KeyError):
-                logger.warning(
-                    "%s: skipped a reply that was cut off or damaged (%d characters)",
-                    path,
-                    len(line),
-                )
+                logger.warning("%s: skipped a reply that was cut off or damaged", path)
         return replies
+
+
+def _to_line(reply: StoredReply) -> str:
+    """The reply as JSON, a tab, which JSON escapes in texts, and the CRC-32 of the JSON."""
+    text = json.dumps(asdict(reply), ensure_ascii=False)
+    return f"{text}\t{crc32(text.encode())}\n"
+
+
+def _from_line(line: str) -> StoredReply:
+    text, _, checksum = line.partition("\t")
+    # Lines of earlier versions, and one that was cut at its very end, have none.
+    if checksum and int(checksum) != crc32(text.encode()):
+        raise ValueError("the line differs from its checksum")
+    return _from_row(json.loads(text))
 
 
 def _from_row(row: dict[str, Any]) -> StoredReply:

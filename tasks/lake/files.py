@@ -22,6 +22,7 @@ import zlib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
+from posixpath import commonpath
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
@@ -162,10 +163,11 @@ class Lake:
         with self._errors(path, "written"):
             self._place.append(path, text.encode())
 
-    def delete(self, path: str) -> None:
-        """Delete a file, if it is there."""
-        with self._errors(path, "deleted"):
-            self._place.delete(path)
+    def delete(self, *paths: str) -> None:
+        """Delete files, if they are there."""
+        if paths:
+            with self._errors(commonpath(paths), "deleted"):
+                self._place.delete(paths)
 
     def vector_folder(self, fingerprint: str) -> str:
         """Return the folder with the vectors of an encoder."""

@@ -48,8 +48,7 @@ def remove_unused_files(
         if half_written or (digests and written <= unused and not needed & digests):
             removed[path] = size
     if not dry_run:
-        for path in removed:
-            lake.delete(path)
+        lake.delete(*removed)
     return sum(removed.values())
 
 

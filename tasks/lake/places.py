@@ -9,6 +9,7 @@ import io
 import os
 import time
 import uuid
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -89,8 +90,9 @@ class Folder:
             file.flush()
             os.fsync(file.fileno())
 
-    def delete(self, path: str) -> None:
-        (self.root / path).unlink(missing_ok=True)
+    def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            (self.root / path).unlink(missing_ok=True)
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
         """Return all files below a folder, by path: bytes and age in seconds."""
@@ -165,9 +167,12 @@ class ObjectStore:
         stem, dot, kind = path.rpartition(".")
         self.put(f"{stem}-{uuid.uuid4().hex}{dot}{kind}", content)
 
-    def delete(self, path: str) -> None:
+    def delete(self, paths: Sequence[str]) -> None:
+        """Delete objects, a thousand in a call where the store can. One that is gone may end it:
+        the others stay for the next run.
+        """
         with suppress(FileNotFoundError):
-            self._store.delete(path)
+            self._store.delete(paths)
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
         """Return all objects below a folder, by path: bytes and age in seconds."""

@@ -210,9 +210,7 @@ def _merge(lake: Lake, fingerprint: str, paths: list[str]) -> None:
     identity = digest(fingerprint, merged.get_column("text_digest").to_list())
     target = f"{lake.vector_folder(fingerprint)}/{identity}.parquet"
     lake.write(target, merged)
-    for path in paths:
-        if path != target:
-            lake.delete(path)
+    lake.delete(*(path for path in paths if path != target))
 
 
 def _digests_by_file(lake: Lake, fingerprint: str) -> "dict[str, pl.DataFrame]":

@@ -108,6 +108,5 @@ def remove_reports(
         if path.split(".")[0] not in releases and now - timedelta(seconds=age) <= before
     }
     if not dry_run:
-        for path in removed:
-            reports.delete(path)
+        reports.delete(*removed)
     return sum(removed.values())

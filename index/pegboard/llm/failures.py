@@ -7,8 +7,6 @@ retries: LiteLLM and the clients beneath it are told not to, since their attempt
 import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from pegboard.encoders import import_extra
@@ -97,8 +95,8 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Return the seconds of a Retry-After header in either form (RFC 9110,
-    section 10.2.3), else what its message says; None if it asks nothing.
+    """Return the seconds of a Retry-After header, else what its message says; None if it asks
+    nothing, or for a date.
     """
     if isinstance(error, CompletionError):
         return error.retry_after
@@ -111,11 +109,7 @@ def retry_after(error: BaseException | None) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (moment - datetime.now(moment.tzinfo or UTC)).total_seconds()
+        return None
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 

@@ -127,8 +127,8 @@ def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
             lake.read("vectors/none.parquet", ["text_digest"])
         assert isinstance(error.value.__cause__, FileNotFoundError)
         lake.delete(file)
-        lake.delete(file)
-        assert not lake.exists(file)
+        lake.delete(file, note)
+        assert lake.walk() == {}
 
 
 def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, monkeypatch):

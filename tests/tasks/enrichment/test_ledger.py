@@ -3,11 +3,13 @@ of the run.
 """
 
 import asyncio
+import json
 import os
 import shutil
 import threading
 import time
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -90,15 +92,40 @@ def test_replies_of_cancelled_tasks_and_of_a_failed_write_are_stored(tmp_path: P
     assert {reply.key for reply in stored} == {"k1", "k2", "k3", "k4"}
 
 
-def test_a_reply_that_was_cut_in_two_by_a_kill_is_left_out_and_the_others_stay(
-    tmp_path: Path,
+def flipped(journal: bytes) -> bytes:
+    """The journal with another digit in the tokens of its last reply."""
+    before, name, after = journal.rpartition(b'"prompt_tokens": 3')
+    return before + name[:-1] + bytes([name[-1] ^ 1]) + after
+
+
+@pytest.mark.parametrize("damage", [lambda journal: journal[:-60], flipped], ids=["cut", "flipped"])
+def test_a_reply_that_a_kill_cut_in_two_or_that_was_damaged_is_left_out_and_the_others_stay(
+    tmp_path: Path, damage: Callable[[bytes], bytes]
 ) -> None:
     ledger = LakeLedger(Lake(str(tmp_path)))
     add(ledger, ENTRY, replace(ENTRY, key="k2"))
     (journal,) = (tmp_path / "lake/ledger/open").iterdir()
-    journal.write_bytes(journal.read_bytes()[:-40])
-    assert len(load(tmp_path)) == 1
+    journal.write_bytes(damage(journal.read_bytes()))
+    assert load(tmp_path) == [ENTRY]
     assert load(tmp_path, "k2") == []
+
+
+def test_the_journal_of_an_earlier_version_without_checksums_is_read(tmp_path: Path) -> None:
+    Lake(str(tmp_path)).append("ledger/open/old.jsonl", json.dumps(asdict(ENTRY)) + "\n")
+    assert load(tmp_path) == [ENTRY]
+
+
+def test_the_many_files_of_a_journal_in_an_object_store_are_deleted_in_one_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger, calls = LakeLedger(Lake(str(tmp_path))), list[object]()
+    for name in "ab":
+        Lake(str(tmp_path)).append(f"ledger/open/{ledger.run}-{name}.jsonl", "")
+    monkeypatch.setattr(Lake, "delete", lambda _, *paths: calls.append(len(paths)))
+
+    ledger.close()
+
+    assert calls == [2]
 
 
 def test_closing_leaves_the_journal_of_another_run_alone_unless_it_was_abandoned(
