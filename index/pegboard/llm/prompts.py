@@ -103,16 +103,7 @@ class Prompt:
     examples: tuple[tuple[str, str], ...] = ()
 
     def messages(self, **values: Any) -> tuple[Message, ...]:
-        """Render every section as one message; values that are not given are empty.
-
-        Raises:
-            TypeError: a value that the format does not have.
-        """
-        if unknown := values.keys() - set(self.format.names):
-            raise TypeError(
-                f"Prompt {self.name!r} got the values {sorted(unknown)}; expected some of "
-                f"{', '.join(self.format.names)}."
-            )
+        """Render every section as one message; values that are not given are empty."""
         complete = dict.fromkeys(self.format.names, "") | _EMPTY_VALUES | values
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)

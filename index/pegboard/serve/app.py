@@ -1,5 +1,9 @@
 """The gateway as a web application and over stdio."""
 
+import asyncio
+import logging
+import os
+import signal
 import socket
 from collections.abc import AsyncGenerator, Collection, MutableMapping
 from contextlib import asynccontextmanager, suppress
@@ -217,19 +221,30 @@ def serve_http(app: FastAPI, listening: socket.socket) -> bool:
     import uvicorn
 
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    # Of what a second Ctrl-C cut off, uvicorn would write tracebacks.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
         server.run(sockets=[listening])
     return server.started
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve a gateway over stdin and stdout until stdin ends."""
+    """Serve a gateway over stdin and stdout until stdin ends. Interrupted, the process ends."""
     gateway.rules.named(gateway.stdio_client)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(_end_process(gateway)))
     try:
         async with telling_of_changes(gateway):
             await mcp_server(gateway).run_stdio_async(show_banner=False)
     finally:
         await gateway.close()
+
+
+async def _end_process(gateway: Gateway) -> None:
+    """End the process, a thread of which waits for stdin, after the servers that it started."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C does not wait for them
+    await gateway.close()
+    os._exit(130)
 
 
 def _check_origin(headers: Headers, hosts: Collection[str]) -> None:

@@ -1,9 +1,14 @@
 """`pegboard serve`: what it says where it cannot start."""
 
+import re
+import signal
 import socket
+import subprocess
 import sys
+from contextlib import suppress
 
 from pegboard.cli.main import main
+from tests.children import start_child
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, capsys):
@@ -47,6 +52,37 @@ def test_a_gateway_that_cannot_start_ends_with_an_error(board_uri, monkeypatch):
     monkeypatch.setattr("pegboard.serve.app.telling_of_changes", lambda _: None)
 
     assert main(["serve", "--board", board_uri, "--port", "0"]) == 1
+
+
+def test_a_second_ctrl_c_ends_it_without_a_traceback_while_a_client_holds_a_request_open(board_uri):
+    command = [sys.executable, "-m", "pegboard", "serve", "--board", board_uri, "--port", "0"]
+    with start_child(command, stderr=subprocess.PIPE, text=True) as gateway:
+        port = int(re.search(r":(\d+)/mcp", gateway.stderr.readline())[1])
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            headers = "Host: 127.0.0.1\r\nContent-Length: 9\r\nExpect: 100-continue"
+            client.sendall(f"POST /v1/call HTTP/1.1\r\n{headers}\r\n\r\n".encode())
+            assert client.recv(12) == b"HTTP/1.1 100"  # the body is waited for
+            gateway.send_signal(signal.SIGINT)
+            with suppress(ConnectionError):
+                while True:  # until it listens no more
+                    socket.create_connection(("127.0.0.1", port)).close()
+            gateway.send_signal(signal.SIGINT)
+
+            assert gateway.wait() == 0
+            assert gateway.stderr.read() == ""
+
+
+def test_ctrl_c_ends_it_over_stdio_while_its_client_is_there(board_uri):
+    command = [sys.executable, "-m", "pegboard", "serve", "--board", board_uri, "--stdio"]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with start_child(command, text=True, **pipes) as gateway:
+        gateway.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        gateway.stdin.flush()
+        assert '"id":1' in gateway.stdout.readline()
+        gateway.send_signal(signal.SIGINT)
+
+        assert gateway.wait() == 130
+        assert "Traceback" not in gateway.stderr.read()
 
 
 def test_a_client_is_not_named_over_http(tmp_path, capsys):
