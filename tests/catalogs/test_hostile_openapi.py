@@ -5,12 +5,9 @@ without bound.
 import json
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
-from hypothesis import strategies as st
 
 from catalogs.openapi.document import References, parse_yaml
 from pegboard.errors import SourceError
-from tests.catalogs.openapi_documents import STORE, TREE, places
 
 FINE = {"responses": {"200": {"description": "ok"}}}
 
@@ -219,45 +216,3 @@ def test_aliases_in_yaml_cost_only_the_operation_that_holds_too_much_of_them(
 
     assert [tool.name for tool in listing.tools] == ["get_fine"]
     assert [row.where for row in listing.rejected] == ["api.json GET /b"]
-
-
-JUNK = [
-    *(None, True, 3, 1.5, "", "x", [], ["x"], [[]], {}, {"x": {}}),
-    *({"$ref": "#/paths"}, {"$ref": "#/no"}, {"$ref": SURROGATE}, {"$ref": "http://["}),
-    *(SURROGATE, "http://[", "{", "[" * 300, {SURROGATE: SURROGATE}, {"type": {}}, {"/{": {}}),
-]
-
-
-@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    sample=st.sampled_from([(base, path) for base in (TREE, STORE) for path, _ in places(base)]),
-    junk=st.sampled_from(JUNK),
-    renamed=st.booleans(),
-)
-@example((STORE, ("securityDefinitions", "login", "type")), SURROGATE, False)
-def test_no_damage_is_more_than_a_source_error_or_rejected_operations(
-    listed_document, sample, junk, renamed
-):
-    base, path = sample
-    damaged = json.loads(json.dumps(base))
-    damaged["paths"]["/fine"] = {"get": FINE}
-    target = damaged
-    for key in path[:-1]:
-        target = target[key]
-    if renamed and isinstance(target, dict):
-        target[junk if isinstance(junk, str) else "{"] = target.pop(path[-1])
-    else:
-        target[path[-1]] = junk
-
-    try:
-        listing = listed_document(damaged)
-    except SourceError:
-        # Only the head of a document is needed by all operations.
-        assert path[0] in ("openapi", "swagger") or path == ("paths",)
-        return
-    if path != ("paths",):
-        assert "get_fine" in {tool.name for tool in listing.tools}
-    for tool in listing.tools:
-        for schema in (tool.input_schema, tool.output_schema):
-            references = [value for path, value in places(schema) if path[-1] == "$ref"]
-            assert not any(str(value).startswith("#/components") for value in references)

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import SourceError
-from tests.catalogs.openapi_documents import TREE, places
 
 SPECIMENS = Path(__file__).parent / "specimens"
+TREE = json.loads((SPECIMENS / "tree.json").read_text())
 
 
 @pytest.fixture
@@ -29,6 +29,14 @@ def document(**operations):
 
 def by_name(listing):
     return {tool.name: tool for tool in listing.tools}
+
+
+def places(value, path=()):
+    """Yield every value inside a value, with its place."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*path, key), item
+            yield from places(item, (*path, key))
 
 
 def references(schema):

@@ -1,6 +1,73 @@
 """Swagger 2.0 documents, converted."""
 
-from tests.catalogs.openapi_documents import STORE
+PET = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string", "description": "Its name."},
+        "parent": {"$ref": "#/definitions/Pet"},
+    },
+}
+STORE = {
+    "swagger": "2.0",
+    "info": {"title": "Pet Store", "version": "1"},
+    "host": "pets.example",
+    "basePath": "/v2/",
+    "schemes": ["http", "https"],
+    "consumes": ["application/json"],
+    "produces": ["application/json", "application/xml"],
+    "securityDefinitions": {"login": {"type": "basic"}},
+    "security": [{"login": []}],
+    "parameters": {
+        "Id": {"name": "id", "in": "path", "required": True, "type": "integer", "minimum": 1}
+    },
+    "responses": {"Pet": {"description": "A pet.", "schema": {"$ref": "#/definitions/Pet"}}},
+    "definitions": {"Pet": PET},
+    "paths": {
+        "/pets": {
+            "post": {
+                "operationId": "addPet",
+                "parameters": [
+                    {
+                        "name": "pet",
+                        "in": "body",
+                        "required": True,
+                        "schema": {"$ref": "#/definitions/Pet"},
+                    }
+                ],
+                "responses": {"200": {"$ref": "#/responses/Pet"}},
+            },
+            "put": {
+                "operationId": "replacePets",
+                "parameters": [
+                    {"name": "pets", "in": "body", "schema": {"type": "array", "items": PET}}
+                ],
+                "responses": {"204": {"description": "Done."}},
+            },
+        },
+        "/pets/{id}/photo": {
+            "parameters": [{"$ref": "#/parameters/Id"}],
+            "post": {
+                "operationId": "addPhoto",
+                "consumes": ["multipart/form-data"],
+                "security": [],
+                "parameters": [
+                    {"name": "file", "in": "formData", "required": True, "type": "file"},
+                    {
+                        "name": "tags",
+                        "in": "formData",
+                        "description": "Words.",
+                        "type": "array",
+                        "items": {"type": "string"},
+                        "collectionFormat": "csv",
+                    },
+                ],
+                "responses": {"200": {"description": "It.", "schema": {"type": "file"}}},
+            },
+        },
+        "/bad/{id}": {"get": {"responses": {"200": {"description": "Never."}}}},
+    },
+}
 
 
 def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3_form(
