@@ -172,7 +172,7 @@ class ObjectStore:
         the others stay for the next run.
         """
         with suppress(FileNotFoundError):
-            self._store.delete(paths)
+            self._store.delete(paths[0] if len(paths) == 1 else paths)
 
     def walk(self, prefix: str) -> dict[str, tuple[int, float]]:
         """Return all objects below a folder, by path: bytes and age in seconds."""
