@@ -75,12 +75,7 @@ def reindex(
         except DamagedFile as error:
             if not (removed := Lake(configuration.uri).remove_damaged()):
                 raise
-            logger.warning(
-                "%s Removed %d damaged files of the lake, and starting again: %s",
-                error,
-                len(removed),
-                ", ".join(removed),
-            )
+            logger.warning("%s Removed, and starting again: %s", error, ", ".join(removed))
         return _Run(configuration, options, runner, engine).run()
 
 

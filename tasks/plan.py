@@ -65,20 +65,22 @@ class Plan:
             SourceError: no source could be read, a first release would have no tools, or published
                 tools of a failed source would be lost.
         """
-        problems = "\n".join(
-            f"  - {problem}" for snapshot in snapshots for problem in snapshot.problems
+        problems = "".join(
+            f"\n  - {snapshot.catalog}: {problem}"
+            for snapshot in snapshots
+            for problem in snapshot.problems
         )
         if not any(snapshot.tools for snapshot in snapshots) and any(
             snapshot.failed for snapshot in snapshots
         ):
-            raise SourceError(f"No source could be read, so nothing is published.\n{problems}")
+            raise SourceError(f"No source could be read, so nothing is published.{problems}")
         if self.live is None and not self.new:
             rejected = [row for snapshot in snapshots for row in snapshot.rejected]
             reasons = [f"  - {row.catalog}, {row.where}: {row.why}" for row in rejected]
             raise SourceError(
                 f"No source lists a usable tool ({count_text(len(rejected), 'record')} rejected), "
-                f"so there is no first release. Correct the records or the sources' settings.\n"
-                + "\n".join([problems, *limited_lines(reasons, MAX_NAMED, "  ")]).strip("\n")
+                f"so there is no first release. Correct the records or the sources' settings."
+                + "\n".join([problems, *limited_lines(reasons, MAX_NAMED, "  ")])
             )
         missing = {
             snapshot.catalog if agent == "*" else agent
@@ -87,14 +89,13 @@ class Plan:
             if agent not in snapshot.kept
         }
         prefixes = tuple(f"{owner}/" for owner in missing)
-        lost = [tool for tool in self.removed if tool.startswith(prefixes)]
-        if lost:
+        if lost := [tool for tool in self.removed if tool.startswith(prefixes)]:
             more = " ..." if len(lost) > MAX_NAMED else ""
             raise SourceError(
                 f"{len(lost)} published tools would be lost, because their sources failed and have "
                 f"no earlier snapshot in the lake: {', '.join(lost[:MAX_NAMED])}{more}. Nothing is "
                 f"published. Repair the sources and run again, or take them out of the "
-                f"configuration.\n{problems}"
+                f"configuration.{problems}"
             )
 
     def to_dict(self) -> dict[str, Any]:

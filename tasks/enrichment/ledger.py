@@ -6,8 +6,7 @@ A run looks up a request here first, so a resumed run pays for nothing twice.
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
 In an object store, whose objects do not grow, a journal is several files. Journals that a killed
-run left behind are read like the rest. A truncated line is not a reply: that call was under way,
-and one that differs from its checksum is asked for again."""
+run left behind are read like the rest. A truncated or damaged line is no reply."""
 
 import asyncio
 import json

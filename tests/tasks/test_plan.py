@@ -63,7 +63,7 @@ def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a
 
     with pytest.raises(
         SourceError,
-        match=r"No source could be read, so nothing is published\.\n  - .*servers\.json",
+        match=r"No source could be read, so nothing is published\.\n  - kit: .*servers\.json",
     ):
         workshop.run(configuration)
 
@@ -91,7 +91,7 @@ def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(work
 
     with pytest.raises(
         SourceError,
-        match=r"8 published tools would be lost.*kit/git/create_issue.*\n  - .*servers\.json",
+        match=r"8 published tools would be lost.*kit/git/create_issue.*\n  - kit: .*servers\.json",
     ):
         workshop.run(configuration)
     assert workshop.store.channel().release == live.id

@@ -185,7 +185,8 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        return [], [f"{path} cannot be read: {getattr(error, 'strerror', None) or error}"]
+        reason = getattr(error, "strerror", None) or error
+        return [], [f"{path} cannot be read: {reason}. Expected a file of UTF-8 text."]
     queries: list[GoldenQuery] = []
     problems: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):

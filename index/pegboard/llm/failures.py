@@ -95,9 +95,7 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Return the seconds of a Retry-After header, else what its message says; None if it asks
-    nothing, or for a date.
-    """
+    """Return the seconds of a Retry-After header, else of the message; None if neither has any."""
     if isinstance(error, CompletionError):
         return error.retry_after
     # LiteLLM keeps a reply's headers in one place, the OpenAI client beneath it in another.
