@@ -104,8 +104,8 @@ def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list
             return first
     if found:
         raise SourceError(
-            f"No record of {path} has the columns {sorted(missing - found)}, which the "
-            f"configuration names. The columns are: {sorted(found)}."
+            f"No record of {path} has the columns {sorted(missing - found)}. It has "
+            f"{sorted(found)}: say which to take, as in columns = {{ name = '{min(found)}' }}."
         )
     return first
 

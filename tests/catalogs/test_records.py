@@ -180,7 +180,7 @@ def test_a_file_of_too_many_records_is_unreadable(listed, tmp_path, monkeypatch,
 
 def test_a_column_that_no_record_has_fails_and_names_those_there_are(records):
     with pytest.raises(
-        SourceError, match=r"has the columns \['argumnets', 'feild'\].*\['arguments', 'name'\]"
+        SourceError, match=r"columns \['argumnets', 'feild'\].*\['arguments', 'name'\].* columns = "
     ):
         records(
             [{"name": "a", "arguments": []}],
