@@ -21,7 +21,9 @@ log = logging.getLogger("pegboard.serve")
 
 @asynccontextmanager
 async def telling_of_changes(gateway: Gateway) -> AsyncGenerator[None]:
-    """Look for a new release and new settings every second, for as long as the block runs."""
+    """Look for a new release, new settings and idle sessions with servers every second, for as
+    long as the block runs.
+    """
     task = asyncio.create_task(_look(gateway))
     try:
         yield
@@ -61,6 +63,7 @@ async def _look(gateway: Gateway) -> None:
     seen: tuple[str, AccessRules] | None = None
     while True:
         try:
+            gateway.caller.end_idle()
             await gateway.reload_if_changed()
             rules = gateway.rules
             release = await asyncio.to_thread(lambda: gateway.board.release.id)

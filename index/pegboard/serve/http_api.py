@@ -85,7 +85,7 @@ async def health(request: Request) -> Answer:
         "release": status.release,
         "channel": status.channel,
         "age_seconds": round(status.age_seconds, 1),
-        "upstreams": Counter(own["state"] for own in gateway.caller.upstreams.health().values()),
+        "upstreams": Counter(own["state"] for own in gateway.caller.health().values()),
     }
 
 
@@ -93,7 +93,7 @@ async def health(request: Request) -> Answer:
 async def metrics(visit: Visiting) -> Response:
     """Return counts and times for Prometheus, of all clients."""
     visit.check_operator("Metrics")
-    text = visit.gateway.observer.metrics(visit.gateway.caller.upstreams.health())
+    text = visit.gateway.observer.metrics(visit.gateway.caller.health())
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
@@ -256,7 +256,7 @@ async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
     when.
     """
     visit.check_operator("The states of servers")
-    return visit.gateway.caller.upstreams.health()
+    return visit.gateway.caller.health()
 
 
 async def _agreed(*_: Any) -> None:

@@ -178,7 +178,7 @@ class Observer:
         self._write("refused", client, session, reason=reason, detail=redact_line(detail, 300))
 
     def metrics(self, upstreams: Mapping[str, Mapping[str, str]]) -> bytes:
-        """Return all values as Prometheus reads them; `upstreams` as in `Upstreams.health`."""
+        """Return all values as Prometheus reads them; `upstreams` as in `Caller.health`."""
         self._upstreams.clear()
         for agent, health in upstreams.items():
             self._upstreams.labels(agent, health["state"]).set(1)

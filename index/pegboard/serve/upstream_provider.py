@@ -36,8 +36,9 @@ class UpstreamProvider(ProxyProvider):
         session = current_session(self._gateway)
         if not await self._allows(session.client):
             raise MCPError(METHOD_NOT_FOUND, "Method not found")
-        upstreams = self._gateway.caller.upstreams
-        return await upstreams.client(self.agent, session.client.name, session.id)
+        upstream = self._gateway.caller.upstreams[self.agent]
+        async with upstream.connection(session.client.name, session.id) as connection:
+            return connection.client
 
     async def _allows(self, client: Client) -> bool:
         """Whether a client may see a tool of the agent, or the agent if it has no tools."""
@@ -64,8 +65,8 @@ class UpstreamServers:
 
     def add_new(self) -> None:
         """Add those that the configuration has got since."""
-        for agent in self._gateway.caller.upstreams.relayed():
-            if agent in self._agents.values():
+        for agent, upstream in self._gateway.caller.upstreams.items():
+            if upstream.has_functions or agent in self._agents.values():
                 continue
             catalog, _, name = agent.partition("/")
             name = name if name not in self._agents else f"{catalog}_{name}"

@@ -136,8 +136,8 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
             client = gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("echo")
             await gateway.caller.call(client, tool, {"text": "x"})
-            states = [gateway.caller.upstreams.health()["kit/desk"]["state"]]
-        return [*states, gateway.caller.upstreams.health()["kit/desk"]["state"]]
+            states = [gateway.caller.health()["kit/desk"]["state"]]
+        return [*states, gateway.caller.health()["kit/desk"]["state"]]
 
     assert asyncio.run(run()) == ["up", "idle"]
 
@@ -161,8 +161,9 @@ def test_progress_is_passed_on_without_secrets(desk_uri, desk, gateway_of, monke
 
 
 async def ended(gateway):
-    """Wait until the desk has no session any more; the test's own limit ends it."""
-    while gateway.caller.upstreams.health()["kit/desk"]["state"] == "up":
+    """End idle sessions until the desk has none any more; the test's own limit ends it."""
+    while gateway.caller.health()["kit/desk"]["state"] == "up":
+        gateway.caller.end_idle()
         await asyncio.sleep(0.01)
 
 

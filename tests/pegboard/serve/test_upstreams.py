@@ -53,7 +53,7 @@ def test_a_session_with_a_server_ends_with_that_of_its_client(
     desk_uri, served, settings, over_http
 ):
     async def run(url, gateway):
-        health = gateway.caller.upstreams.health
+        health = gateway.caller.health
         async with over_http(url) as client:
             await client.call_tool("echo", {"text": "x"})
             assert health()["kit/desk"]["state"] == "up"
@@ -165,7 +165,7 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
             for catalogs in (desk, {}):
                 await caller.call(client, tool, {"text": "x"})
                 await caller.reload(settings(catalogs))
-                health = caller.upstreams.health()
+                health = caller.health()
                 states.append((health.get("kit/desk", {}).get("state"), caller.can_call(tool)))
             return states
 
@@ -197,31 +197,32 @@ def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other
         assert asyncio.run(run(url)) == "x"
 
 
-def test_the_gateway_stops_while_a_session_ends_that_nobody_used(
+def test_the_gateway_stops_when_a_session_has_ended_that_nobody_used(
     desk_uri, desk, gateway_of, monkeypatch
 ):
-    """Also if its end swallows that it is cancelled, as FastMCP's client does."""
-    whole = Connection.close
+    whole, closed = Connection.close, []
 
     async def run():
         ending, go_on = asyncio.Event(), asyncio.Event()
 
         async def close(connection):
             ending.set()
-            with suppress(asyncio.CancelledError):
-                await go_on.wait()
+            await go_on.wait()
             await whole(connection)
+            closed.append(connection)
 
         monkeypatch.setattr(Connection, "close", close)
-        async with gateway_of(desk_uri, desk, calls={"idle": 0.1}) as gateway:
+        async with gateway_of(desk_uri, desk, calls={"idle": 1e-9}) as gateway:
             client = gateway.rules.client({})
             tool = await (await gateway.views.of(client)).tool("echo")
             await gateway.caller.call(client, tool, {"text": "x"})
+            gateway.caller.end_idle()
             await ending.wait()
             asyncio.get_running_loop().call_later(0.1, go_on.set)
-        return gateway.caller.upstreams._sweeper.done()
 
-    assert asyncio.run(run())
+    asyncio.run(run())
+
+    assert len(closed) == 1
 
 
 @pytest.mark.slow

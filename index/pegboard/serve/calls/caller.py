@@ -15,7 +15,7 @@ from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.results import CallProblem, error_result, too_large
 from pegboard.serve.calls.turns import Turns
-from pegboard.serve.calls.upstreams import Upstreams
+from pegboard.serve.calls.upstreams import configured_upstreams
 from pegboard.serve.observer import Observer, Outcome
 from pegboard.serve.settings import GatewaySettings
 
@@ -28,21 +28,37 @@ class Caller:
 
     def __init__(self, settings: GatewaySettings, observer: Observer) -> None:
         self.observer = observer
-        self.upstreams = Upstreams(settings)
-        self._set(settings)
         self._turns: dict[str, Turns] = {}
+        self._set(settings)
 
     def _set(self, settings: GatewaySettings) -> None:
         serve = settings.serve
         self.limits = serve.calls
+        self.upstreams = configured_upstreams(settings)
         self._apis = OpenAPICalls(serve.apis, serve.calls)
 
     async def reload(self, settings: GatewaySettings) -> None:
         """Take other settings; sessions with MCP servers that did not change go on."""
-        await self.upstreams.reload(settings)
-        apis = self._apis
+        apis, upstreams = self._apis, self.upstreams
         self._set(settings)
-        await apis.close()
+        ended = [apis.close()]
+        for agent, upstream in upstreams.items():
+            new = self.upstreams.get(agent)
+            if new is not None and new.configuration == upstream.configuration:
+                upstream.settings = settings
+                self.upstreams[agent] = upstream
+            else:
+                ended.append(upstream.close())
+        await asyncio.gather(*ended)
+
+    def health(self) -> dict[str, dict[str, str]]:
+        """Return by agent the state of its server, as `Upstream.health`."""
+        return {agent: upstream.health() for agent, upstream in self.upstreams.items()}
+
+    def end_idle(self) -> None:
+        """Begin to end the sessions with servers that nobody uses."""
+        for upstream in self.upstreams.values():
+            upstream.end_idle()
 
     def can_call(self, tool: Tool, kind: str = "") -> str:
         """Return why a tool of the release cannot be called with these settings; "" if it can.
@@ -99,8 +115,8 @@ class Caller:
 
     async def close(self) -> None:
         """End the servers that were started."""
-        await self.upstreams.close()
-        await self._apis.close()
+        upstreams = (upstream.close() for upstream in self.upstreams.values())
+        await asyncio.gather(self._apis.close(), *upstreams)
 
     async def _guarded(
         self,
@@ -152,8 +168,8 @@ class Caller:
         of_agent = tool.id == tool_id(tool.agent, tool.name)
         if not of_agent or not tool.agent.startswith(agent_id(tool.catalog, "")):
             raise CallProblem("refused", f"The release contradicts itself about {tool.id}.")
-        if tool.agent in self.upstreams.agents():
-            return tool.agent, partial(self.upstreams.call, client, session, tool, arguments)
+        if (upstream := self.upstreams.get(tool.agent)) is not None:
+            return tool.agent, partial(upstream.call, client, session, tool, arguments)
         if tool.annotations.get("path") and tool.annotations.get("method"):
             self._apis.check(tool)
             return tool.catalog, partial(self._apis.call, tool, arguments)

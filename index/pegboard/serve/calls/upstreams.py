@@ -1,4 +1,4 @@
-"""The MCP servers of the configuration: started when first needed, kept, ended when idle.
+"""The MCP servers of the configuration, and the sessions with them.
 
 The command of a server comes from the operator's file alone, never from a release: who may publish
 tools must not run code on this machine."""
@@ -6,15 +6,14 @@ tools must not run code on this machine."""
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
-from fastmcp import Client as McpClient
 from mcp_types import CallToolResult
 
 from pegboard.errors import ConfigurationError, SourceError
@@ -47,93 +46,64 @@ Key = tuple[str, str, bool, str]
 log = logging.getLogger("pegboard.serve")
 
 
-@dataclass(slots=True, eq=False)
-class _Upstream:
-    """One server of the configuration.
+class Upstream:
+    """One server of the configuration, and the sessions with it: opened when first needed, kept,
+    ended when idle.
 
-    Attributes:
-        opening: the locks of sessions that are being opened.
-        connections: the sessions that are open.
-        failure: why it is not available, "" if it is, at the time `since` by the clock.
-        told: ids of the tools that the log named as changed.
+    Args:
+        agent: the id of the agent whose tools it has.
+        entry: what the configuration says of it; a `Server` for Python functions.
+        base: the folder from which its paths count.
+        settings: those that hold now.
     """
 
-    entry: Any
-    base: Path
-    settings: ServerSettings
-    opening: WeakValueDictionary[Key, asyncio.Lock] = field(
-        default_factory=WeakValueDictionary[Key, asyncio.Lock]
-    )
-    connections: dict[Key, Connection] = field(default_factory=dict[Key, Connection])
-    failure: str = ""
-    failed_at: float = 0.0
-    since: str = ""
-    told: set[str] = field(default_factory=set[str])
+    def __init__(self, agent: str, entry: Any, base: Path, settings: GatewaySettings) -> None:
+        self.settings = settings
+        self._agent, self._entry, self._base = agent, entry, base
+        self._opening = WeakValueDictionary[Key, asyncio.Lock]()
+        self._connections: dict[Key, Connection] = {}
+        self._ending: set[asyncio.Task[None]] = set()
+        self._failure, self._failed_at, self._since = "", 0.0, ""
+        self._changed: set[str] = set()
+        """Ids of the tools that the log named as changed."""
 
     @property
     def configuration(self) -> tuple[Any, ...]:
         """What the operator says of the server."""
-        return self.entry, self.base, self.settings
+        return self._entry, self._base, self._own
 
     @property
-    def shared(self) -> bool:
+    def has_functions(self) -> bool:
+        """Whether it is a catalog's Python functions, which have no resources and prompts."""
+        return isinstance(self._entry, Server)
+
+    @property
+    def _own(self) -> ServerSettings:
+        return self.settings.serve.servers.get(self._agent, ServerSettings())
+
+    @property
+    def _shared(self) -> bool:
         """Whether all clients share one session: a server that is started keeps what one did."""
-        if self.settings.auth == "passthrough":
+        if self._own.auth == "passthrough":
             return False
-        if self.settings.sessions is not None:
-            return self.settings.sessions == "shared"
-        return not (isinstance(self.entry, Mapping) and "command" in self.entry)
+        if self._own.sessions is not None:
+            return self._own.sessions == "shared"
+        return not (isinstance(self._entry, Mapping) and "command" in self._entry)
 
-    def note(self, failure: str) -> None:
-        """Keep why the server is not available, or that it is."""
-        if failure != self.failure or not self.since:
-            self.since = datetime.now(UTC).isoformat(timespec="seconds")
-        self.failure, self.failed_at = failure, time.monotonic()
+    def server(self) -> Server:
+        """Return the server with its references resolved. Raises ServerProblem."""
+        return self._entry if self.has_functions else resolve_server(self._entry, self._base)
 
-
-class Upstreams:
-    """The servers of all catalogs of type `mcp`, by agent."""
-
-    def __init__(self, settings: GatewaySettings) -> None:
-        self._settings = settings
-        self._upstreams = _upstreams_of(settings)
-        self._sweeper: asyncio.Task[None] | None = None
-        self._ending: set[asyncio.Task[None]] = set()
-
-    def agents(self) -> list[str]:
-        """Return the ids of the agents whose tools a server of the configuration has."""
-        return list(self._upstreams)
-
-    def relayed(self) -> list[str]:
-        """Return those of them whose resources and prompts pass: all but functions."""
-        return [
-            agent
-            for agent, upstream in self._upstreams.items()
-            if not isinstance(upstream.entry, Server)
-        ]
-
-    def health(self) -> dict[str, dict[str, str]]:
-        """Return by agent the state of its server (`idle`, `up`, `failed`), why, and since when."""
-        states: dict[str, dict[str, str]] = {}
-        for agent, upstream in self._upstreams.items():
-            up = any(connection.usable for connection in upstream.connections.values())
-            state = "failed" if upstream.failure else "up" if up else "idle"
-            states[agent] = {"state": state, "error": upstream.failure, "since": upstream.since}
-        return states
-
-    async def client(self, agent: str, client: str, session: str) -> McpClient[Any]:
-        """Return a connected client of a server, which is kept and closed here.
-
-        Raises:
-            CallProblem: the server cannot be reached.
-        """
-        async with self._connection(agent, client, session) as connection:
-            return connection.client
+    def health(self) -> dict[str, str]:
+        """Return its state (`idle`, `up`, `failed`), why, and since when."""
+        up = any(connection.usable for connection in self._connections.values())
+        state = "failed" if self._failure else "up" if up else "idle"
+        return {"state": state, "error": self._failure, "since": self._since}
 
     async def call(
         self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallToolResult:
-        """Return what the server of the tool's agent answers, without the secrets it was given.
+        """Return what the server answers to a call, without the secrets it was given.
 
         Args:
             client: the client's name.
@@ -143,29 +113,45 @@ class Upstreams:
             CallProblem: the server cannot be reached, broke off, or sent too much.
             AskFirst: the server asks the user something first.
         """
-        async with self._connection(tool.agent, client, session) as connection:
+        async with self.connection(client, session) as connection:
             changed = await self._is_changed(tool, connection)
             result = await connection.call(tool, arguments)
         if changed:
             return result.model_copy(update={"meta": {**(result.meta or {}), CHANGED: DIFFERENT}})
         return result
 
-    async def reload(self, settings: GatewaySettings) -> None:
-        """Take the servers of other settings; sessions with those that did not change go on."""
-        old, new = self._upstreams, _upstreams_of(settings)
-        same = {
-            agent: upstream
-            for agent, upstream in old.items()
-            if agent in new and new[agent].configuration == upstream.configuration
-        }
-        self._settings, self._upstreams = settings, {**new, **same}
-        await _end(upstream for agent, upstream in old.items() if agent not in same)
+    @asynccontextmanager
+    async def connection(self, client: str, session: str) -> AsyncGenerator[Connection]:
+        """Hold a session with the server in the block, a new one if need be.
+
+        Raises:
+            CallProblem: the server cannot be reached.
+        """
+        if self._shared:
+            client = session = ""
+        token = client_token() if self._own.auth == "passthrough" else ""
+        key = client, session, is_modern(front_request()), token
+        async with self._opening.setdefault(key, asyncio.Lock()):
+            connection = self._connections.get(key)
+            if connection is None or not connection.usable:
+                if connection is not None:
+                    await connection.close()
+                connection = await self._open(key)
+        with connection.held():
+            yield connection
+
+    def end_idle(self) -> None:
+        """Begin to end the sessions that nobody uses."""
+        oldest = time.monotonic() - self.settings.serve.calls.idle
+        for key, connection in list(self._connections.items()):
+            if not connection.in_use and (connection.used < oldest or not connection.usable):
+                del self._connections[key]
+                self._end_soon(connection)
 
     async def close(self) -> None:
         """End all sessions."""
-        if self._sweeper is not None:
-            self._sweeper.cancel()
-        await asyncio.gather(_end(self._upstreams.values()), *self._ending)
+        open_ = [connection.close() for connection in self._connections.values()]
+        await asyncio.gather(*open_, *self._ending)
 
     def _end_soon(self, connection: Connection) -> None:
         """Begin to end a session, in a task of its own: servers take their time, and who ends them
@@ -175,85 +161,50 @@ class Upstreams:
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
-    @asynccontextmanager
-    async def _connection(
-        self, agent: str, client: str, session: str
-    ) -> AsyncGenerator[Connection]:
-        """Hold a session with a server, a new one if need be."""
-        upstream = self._upstreams[agent]
-        if upstream.shared:
-            client = session = ""
-        token = client_token() if upstream.settings.auth == "passthrough" else ""
-        key = client, session, is_modern(front_request()), token
-        async with upstream.opening.setdefault(key, asyncio.Lock()):
-            connection = upstream.connections.get(key)
-            if connection is None or not connection.usable:
-                if connection is not None:
-                    await connection.close()
-                connection = await self._open(agent, upstream, key)
-        with connection.held():
-            yield connection
-
-    async def _open(self, agent: str, upstream: _Upstream, key: Key) -> Connection:
+    async def _open(self, key: Key) -> Connection:
         _, session, modern, token = key
         # A token that the server refuses holds up no other client.
-        waits = time.monotonic() - upstream.failed_at < RETRY_SECONDS and not token
-        if upstream.failure and waits:
-            raise _not_started(agent)
+        waits = time.monotonic() - self._failed_at < RETRY_SECONDS and not token
+        if self._failure and waits:
+            raise self._not_started()
         try:
-            await self._make_room(agent, upstream)
-            server = upstream.entry
-            if not isinstance(server, Server):
-                server = resolve_server(server, upstream.base)
+            await self._make_room()
+            server = self.server()
             connection = Connection(
                 _with_token(server, token) if token else server,
-                self._settings.serve.calls,
-                forwards=not upstream.shared and bool(session),
+                self.settings.serve.calls,
+                forwards=not self._shared and bool(session),
                 modern=modern,
             )
             await connection.open()
         except ServerProblem as problem:
-            if upstream.failure != str(problem):
-                log.error("The MCP server '%s' is not available: %s", agent, problem)
-            upstream.note(str(problem))
-            raise _not_started(agent) from None
-        upstream.note("")
-        upstream.connections[key] = connection
+            if self._failure != str(problem):
+                log.error("The MCP server '%s' is not available: %s", self._agent, problem)
+            self._note(str(problem))
+            raise self._not_started() from None
+        self._note("")
+        self._connections[key] = connection
         front = front_request()
         peer = getattr(front.session, "_connection", None) if front else None
         if session and not modern and peer is not None:
             # It ends with the client's session, which a modern request has none of.
             peer.exit_stack.callback(self._end_soon, connection)
-        if self._sweeper is None:
-            self._sweeper = asyncio.create_task(self._end_idle())
         return connection
 
-    async def _make_room(self, agent: str, upstream: _Upstream) -> None:
+    async def _make_room(self) -> None:
         """End the session that was idle longest if there are as many as allowed, those that are
         being opened included.
         """
-        connections = upstream.connections
-        if len(connections) + len(upstream.opening) <= upstream.settings.max_sessions:
+        connections = self._connections
+        if len(connections) + len(self._opening) <= self._own.max_sessions:
             return
-        idle = [key for key, one in connections.items() if not one.in_use]
+        idle = [key for key, connection in connections.items() if not connection.in_use]
         if not idle:
             raise CallProblem(
                 "failed",
-                f"All sessions with '{agent}' are in use, and it was not called. Try again.",
+                f"All sessions with '{self._agent}' are in use, and it was not called. Try again.",
             )
         await connections.pop(min(idle, key=lambda key: connections[key].used)).close()
-
-    async def _end_idle(self) -> None:
-        """End the sessions that nobody uses, as long as the gateway runs."""
-        idle = self._settings.serve.calls.idle
-        while True:
-            await asyncio.sleep(min(idle / 2, 30))
-            oldest = time.monotonic() - idle
-            for upstream in list(self._upstreams.values()):
-                for key, one in list(upstream.connections.items()):
-                    if not one.in_use and (one.used < oldest or not one.usable):
-                        del upstream.connections[key]
-                        self._end_soon(one)
 
     async def _is_changed(self, tool: Tool, connection: Connection) -> bool:
         """Whether a tool differs from the release's, if that is to be said.
@@ -261,15 +212,13 @@ class Upstreams:
         Raises:
             CallProblem: it differs, and is not called then.
         """
-        setting, upstream = self._settings.serve.calls.changed, self._upstreams[tool.agent]
-        functions = isinstance(upstream.entry, Server)
-        if setting == "allow" or functions or tool.id in self._settings.overridden:
+        setting = self.settings.serve.calls.changed
+        if setting == "allow" or self.has_functions or tool.id in self.settings.overridden:
             return False
         if not await connection.differs(tool):
             return False
-        told = upstream.told
-        if tool.id not in told:
-            told.add(tool.id)
+        if tool.id not in self._changed:
+            self._changed.add(tool.id)
             log.warning("The tool %s is not that of the release: %s.", tool.id, DIFFERENT)
         if setting == "refuse":
             raise CallProblem(
@@ -279,44 +228,31 @@ class Upstreams:
             )
         return True
 
+    def _note(self, failure: str) -> None:
+        """Keep why the server is not available, or that it is."""
+        if failure != self._failure or not self._since:
+            self._since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._failure, self._failed_at = failure, time.monotonic()
 
-async def sign_in(settings: GatewaySettings, agent: str) -> None:
-    """Let the user sign in at a server of the configuration, whose tokens are kept.
-
-    Raises:
-        ConfigurationError: there is no such server, or nobody signed in.
-    """
-    upstream = _upstreams_of(settings).get(agent)
-    if upstream is None:
-        raise ConfigurationError(
-            f"No MCP server '{agent}' in [catalogs]. Expected CATALOG/SERVER, such as github/api."
+    def _not_started(self) -> CallProblem:
+        """Return what clients are told; why names commands, files and addresses of this machine."""
+        return CallProblem(
+            "failed",
+            f"The MCP server '{self._agent}' is not available: it could not be started or reached. "
+            f"Try again later; the gateway's log says why.",
         )
-    try:
-        server = resolve_server(upstream.entry, upstream.base)
-        if server.auth is None:
-            raise ServerProblem('it has no auth; add auth = "oauth" to it')
-        transport = ServerTransport(server, MAX_SECONDS, MAX_EVENT, by_hand=True)
-        try:
-            async with transport.connect_session() as session:
-                await handshake(session)
-        except Exception as error:
-            raise ServerProblem(transport.explain(error)) from None
-    except ServerProblem as problem:
-        raise ConfigurationError(f"Nobody signed in at '{agent}': {problem}.") from None
 
 
-async def _end(upstreams: Iterable[_Upstream]) -> None:
-    open_ = [one for upstream in upstreams for one in upstream.connections.values()]
-    await asyncio.gather(*(connection.close() for connection in open_))
-
-
-def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
-    upstreams, own = dict[str, _Upstream](), settings.serve.servers
+def configured_upstreams(settings: GatewaySettings) -> dict[str, Upstream]:
+    """Return the servers of the catalogs by agent: MCP servers, and one for the Python functions of
+    each catalog that may run. Those of a catalog that cannot be read are named in the log.
+    """
+    upstreams: dict[str, Upstream] = {}
     for name, table in settings.catalogs.items():
         if table.get("type") == "python" and name in settings.serve.python:
             agent = agent_id(name, str(table.get("agent") or name))
             server = functions_server(table, settings.base)
-            upstreams[agent] = _Upstream(server, settings.base, own.get(agent, ServerSettings()))
+            upstreams[agent] = Upstream(agent, server, settings.base, settings)
         if table.get("type") != "mcp":
             continue
         try:
@@ -328,8 +264,33 @@ def _upstreams_of(settings: GatewaySettings) -> dict[str, _Upstream]:
             continue
         for server, entry in entries.items():
             agent = agent_id(name, server)
-            upstreams[agent] = _Upstream(entry, folder, own.get(agent, ServerSettings()))
+            upstreams[agent] = Upstream(agent, entry, folder, settings)
     return upstreams
+
+
+async def sign_in(settings: GatewaySettings, agent: str) -> None:
+    """Let the user sign in at a server of the configuration, whose tokens are kept.
+
+    Raises:
+        ConfigurationError: there is no such server, or nobody signed in.
+    """
+    upstream = configured_upstreams(settings).get(agent)
+    if upstream is None:
+        raise ConfigurationError(
+            f"No MCP server '{agent}' in [catalogs]. Expected CATALOG/SERVER, such as github/api."
+        )
+    try:
+        server = upstream.server()
+        if server.auth is None:
+            raise ServerProblem('it has no auth; add auth = "oauth" to it')
+        transport = ServerTransport(server, MAX_SECONDS, MAX_EVENT, by_hand=True)
+        try:
+            async with transport.connect_session() as session:
+                await handshake(session)
+        except Exception as error:
+            raise ServerProblem(transport.explain(error)) from None
+    except ServerProblem as problem:
+        raise ConfigurationError(f"Nobody signed in at '{agent}': {problem}.") from None
 
 
 def _with_token(server: Server, token: str) -> Server:
@@ -347,13 +308,4 @@ def _with_token(server: Server, token: str) -> Server:
         headers={**headers, "Authorization": f"Bearer {token}"},
         secrets=(*server.secrets, token),
         private=(*server.private, *secrets_in_catalogs([token])),
-    )
-
-
-def _not_started(agent: str) -> CallProblem:
-    """Return what clients are told; why names commands, files and addresses of this machine."""
-    return CallProblem(
-        "failed",
-        f"The MCP server '{agent}' is not available: it could not be started or reached. Try again "
-        f"later; the gateway's log says why.",
     )
