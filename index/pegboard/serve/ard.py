@@ -19,9 +19,8 @@ from starlette.responses import JSONResponse, Response
 from pegboard import __version__
 from pegboard.records import Agent, Tool
 from pegboard.serve.finder import MAX_QUERY
-from pegboard.serve.http_api import Visiting
+from pegboard.serve.http_api import Parameters, Visiting
 from pegboard.serve.http_errors import ApiError
-from pegboard.serve.http_models import Parameters
 from pegboard.serve.settings import as_list
 from pegboard.serve.views import View
 

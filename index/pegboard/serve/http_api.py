@@ -12,11 +12,12 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.security import HTTPBearer
 from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -26,8 +27,8 @@ from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.records import Agent, Edge, Tool
 from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
-from pegboard.serve import http_models as models
 from pegboard.serve.access import TOKEN, Client, bearer_token
+from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, invalid
 from pegboard.serve.own_tools import HINTS, READ
@@ -36,6 +37,73 @@ from pegboard.serve.views import View
 Answer = dict[str, Any]
 
 log = logging.getLogger("pegboard.serve")
+
+Words = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY, description="What is needed, in plain words.")
+]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+ToolId = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class Parameters(BaseModel):
+    """The parameters of an operation. Unknown ones are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class FindParameters(Parameters):
+    """Which tools fit a request."""
+
+    query: Words
+    k: Annotated[int, Field(ge=1, le=100, description="The most tools that are returned.")] = 5
+    strategy: Annotated[
+        Name | None,
+        Field(
+            description="A built-in strategy by name (GET /v1/status); by default the release's."
+        ),
+    ] = None
+    index: Annotated[
+        Name | None, Field(description="An index of the release; its default one by default.")
+    ] = None
+    explain: Annotated[
+        bool,
+        Field(description="Also return what each feature adds, and each part's queries and ranks."),
+    ] = False
+
+
+class ToolsParameters(Parameters):
+    """Which tools are listed, by id."""
+
+    agent: Annotated[str | None, Field(max_length=1_000, description="An agent's id.")] = None
+    text: Annotated[
+        str | None,
+        Field(max_length=200, description="Words that the id or the description contains."),
+    ] = None
+    limit: Annotated[int, Field(ge=1, le=200, description="Tools on a page.")] = 50
+    after: Annotated[
+        str | None, Field(max_length=1_000, description="The `next` of the page before.")
+    ] = None
+
+
+class CallParameters(Parameters):
+    """A call of a tool."""
+
+    tool: Annotated[ToolId, Field(description="Its id, or the name by which it is called.")]
+    arguments: dict[str, Any] = {}
+    confirm: Annotated[
+        bool, Field(description="Whether the user agrees to a call that may destroy something.")
+    ] = False
+
+
+class GoldenParameters(Parameters):
+    """A request with the tools that are right for it."""
+
+    query: Annotated[Words, StringConstraints(strip_whitespace=True, min_length=1)]
+    tools: Annotated[
+        tuple[ToolId, ...],
+        Field(min_length=1, max_length=50, description="Ids of all right tools."),
+    ]
+    kind: Literal["single", "multi", "parallel", "sequential"] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +184,7 @@ async def status(visit: Visiting, view: Viewing) -> Answer:
 
 
 @router.post("/find")
-async def find(visit: Visiting, given: models.FindParameters) -> Answer:
+async def find(visit: Visiting, given: FindParameters) -> Answer:
     """Return the tools for a request, best first. `probability` is that of at least one fitting
     tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each ranking
     that found a tool, its rank and score there.
@@ -140,7 +208,7 @@ async def find(visit: Visiting, given: models.FindParameters) -> Answer:
 
 
 @router.get("/tools")
-async def tools(view: Viewing, given: Annotated[models.ToolsParameters, Query()]) -> Answer:
+async def tools(view: Viewing, given: Annotated[ToolsParameters, Query()]) -> Answer:
     """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
     words = (given.text or "").casefold().split()
     matching = sorted(
@@ -198,9 +266,7 @@ async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
 
 
 @router.post("/call")
-async def call(
-    request: Request, visit: Visiting, view: Viewing, given: models.CallParameters
-) -> Response:
+async def call(request: Request, visit: Visiting, view: Viewing, given: CallParameters) -> Response:
     """Call a tool, and return its result as MCP has it: a failure has `isError`."""
     TOKEN.set(bearer_token(request.headers))
     tool = await _tool(view, view.id_of(given.tool) or given.tool, "tool")
@@ -228,7 +294,7 @@ async def agents(view: Viewing) -> Answer:
 
 @router.post("/golden")
 async def save_golden(
-    visit: Visiting, view: Viewing, given: models.GoldenParameters, response: Response
+    visit: Visiting, view: Viewing, given: GoldenParameters, response: Response
 ) -> Answer:
     """Add a request with its right tools to the golden queries; `saved` is false if the file has
     the request, whatever its tools.
