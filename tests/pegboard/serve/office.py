@@ -115,5 +115,12 @@ def office(tmp_path, monkeypatch):
     return opened
 
 
+async def called(gateway, name, arguments):
+    """The result of a call without MCP, by a client without credentials."""
+    client = gateway.rules.client({})
+    tool = await (await gateway.views.of(client)).tool(name)
+    return await gateway.caller.call(client, tool, arguments)
+
+
 def text_of(result):
     return result.content[0].text

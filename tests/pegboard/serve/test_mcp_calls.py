@@ -12,7 +12,7 @@ import pytest
 from pegboard.serve.mcp_server import mcp_server
 from pegboard.servers.messages import NOT_SHOWN
 from tests.catalogs.mcp_servers import http_server
-from tests.pegboard.serve.office import text_of
+from tests.pegboard.serve.office import called, text_of
 
 
 @pytest.fixture
@@ -133,9 +133,7 @@ def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
 def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
-            client = gateway.rules.client({})
-            tool = await (await gateway.views.of(client)).tool("echo")
-            await gateway.caller.call(client, tool, {"text": "x"})
+            await called(gateway, "echo", {"text": "x"})
             states = [gateway.caller.health()["kit/desk"]["state"]]
         return [*states, gateway.caller.health()["kit/desk"]["state"]]
 

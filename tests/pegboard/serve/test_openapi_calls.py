@@ -15,6 +15,7 @@ from pegboard.serve.calls.openapi_request import build_request
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import ApiSettings
 from pegboard.servers.messages import NOT_SHOWN
+from tests.pegboard.serve.office import called
 
 TOKEN = "tk-4711-abcdef-0815"
 BASE = "https://api.example/v1"
@@ -24,19 +25,17 @@ BASE = "https://api.example/v1"
 def call(desk_uri, shop, gateway_of):
     """A function: the result of one call, with those credentials."""
 
-    def called(name, arguments=None, credentials=None, apis=None, settings=None, **serve):
+    def result(name, arguments=None, credentials=None, apis=None, settings=None, **serve):
         api = {"base_url": shop.url, "credentials": credentials or {}, **(settings or {})}
 
         async def run():
             given = {"shop": api} if apis is None else apis
             async with gateway_of(desk_uri, apis=given, **serve) as gateway:
-                client = gateway.rules.client({})
-                tool = await (await gateway.views.of(client)).tool(name)
-                return await gateway.caller.call(client, tool, arguments or {})
+                return await called(gateway, name, arguments or {})
 
         return asyncio.run(run())
 
-    return called
+    return result
 
 
 def operation(**annotations):
@@ -113,9 +112,7 @@ def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
 
     async def run():
         async with gateway_of(desk_uri, apis={"shop": api}) as gateway:
-            client = gateway.rules.client({})
-            tool = await (await gateway.views.of(client)).tool("get_account")
-            return [await gateway.caller.call(client, tool, {}) for _ in range(2)]
+            return [await called(gateway, "get_account", {}) for _ in range(2)]
 
     shop.requests.clear()
     results = asyncio.run(run())
@@ -132,15 +129,9 @@ def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
 def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri, shop, gateway_of):
     async def run():
         async with gateway_of(desk_uri, apis={"shop": {"base_url": shop.url}}) as gateway:
-            client = gateway.rules.client({})
-            view = await gateway.views.of(client)
-
-            async def call(name, arguments):
-                return await gateway.caller.call(client, await view.tool(name), arguments)
-
-            await call("log_in", {"item": "of-ana"})
-            without = await call("get_order", {"order": "1"})
-            with_own = await call("get_order", {"order": "1", "theme": "dark"})
+            await called(gateway, "log_in", {"item": "of-ana"})
+            without = await called(gateway, "get_order", {"order": "1"})
+            with_own = await called(gateway, "get_order", {"order": "1", "theme": "dark"})
             return without.structured_content["headers"], with_own.structured_content["headers"]
 
     without, with_own = asyncio.run(run())

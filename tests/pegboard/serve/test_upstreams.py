@@ -15,7 +15,7 @@ from mcp_types import ElicitResult
 from pegboard.serve.calls.connection import Connection
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.catalogs.mcp_servers import http_server
-from tests.pegboard.serve.office import text_of
+from tests.pegboard.serve.office import called, text_of
 
 KEY = "open-sesame-4711"
 
@@ -213,9 +213,7 @@ def test_the_gateway_stops_when_a_session_has_ended_that_nobody_used(
 
         monkeypatch.setattr(Connection, "close", close)
         async with gateway_of(desk_uri, desk, calls={"idle": 1e-9}) as gateway:
-            client = gateway.rules.client({})
-            tool = await (await gateway.views.of(client)).tool("echo")
-            await gateway.caller.call(client, tool, {"text": "x"})
+            await called(gateway, "echo", {"text": "x"})
             gateway.caller.end_idle()
             await ending.wait()
             asyncio.get_running_loop().call_later(0.1, go_on.set)
