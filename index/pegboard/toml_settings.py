@@ -17,6 +17,7 @@ from pegboard.redaction import is_secret_name, redact_opaque, remember_secrets
 SECRET_TABLES = ("headers", "env", "storage")
 """Tables whose values may be secrets whatever their names are."""
 MESSAGES = {
+    "model_type": 'expected a table, such as { name = "value" }',
     "extra_forbidden": "no such setting",
     "missing": "missing",
     "tuple_type": "expected a list",

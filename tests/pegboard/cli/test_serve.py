@@ -75,9 +75,8 @@ def test_a_second_ctrl_c_ends_it_without_a_traceback_while_a_client_holds_a_requ
 def test_ctrl_c_ends_it_over_stdio_while_its_client_is_there(board_uri):
     command = [sys.executable, "-m", "pegboard", "serve", "--board", board_uri, "--stdio"]
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
-    with start_child(command, text=True, **pipes) as gateway:
+    with start_child(command, text=True, bufsize=1, **pipes) as gateway:
         gateway.stdin.write('{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-        gateway.stdin.flush()
         assert '"id":1' in gateway.stdout.readline()
         gateway.send_signal(signal.SIGINT)
 
@@ -94,7 +93,8 @@ def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):
     file = tmp_path / "pegboard.toml"
     file.write_text(
         '[board]\nuri = "board"\n[serve]\nmodus = "gateway"\n'
-        '[serve.clients.ana]\ntoken = ["plain", "x${TOKEN}"]\n[serve.apis.x]\nbase_url = "ftp://x"\n'
+        '[serve.clients.ana]\ntoken = ["plain", "x${TOKEN}"]\nallow = ["office/*"]\n'
+        '[serve.apis.x]\nbase_url = "ftp://x"\n'
     )
 
     assert main(["serve", "-c", str(file), "--port", "0"]) == 2
@@ -102,4 +102,5 @@ def test_all_problems_of_the_settings_are_reported_at_once(tmp_path, capsys):
     assert "serve.modus: no such setting; did you mean 'mode'?" in said
     for place in ("0", "1"):
         assert f"serve.clients.ana.token.{place}: secrets are not allowed in the file" in said
+    assert "serve.clients.ana.allow.0: expected a table" in said
     assert "serve.apis.x.base_url: expected an address" in said
