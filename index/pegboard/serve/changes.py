@@ -114,7 +114,7 @@ def _uncallable(tools: Collection[Entry]) -> Iterator[str]:
     """
     if all(tool.problem for tool in tools):
         return
-    problems = {tool.agent: tool for tool in tools if tool.problem}
+    problems = {tool.agent: tool for tool in tools if tool.problem and not tool.is_read}
     for agent, tool in problems.items():
         count = sum(other.agent == agent and bool(other.problem) for other in tools)
         yield f"{agent}: {count} tools are not offered, such as this: {tool.problem}"

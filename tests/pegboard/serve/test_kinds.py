@@ -7,6 +7,7 @@ import pytest
 import pegboard
 from pegboard.hits import as_openai_tools
 from pegboard.integrations.board_search import BoardSearch
+from pegboard.serve.changes import warn_of_idle_rules
 
 SKILL = """---
 name: fill_forms
@@ -140,3 +141,15 @@ def test_tools_that_are_listed_are_tools(uri, gateway_of, connect):
     listed = asyncio.run(run())
     assert {tool.name for tool in listed[4:]} == {"list_commits", "fill"}
     assert "What has a kind is not called" in listed[0].description
+
+
+def test_what_is_read_is_not_reported_as_unreachable(uri, gateway_of, caplog):
+    catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
+
+    async def run():
+        async with gateway_of(uri, catalogs) as gateway:
+            await warn_of_idle_rules(gateway)
+
+    asyncio.run(run())
+
+    assert "not offered" not in caplog.text

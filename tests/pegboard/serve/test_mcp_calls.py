@@ -152,6 +152,7 @@ def test_progress_is_passed_on_without_secrets(desk_uri, desk, gateway_of, monke
             gateway_of(desk_uri, desk) as gateway,
             mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client,
         ):
+            await client.call_tool("echo", {"text": "opens the session with the desk"})
             return await client.call_tool("report_progress", {}, progress_callback=note)
 
     assert text_of(asyncio.run(run())) == "Done."

@@ -17,9 +17,9 @@ from pegboard.redaction import redact_line
 from pegboard.serve.calls.results import CallProblem
 
 KEY = "confirm"
-AGREED, SEPARATOR = "agreed:", "|"
-"""Of a state that says that the user agreed, before that of the tool's server. FastMCP seals
-states: they count for 10 minutes, and for the arguments that they were made for."""
+ASKED, AGREED, SEPARATOR = "asked:", "agreed:", "|"
+"""Of a state that says that the user was asked or agreed, before that of the tool's server. FastMCP
+seals states: they count for 10 minutes, and for the arguments that they were made for."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
 
@@ -35,10 +35,10 @@ class AskFirst(Exception):
         self.result = result
 
 
-def agreed_part(state: str) -> tuple[str, str]:
+def own_part(state: str) -> tuple[str, str]:
     """Return what a state says of the user's agreement, and the part for the tool's server."""
-    agreed, separator, rest = state.partition(SEPARATOR)
-    return (agreed, rest) if separator and agreed.startswith(AGREED) else ("", state)
+    own, separator, rest = state.partition(SEPARATOR)
+    return (own, rest) if separator and own.startswith((ASKED, AGREED)) else ("", state)
 
 
 async def confirm(context: Any, client: str, tool: Tool, arguments: Mapping[str, Any]) -> str:
@@ -76,11 +76,13 @@ async def confirm(context: Any, client: str, tool: Tool, arguments: Mapping[str,
 
 def _answer(context: Any, question: str, expected: str) -> str:
     """Return the answer that came with the call, if it is one to this very question."""
-    answer, state = (context.input_responses or {}).get(KEY), context.request_state or ""
-    if agreed_part(state)[0] == AGREED + expected:
+    answer = (context.input_responses or {}).get(KEY)
+    own, _ = own_part(context.request_state or "")
+    if own == AGREED + expected:
         return "accept"
-    if isinstance(answer, ElicitResult) and state == expected:
+    if isinstance(answer, ElicitResult) and own == ASKED + expected:
         return answer.action
     params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
     asked: dict[str, Any] = {KEY: ElicitRequest(params=params)}
-    raise AskFirst(InputRequiredResult(input_requests=asked, request_state=expected))
+    state = f"{ASKED}{expected}{SEPARATOR}"
+    raise AskFirst(InputRequiredResult(input_requests=asked, request_state=state))

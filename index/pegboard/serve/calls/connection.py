@@ -5,12 +5,14 @@ import logging
 import time
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import copy_context
 from typing import Any
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.providers.proxy import ProxyClient
+from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
 from mcp_types import (
@@ -24,7 +26,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
 from pegboard.serve.access import TOKEN, bearer_token
-from pegboard.serve.calls.confirm import KEY, AskFirst, agreed_part
+from pegboard.serve.calls.confirm import KEY, AskFirst, own_part
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import CallSettings
 from pegboard.servers.config import Server, ServerProblem
@@ -131,7 +133,7 @@ class Connection:
             result = await session.call_tool(
                 tool.name,
                 dict(arguments),
-                progress_callback=front.report_progress if front else None,
+                progress_callback=_progress_of(front) if front else None,
                 input_responses=answers,
                 request_state=state,
                 allow_input_required=True,
@@ -208,6 +210,19 @@ def front_request() -> Context | None:
     return context if context.request_context is not None else None
 
 
+def _progress_of(front: Context) -> ProgressFnT:
+    """Return what tells the client of a request of progress. What reads the server's messages runs
+    in the context of the request that opened the session.
+    """
+    context = copy_context()
+
+    async def report(progress: float, total: float | None, message: str | None) -> None:
+        told = front.report_progress(progress, total, message)
+        await asyncio.create_task(told, context=context)
+
+    return report
+
+
 def is_modern(front: Context | None) -> bool:
     """Whether a request comes in the protocol since 2026-07-28."""
     request: Any = front.request_context if front else None
@@ -238,7 +253,7 @@ def _answers(front: Context | None) -> tuple[Any, str | None]:
         return None, None
     given: Any = front.input_responses or {}
     responses = {name: answer for name, answer in given.items() if name != KEY}
-    _, state = agreed_part(front.request_state or "")
+    _, state = own_part(front.request_state or "")
     return responses or None, state or None
 
 

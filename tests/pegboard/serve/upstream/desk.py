@@ -84,7 +84,7 @@ def call(identity, params):
         "write_much": lambda: text("x" * arguments["size"]),
         "tell_secret": lambda: everywhere(told),
         "fail": lambda: {**text("There is no ink."), "isError": True},
-        "burn_archive": lambda: text("Burnt."),
+        "burn_archive": lambda: text(f"Burnt{params.get('requestState', '')}."),
         "report_progress": lambda: text("Done."),
     }
     if name == "report_progress":
