@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from fastmcp import FastMCP
+from fastmcp.exceptions import NotFoundError
 from fastmcp.server.dependencies import get_context
 from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import Tool as FastMCPTool
@@ -111,7 +112,7 @@ class GatewayMiddleware(Middleware):
         self._servers.add_new()
         try:
             return await call_next(context)
-        except MCPError:
+        except (MCPError, NotFoundError):
             raise
         except Exception as error:
             problem = error_of(error)
