@@ -129,27 +129,21 @@ def test_a_skill_is_no_declaration_of_a_function(uri, call, results):
     assert "fill_forms(" not in text
 
 
-def test_tools_that_are_listed_are_tools(uri, gateway_of, connect):
+def test_what_is_read_is_neither_listed_nor_reported_as_out_of_reach(
+    uri, gateway_of, connect, caplog
+):
+    catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
+
     async def run():
         async with (
-            gateway_of(uri, pinned=["*"], mode="gateway") as gateway,
+            gateway_of(uri, catalogs, pinned=["*"], mode="gateway") as gateway,
             connect(gateway) as client,
         ):
+            await warn_of_idle_rules(gateway)
             await client.call_tool("search_tools", FORMS)
             return (await client.list_tools()).tools
 
     listed = asyncio.run(run())
+    assert "not offered" not in caplog.text
     assert {tool.name for tool in listed[4:]} == {"list_commits", "fill"}
     assert "What has a kind is not called" in listed[0].description
-
-
-def test_what_is_read_is_not_reported_as_unreachable(uri, gateway_of, caplog):
-    catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
-
-    async def run():
-        async with gateway_of(uri, catalogs) as gateway:
-            await warn_of_idle_rules(gateway)
-
-    asyncio.run(run())
-
-    assert "not offered" not in caplog.text
