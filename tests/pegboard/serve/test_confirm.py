@@ -78,10 +78,8 @@ def test_the_operator_may_allow_or_refuse_without_asking(burn):
     assert "is refused" in refused.content[0].text
 
 
-def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of, connect, era):
-    if era == "legacy":
-        pytest.skip("before 2026-07-28 answers do not travel with calls")
-
+@pytest.mark.parametrize("era", ["2026-07-28"])  # before, answers do not travel with calls
+def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of, connect):
     async def run():
         results = []
         async with (

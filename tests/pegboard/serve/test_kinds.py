@@ -129,9 +129,7 @@ def test_a_skill_is_no_declaration_of_a_function(uri, call, results):
     assert "fill_forms(" not in text
 
 
-def test_what_is_read_is_neither_listed_nor_reported_as_out_of_reach(
-    uri, gateway_of, connect, caplog
-):
+def test_what_is_read_is_neither_listed_nor_reported(uri, gateway_of, connect, caplog):
     catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
 
     async def run():

@@ -126,6 +126,7 @@ class Connection:
             rc: Any = front.request_context
             self.client._proxy_rc_ref[0] = rc, front._fastmcp  # pyright: ignore[reportPrivateUsage]
         self._transport.stage, self._transport.status = "tools/call", 0
+        telling = asyncio.Lock()
         try:
             session = self.client.session
             if headers := x_mcp_header_map(dict(tool.input_schema)):
@@ -133,11 +134,13 @@ class Connection:
             result = await session.call_tool(
                 tool.name,
                 dict(arguments),
-                progress_callback=_progress_of(front) if front else None,
+                progress_callback=_progress_of(front, telling) if front else None,
                 input_responses=answers,
                 request_state=state,
                 allow_input_required=True,
             )
+            async with telling:  # the progress that came first
+                pass
         except asyncio.CancelledError:
             if self.usable:
                 self._ping = asyncio.create_task(self._end_if_silent())
@@ -210,15 +213,19 @@ def front_request() -> Context | None:
     return context if context.request_context is not None else None
 
 
-def _progress_of(front: Context) -> ProgressFnT:
+def _progress_of(front: Context, telling: asyncio.Lock) -> ProgressFnT:
     """Return what tells the client of a request of progress. What reads the server's messages runs
     in the context of the request that opened the session.
+
+    Args:
+        telling: is held until the client was told.
     """
     context = copy_context()
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        told = front.report_progress(progress, total, message)
-        await asyncio.create_task(told, context=context)
+        async with telling:
+            told = front.report_progress(progress, total, message)
+            await asyncio.create_task(told, context=context)
 
     return report
 
