@@ -220,7 +220,9 @@ def serve_http(app: FastAPI, listening: socket.socket) -> bool:
     """Serve an application over HTTP until interrupted; return whether it began to."""
     import uvicorn
 
-    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False))
+    # Idle connections stay open for longer than clients use them again.
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
+    server = uvicorn.Server(config)
     # Of what a second Ctrl-C cut off, uvicorn would write tracebacks.
     logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start

@@ -94,7 +94,7 @@ async def search(request: Request, visit: Visiting, given: SearchRequest) -> dic
     where = {"agent": list(entries)} if filters else None
     found = await visit.gateway.finder.find(visit.client, given.query.text, MAX_HITS, where=where)
     results: dict[str, dict[str, Any]] = {}
-    for hit in found.hits:
+    for hit in found.result.hits:
         likely = hit.score if hit.probability is None else hit.probability
         score = round(100 * min(1.0, max(0.0, likely)))
         own = {"capabilities": [], "score": score, "source": f"{base}/"}

@@ -197,10 +197,10 @@ async def find(visit: Visiting, given: FindParameters) -> Answer:
     options = given.model_dump(include={"strategy", "index", "explain"})
     found = await visit.gateway.finder.find(visit.client, given.query, given.k, **options)
     answer = found.result.to_dict()
-    for hit, values in zip(found.hits, answer["hits"], strict=True):
+    for hit, values in zip(found.result.hits, answer["hits"], strict=True):
         values["agent_name"] = hit.agent.name
         values["call_name"] = found.view.call_name(hit.tool.id)
-    shown = {hit.tool.id for hit in found.hits}
+    shown = {hit.tool.id for hit in found.result.hits}
     for part in answer["trace"]["parts"]:
         ranks = part.get("ranks", {})
         part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in shown}

@@ -68,7 +68,9 @@ def mcp_server(gateway: Gateway) -> FastMCP:
         dereference_schemas=False,
         mask_error_details=True,
     )
-    server.add_middleware(GatewayMiddleware(gateway, UpstreamServers(server, gateway)))
+    servers = UpstreamServers(server, gateway)
+    server.add_middleware(GatewayMiddleware(gateway, servers))
+    server.add_completion_handler(servers.complete)
 
     async def listen(
         ctx: Any, params: SubscriptionsListenRequestParams
@@ -159,7 +161,7 @@ class GatewayMiddleware(Middleware):
             where={"agent": given.agent} if given.agent else None,
             callable_only=True,
         )
-        names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.hits}
+        names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.result.hits}
         answer = search_answer(found, session.listed or ())
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
@@ -207,9 +209,9 @@ class GatewayMiddleware(Middleware):
         """
         view = await self._gateway.views.of(session.client)
         identity = view.id_of(name)
-        if session.given.get(name, identity) != identity:
+        if identity is None or session.given.get(name, identity) != identity:
             return view, None
-        tool = await view.tool(name)
+        tool = await view.board.tool(identity)
         # Decided once more over what will be called: a promotion may have come in between.
         return view, tool if tool is not None and session.client.permits(tool) else None
 

@@ -33,7 +33,6 @@ from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from pegboard.errors import ConfigurationError
-from pegboard.hits import Hit
 from pegboard.redaction import redact, redact_line
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
@@ -75,11 +74,6 @@ class Found:
     view: View
     result: FindResult
     reason: str = ""
-
-    @property
-    def hits(self) -> tuple[Hit, ...]:
-        """The hits, best first."""
-        return self.result.hits
 
 
 class Observer:

@@ -132,7 +132,7 @@ async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list
     least = (await found.view.board.thresholds()).get("nothing_fits", 0.0)
     return [
         hit.tool.id
-        for hit in found.hits
+        for hit in found.result.hits
         if (hit.probability is None or hit.probability >= least)
         and hit.agent.kind not in READ_KINDS
     ]
@@ -199,7 +199,7 @@ def search_answer(found: Found, listed: Sequence[str] = ()) -> dict[str, Any]:
     """
     view = found.view
     tools: list[dict[str, Any]] = []
-    for hit in found.hits:
+    for hit in found.result.hits:
         name = view.call_name(hit.tool.id)
         own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
         own["description"] = first_sentence(hit.tool.description)
@@ -223,13 +223,13 @@ def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
     """Return the answer to a search as a text: its JSON, or definitions as TOON or TypeScript."""
     named = [
         (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
-        for hit in found.hits
+        for hit in found.result.hits
         if hit.agent.kind not in READ_KINDS
     ]
     read = [
         f"{found.view.call_name(hit.tool.id)} ({hit.agent.kind}, read it with {GET_TOOL}): "
         f"{first_sentence(hit.tool.description)}"
-        for hit in found.hits
+        for hit in found.result.hits
         if hit.agent.kind in READ_KINDS
     ]
     if results == "toon":

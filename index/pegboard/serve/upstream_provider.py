@@ -7,11 +7,12 @@ from typing import Any
 
 from fastmcp import FastMCP
 from fastmcp.client import Client as FastMCPClient
+from fastmcp.server.completions import CompletionReference
 from fastmcp.server.providers.proxy import ProxyProvider
 from fastmcp.tools import Tool as FastMCPTool
 from fastmcp.utilities.versions import VersionSpec
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import METHOD_NOT_FOUND, Completion, CompletionArgument, CompletionContext
 
 from pegboard.records import Tool, tool_id
 from pegboard.serve.access import Client
@@ -62,6 +63,29 @@ class UpstreamServers:
     def __init__(self, server: FastMCP, gateway: Gateway) -> None:
         self._server, self._gateway = server, gateway
         self._agents: dict[str, str] = {}
+
+    async def complete(
+        self,
+        ref: CompletionReference,
+        argument: CompletionArgument,
+        context: CompletionContext | None,
+    ) -> Completion | None:
+        """Return what the server of a prompt or template suggests for an argument; None where it
+        suggests nothing. FastMCP does not ask for those that the client may not see.
+        """
+        name = ref.name if ref.type == "ref/prompt" else ref.uri
+        target: Any = await self._server._completion_target(ref.type, name)
+        if ref.type == "ref/prompt":
+            own = ref.model_copy(update={"name": target._backend_name})
+        else:
+            own = ref.model_copy(update={"uri": target._backend_uri_template})
+        client, given = await target._get_client(), context and context.arguments
+        try:
+            return await client.complete(own, argument.model_dump(), given)
+        except MCPError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            return None
 
     def add_new(self) -> None:
         """Add those that the configuration has got since."""

@@ -77,20 +77,6 @@ class View:
         """Return the id of the visible tool with that call name or id, exactly; else None."""
         return self.names.ids.get(name) or (name if name in self.entries else None)
 
-    async def tool(self, name: str) -> Tool | None:
-        """Return the visible tool with that call name or id; None if there is none."""
-        identity = self.id_of(name)
-        return None if identity is None else await self.board.tool(identity)
-
-
-@dataclass(frozen=True, slots=True)
-class _Whole:
-    """A release with all its tools."""
-
-    board: Board
-    release: str
-    entries: dict[str, Entry]
-
 
 class Views:
     """The views of a board's current release.
@@ -102,7 +88,7 @@ class Views:
 
     def __init__(self, board: Board, can_call: Callable[[Tool, str], str] = lambda *_: "") -> None:
         self.board, self._can_call = board, can_call
-        self._whole: _Whole | None = None
+        self._whole: tuple[Board, dict[str, Entry]] | None = None
         self._views: dict[Key, View] = {}
         self._building = asyncio.Lock()
 
@@ -126,8 +112,8 @@ class Views:
     async def entries(self) -> tuple[str, Mapping[str, Entry]]:
         """Return the id of the current release, and all its tools by id."""
         async with self._building:
-            whole = await asyncio.to_thread(self._loaded)
-        return whole.release, whole.entries
+            board, entries = await asyncio.to_thread(self._loaded)
+        return board.release.id, entries
 
     def forget(self) -> None:
         """Drop what is held: other settings reach other tools."""
@@ -135,23 +121,26 @@ class Views:
         self._views = {}
 
     def _build(self, client: Client, key: Key) -> View:
-        whole = self._loaded()
-        views = {key: view for key, view in self._views.items() if view.release == whole.release}
+        board, entries = self._loaded()
+        release = board.release.id
+        views = {key: view for key, view in self._views.items() if view.release == release}
         if key not in views:
-            views[key] = _view(whole, client, callable_only=key[2])
+            views[key] = _view(board, entries, client, callable_only=key[2])
         self._views = dict(list(views.items())[-MAX_VIEWS:])
         return views[key]
 
-    def _loaded(self) -> _Whole:
-        """Return the current release; views of the one before stay until there is one of this."""
-        if self._whole is None or self._whole.release != self.board.release.id:
+    def _loaded(self) -> tuple[Board, dict[str, Entry]]:
+        """Return the current release with all its tools; views of the one before stay until there
+        is one of this.
+        """
+        if self._whole is None or self._whole[0].release.id != self.board.release.id:
             board = self.board.at_current_release()
             agents = {agent.id: agent for agent in board.list_agents()}
             entries = {
                 tool.id: _entry(tool, agents[tool.agent], self._can_call)
                 for tool in board.list_tools()
             }
-            self._whole = _Whole(board, board.release.id, entries)
+            self._whole = board, entries
         return self._whole
 
 
@@ -166,21 +155,20 @@ def _entry(tool: Tool, agent: Agent, can_call: Callable[[Tool, str], str]) -> En
     )
 
 
-def _view(whole: _Whole, client: Client, *, callable_only: bool) -> View:
+def _view(whole: Board, tools: Mapping[str, Entry], client: Client, *, callable_only: bool) -> View:
     # A gateway that can call nothing is there to search.
-    callable_only &= not all(entry.problem for entry in whole.entries.values())
+    callable_only &= not all(entry.problem for entry in tools.values())
     entries = {
         one: entry
-        for one, entry in whole.entries.items()
+        for one, entry in tools.items()
         if client.permits(entry) and (not callable_only or not entry.problem or entry.is_read)
     }
-    everything = len(entries) == len(whole.entries)
-    board = whole.board if everything else whole.board.restricted(entries)
+    board = whole if len(entries) == len(tools) else whole.restricted(entries)
     agents = {agent.id: agent.name for agent in board.list_agents()}
     named = [(entry.id, entry.name, agents[entry.agent]) for entry in entries.values()]
     sizes = Counter(entry.agent for entry in entries.values())
     return View(
-        whole.release,
+        board.release.id,
         AsyncBoard(board),
         entries,
         tuple(agents[one] for one, _ in sorted(sizes.items(), key=lambda own: (-own[1], own[0]))),

@@ -72,12 +72,29 @@ def connect(era: str) -> Callable[..., Any]:
 
 
 @pytest.fixture
-def call(gateway_of: Callable[..., Any], connect: Callable[..., Any]) -> Callable[..., Any]:
+def session_of(gateway_of: Callable[..., Any], connect: Callable[..., Any]) -> Callable[..., Any]:
+    """A function: a gateway as `gateway_of` opens it, and a client of it with those options."""
+
+    @asynccontextmanager
+    async def opened(
+        uri: str, catalogs: Any = None, *, options: Any = None, **serve: Any
+    ) -> AsyncGenerator[tuple[Gateway, mcp.Client]]:
+        async with (
+            gateway_of(uri, catalogs, **serve) as gateway,
+            connect(gateway, **(options or {})) as client,
+        ):
+            yield gateway, client
+
+    return opened
+
+
+@pytest.fixture
+def call(session_of: Callable[..., Any]) -> Callable[..., Any]:
     """A function: the results of calls (name, arguments) over MCP, one after the other."""
 
     def results(uri: str, *calls: Any, **serve: Any) -> list[Any]:
         async def run() -> list[Any]:
-            async with gateway_of(uri, **serve) as gateway, connect(gateway) as client:
+            async with session_of(uri, **serve) as (_, client):
                 return [await client.call_tool(name, arguments) for name, arguments in calls]
 
         return asyncio.run(run())

@@ -118,7 +118,8 @@ def office(tmp_path, monkeypatch):
 async def called(gateway, name, arguments):
     """The result of a call without MCP, by a client without credentials."""
     client = gateway.rules.client({})
-    tool = await (await gateway.views.of(client)).tool(name)
+    view = await gateway.views.of(client)
+    tool = await view.board.tool(view.id_of(name))
     return await gateway.caller.call(client, tool, arguments)
 
 

@@ -27,7 +27,7 @@ def answering(action, asked):
 
 
 @pytest.fixture
-def burn(desk_uri, desk, gateway_of, connect):
+def burn(desk_uri, desk, session_of):
     """A function: the result of burning the archive, by a client whose user answers so."""
 
     def burnt(action=None, **calls):
@@ -35,10 +35,7 @@ def burn(desk_uri, desk, gateway_of, connect):
         options = {"elicitation_callback": answering(action, asked)} if action else {}
 
         async def run():
-            async with (
-                gateway_of(desk_uri, desk, calls=calls) as gateway,
-                connect(gateway, **options) as client,
-            ):
+            async with session_of(desk_uri, desk, calls=calls, options=options) as (_, client):
                 arguments = {"name": "burn_archive", "arguments": {"text": "all"}}
                 return await client.call_tool("call_tool", arguments)
 
@@ -79,13 +76,12 @@ def test_the_operator_may_allow_or_refuse_without_asking(burn):
 
 
 @pytest.mark.parametrize("era", ["2026-07-28"])  # before, answers do not travel with calls
-def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, gateway_of, connect):
+def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, session_of):
     async def run():
         results = []
-        async with (
-            gateway_of(desk_uri, desk) as gateway,
-            connect(gateway, elicitation_callback=answering("accept", [])) as client,
-        ):
+        async with session_of(
+            desk_uri, desk, options={"elicitation_callback": answering("accept", [])}
+        ) as (_, client):
 
             async def call(arguments, **more):
                 try:

@@ -129,14 +129,11 @@ def test_a_skill_is_no_declaration_of_a_function(uri, call, results):
     assert "fill_forms(" not in text
 
 
-def test_what_is_read_is_neither_listed_nor_reported(uri, gateway_of, connect, caplog):
+def test_what_is_read_is_neither_listed_nor_reported(uri, session_of, caplog):
     catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
 
     async def run():
-        async with (
-            gateway_of(uri, catalogs, pinned=["*"], mode="gateway") as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(uri, catalogs, pinned=["*"], mode="gateway") as (gateway, client):
             await warn_of_idle_rules(gateway)
             await client.call_tool("search_tools", FORMS)
             return (await client.list_tools()).tools

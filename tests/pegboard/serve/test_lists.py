@@ -19,12 +19,10 @@ async def listed(client, meta=None):
     return [tool.name for tool in result.tools]
 
 
-def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway_of):
+@pytest.mark.parametrize("era", ["legacy"])
+def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, session_of):
     async def run():
-        async with (
-            gateway_of(board_uri, mode="gateway") as gateway,
-            mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client,
-        ):
+        async with session_of(board_uri, mode="gateway") as (_, client):
             lists = []
             for name in ("close_ledger", "call_taxi", "close_ledger"):
                 await client.call_tool("search_tools", {"query": name, "k": 1})
@@ -39,15 +37,12 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, gateway
 
 
 def test_a_list_has_the_pinned_tools_and_those_above_the_threshold_of_a_context(
-    board_uri, gateway_of, connect, monkeypatch
+    board_uri, session_of, monkeypatch
 ):
     monkeypatch.setattr("pegboard.serve.own_tools.MAX_FITTING", 3)
 
     async def run():
-        async with (
-            gateway_of(board_uri, pinned=["desk/*/book_*"]) as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(board_uri, pinned=["desk/*/book_*"]) as (_, client):
             about = {"pegboard/context": "convert currency amounts of money"}
             lists = [await listed(client), await listed(client, about)]
             for least in (0.0, 1.0):

@@ -6,10 +6,8 @@ import os
 import sys
 from contextlib import AsyncExitStack
 
-import mcp
 import pytest
 
-from pegboard.serve.mcp_server import mcp_server
 from pegboard.servers.messages import NOT_SHOWN
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import called, text_of
@@ -45,14 +43,9 @@ def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(call):
     assert text_of(starts) == "2"
 
 
-def test_a_call_without_an_answer_ends_at_the_limit_and_others_go_on(
-    desk_uri, desk, gateway_of, connect
-):
+def test_a_call_without_an_answer_ends_at_the_limit_and_others_go_on(desk_uri, desk, session_of):
     async def run():
-        async with (
-            gateway_of(desk_uri, desk, calls={"timeout": 5}) as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(desk_uri, desk, calls={"timeout": 5}) as (_, client):
             await client.call_tool("echo", {"text": "ready"})
             waiting = asyncio.create_task(client.call_tool("wait_forever", {}))
             meanwhile = await client.call_tool("echo", {"text": "meanwhile"})
@@ -140,7 +133,8 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
     assert asyncio.run(run()) == ["up", "idle"]
 
 
-def test_progress_is_passed_on_without_secrets(desk_uri, desk, gateway_of, monkeypatch):
+@pytest.mark.parametrize("era", ["legacy"])
+def test_progress_is_passed_on_without_secrets(desk_uri, desk, session_of, monkeypatch):
     monkeypatch.setenv("GITHUB_PAT", SECRET)
     seen = []
 
@@ -148,10 +142,7 @@ def test_progress_is_passed_on_without_secrets(desk_uri, desk, gateway_of, monke
         seen.append((progress, total, message))
 
     async def run():
-        async with (
-            gateway_of(desk_uri, desk) as gateway,
-            mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client,
-        ):
+        async with session_of(desk_uri, desk) as (_, client):
             await client.call_tool("echo", {"text": "opens the session with the desk"})
             return await client.call_tool("report_progress", {}, progress_callback=note)
 
@@ -166,16 +157,11 @@ async def ended(gateway):
         await asyncio.sleep(0.01)
 
 
-def test_a_server_that_freezes_is_ended_and_started_anew(
-    desk_uri, desk, gateway_of, connect, monkeypatch
-):
+def test_a_server_that_freezes_is_ended_and_started_anew(desk_uri, desk, session_of, monkeypatch):
     monkeypatch.setattr("pegboard.serve.calls.connection.PING_SECONDS", 0.2)
 
     async def run():
-        async with (
-            gateway_of(desk_uri, desk, calls={"timeout": 6}) as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(desk_uri, desk, calls={"timeout": 6}) as (gateway, client):
             await client.call_tool("echo", {"text": "ready"})
             frozen = await client.call_tool("freeze", {})
             await ended(gateway)
@@ -189,13 +175,10 @@ def test_a_server_that_freezes_is_ended_and_started_anew(
 
 
 def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
-    desk_uri, desk, gateway_of, connect
+    desk_uri, desk, session_of
 ):
     async def run():
-        async with (
-            gateway_of(desk_uri, desk, calls={"idle": 0.1}) as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(desk_uri, desk, calls={"idle": 0.1}) as (gateway, client):
             await client.call_tool("echo", {"text": "x"})
             await ended(gateway)
             return await client.call_tool("count_starts", {})

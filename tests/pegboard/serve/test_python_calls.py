@@ -76,7 +76,7 @@ def test_a_release_that_contradicts_itself_about_a_tool_calls_nothing(identity, 
     """Rules decide by the id; what is called is said by catalog, agent and name."""
     caller = Caller(GatewaySettings(), Observer())
 
-    assert "contradicts itself" in caller.can_call(Tool(identity, "kit", agent, "fine"))
+    assert "is not the id of its catalog" in caller.can_call(Tool(identity, "kit", agent, "fine"))
 
 
 def test_whatever_a_function_raises_returns_or_prints_ends_its_call_alone(call):

@@ -44,7 +44,7 @@ def use(board_uri, tmp_path):
             gateway = Gateway(GatewaySettings(), open_board(board_uri))
             gateway.finder.observer = observer
             found = await gateway.finder.find(ANA, query, 2, session="secret-session-id")
-            tool = found.hits[0].tool.id
+            tool = found.result.hits[0].tool.id
             observer.called(ANA, "secret-session-id", tool, "ok", 12.34, 56)
             observer.listed(ANA, "", 2, 100.4, 1_000.4)
             observer.refused("credentials", "/mcp")

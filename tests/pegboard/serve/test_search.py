@@ -44,9 +44,9 @@ def test_results_come_in_the_form_that_the_configuration_names(board_uri, call, 
     assert result.structured_content is None
 
 
-def test_search_tools_says_which_agents_are_behind_it(board_uri, gateway_of, connect):
+def test_search_tools_says_which_agents_are_behind_it(board_uri, session_of):
     async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+        async with session_of(board_uri) as (_, client):
             return (await client.list_tools()).tools[0].description
 
     assert "They come from: " in asyncio.run(run())
@@ -116,10 +116,10 @@ def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):
 
 
 def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
-    board_uri, gateway_of, connect, monkeypatch, caplog
+    board_uri, session_of, monkeypatch, caplog
 ):
     async def run():
-        async with gateway_of(board_uri) as gateway, connect(gateway) as client:
+        async with session_of(board_uri) as (gateway, client):
             monkeypatch.setattr(gateway.views, "of", broken)
             with pytest.raises(MCPError) as raised:
                 await client.list_tools()
@@ -147,7 +147,7 @@ def test_a_client_with_many_searches_leaves_half_of_the_turns_to_others(
                 waiting = asyncio.create_task(finder.find(ana, "rates"))
                 await finder.find(bob, "rates")
                 before = waiting.done()
-            return before, len((await waiting).hits)
+            return before, len((await waiting).result.hits)
 
     before, hits = asyncio.run(run())
 

@@ -67,7 +67,7 @@ def browse(url):
 
 
 def test_a_server_is_signed_in_at_once_and_its_tokens_are_kept_encrypted_and_renewed(
-    desk_uri, gateway_of, connect, tmp_path, monkeypatch, caplog
+    desk_uri, session_of, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv(module.KEY, "a long random text")
@@ -75,7 +75,7 @@ def test_a_server_is_signed_in_at_once_and_its_tokens_are_kept_encrypted_and_ren
 
     async def call(catalogs):
         serve = {"catalogs": catalogs, "calls": {"changed": "allow"}}
-        async with gateway_of(desk_uri, **serve) as gateway, connect(gateway) as client:
+        async with session_of(desk_uri, **serve) as (_, client):
             return text_of(await client.call_tool("echo", {"text": "hello"}))
 
     async def expire(url):

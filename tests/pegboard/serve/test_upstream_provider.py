@@ -7,6 +7,7 @@ from pathlib import Path
 import mcp
 import pytest
 from mcp.shared.exceptions import MCPError
+from mcp_types import PromptListChangedNotification, PromptReference, ResourceTemplateReference
 
 from pegboard.opening import open_board
 from pegboard.serve.changes import warn_of_idle_rules
@@ -15,6 +16,8 @@ from pegboard.serve.mcp_server import mcp_server
 from pegboard.serve.settings import load_gateway_settings
 
 UPSTREAM = Path(__file__).parent / "upstream"
+BOOK = ResourceTemplateReference(uri="books://library/{isbn}")
+TOPIC, YEAR = {"name": "topic", "value": "te"}, {"year": "1816"}
 
 
 def command_of(name):
@@ -30,9 +33,15 @@ def library(monkeypatch):
     return {"kit": {"type": "mcp", "servers": {"library": works, "gone": broken}}}
 
 
-def test_resources_and_prompts_pass_without_secrets(board_uri, gateway_of, connect, library):
+def test_resources_prompts_and_their_changes_pass_without_secrets(board_uri, session_of, library):
+    changed = asyncio.Event()
+
+    async def hear(message):
+        if isinstance(message, PromptListChangedNotification):
+            changed.set()
+
     async def run():
-        async with gateway_of(board_uri, library) as gateway, connect(gateway) as client:
+        async with session_of(board_uri, library, options={"message_handler": hear}) as (_, client):
             resources = (await client.list_resources()).resources
             templates = (await client.list_resource_templates()).resource_templates
             prompts = (await client.list_prompts()).prompts
@@ -41,6 +50,7 @@ def test_resources_and_prompts_pass_without_secrets(board_uri, gateway_of, conne
                 str(templates[0].uri_template).replace("{isbn}", "3-16")
             )
             prompt = await client.get_prompt(prompts[0].name, {"topic": "tea"})
+            await changed.wait()
             return resources, prompts, note, book, prompt
 
     resources, prompts, note, book, prompt = asyncio.run(run())
@@ -52,16 +62,11 @@ def test_resources_and_prompts_pass_without_secrets(board_uri, gateway_of, conne
     assert prompt.messages[0].content.text == "Summarise tea of ***."
 
 
-def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(
-    board_uri, gateway_of, connect, library
-):
+def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(board_uri, session_of, library):
     clients = {"bob": {"deny": [{"agent": "kit/library"}]}}
 
     async def run():
-        async with (
-            gateway_of(board_uri, library, clients=clients) as gateway,
-            connect(gateway) as client,
-        ):
+        async with session_of(board_uri, library, clients=clients) as (_, client):
             resources = (await client.list_resources()).resources
             prompts = (await client.list_prompts()).prompts
             for attempt in (
@@ -73,6 +78,29 @@ def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(
             return resources, prompts
 
     assert asyncio.run(run()) == ([], [])
+
+
+def test_arguments_are_completed_by_the_server_of_a_prompt_or_template(
+    board_uri, session_of, library
+):
+    library["kit"]["servers"]["mute"] = command_of("library")
+    denied = {"bob": {"deny": [{"agent": "kit/library"}]}}
+
+    async def run(**serve):
+        async with session_of(board_uri, library, **serve) as (_, client):
+            results = [
+                await client.complete(PromptReference(name="library_summary"), TOPIC, YEAR),
+                await client.complete(BOOK, {"name": "isbn", "value": "3-1"}),
+                await client.complete(PromptReference(name="mute_summary"), TOPIC),
+            ]
+            return [result.completion.values for result in results]
+
+    assert asyncio.run(run()) == [
+        ["tea for topic of summary in 1816", "***"],
+        ["3-1a for isbn of books://{isbn} in any year", "***"],
+        [],
+    ]
+    assert asyncio.run(run(clients=denied)) == [[], [], []]
 
 
 def test_a_server_added_to_the_file_is_called_without_a_restart(desk_uri, tmp_path, caplog):

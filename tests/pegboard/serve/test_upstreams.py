@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 from mcp_types import ElicitResult
 
-from pegboard.serve.calls.connection import Connection
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.catalogs.mcp_servers import http_server
-from tests.pegboard.serve.office import called, text_of
+from tests.pegboard.serve.office import text_of
 
 KEY = "open-sesame-4711"
 
@@ -112,7 +111,7 @@ def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
     async def run(changed):
         async with gateway_of(desk_uri, desk, calls={"changed": changed}) as gateway:
             client = gateway.rules.client({})
-            tool = await (await gateway.views.of(client)).tool("echo")
+            tool = await (await gateway.views.of(client)).board.tool("kit/desk/echo")
             same = await gateway.caller.call(client, tool, {"text": "x"})
             other = replace(tool, **difference)
             return same, await gateway.caller.call(client, other, {"text": "x"})
@@ -160,7 +159,7 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
             caller, client = gateway.caller, gateway.rules.client({})
-            tool = await (await gateway.views.of(client)).tool("echo")
+            tool = await (await gateway.views.of(client)).board.tool("kit/desk/echo")
             states = []
             for catalogs in (desk, {}):
                 await caller.call(client, tool, {"text": "x"})
@@ -195,32 +194,6 @@ def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other
 
     with served(desk_uri, settings()) as (url, _):
         assert asyncio.run(run(url)) == "x"
-
-
-def test_the_gateway_stops_when_a_session_has_ended_that_nobody_used(
-    desk_uri, desk, gateway_of, monkeypatch
-):
-    whole, closed = Connection.close, []
-
-    async def run():
-        ending, go_on = asyncio.Event(), asyncio.Event()
-
-        async def close(connection):
-            ending.set()
-            await go_on.wait()
-            await whole(connection)
-            closed.append(connection)
-
-        monkeypatch.setattr(Connection, "close", close)
-        async with gateway_of(desk_uri, desk, calls={"idle": 1e-9}) as gateway:
-            await called(gateway, "echo", {"text": "x"})
-            gateway.caller.end_idle()
-            await ending.wait()
-            asyncio.get_running_loop().call_later(0.1, go_on.set)
-
-    asyncio.run(run())
-
-    assert len(closed) == 1
 
 
 @pytest.mark.slow

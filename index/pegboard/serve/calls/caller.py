@@ -96,7 +96,8 @@ class Caller:
         outcome: Outcome = "failed"
         try:
             result = await self._guarded(client, session, tool, kind, arguments, confirm)
-            size = _size(result)
+            repeated = {"structured_content"} if result.content else None  # else all there is
+            size = len(result.model_dump_json(exclude=repeated, exclude_none=True))
             if size > self.limits.max_bytes:
                 raise CallProblem("too_large", too_large(self.limits.max_bytes))
             outcome = "tool_error" if result.is_error else "ok"
@@ -167,7 +168,7 @@ class Caller:
         # Rules decide by the id: it has to be that of what is called.
         of_agent = tool.id == tool_id(tool.agent, tool.name)
         if not of_agent or not tool.agent.startswith(agent_id(tool.catalog, "")):
-            raise CallProblem("refused", f"The release contradicts itself about {tool.id}.")
+            raise CallProblem("refused", f"{tool.id} is not the id of its catalog, agent and name.")
         if (upstream := self.upstreams.get(tool.agent)) is not None:
             return tool.agent, partial(upstream.call, client, session, tool, arguments)
         if tool.annotations.get("path") and tool.annotations.get("method"):
@@ -179,9 +180,3 @@ class Caller:
             f"runs it. The gateway's operator adds its MCP server, [serve.apis], or its catalog "
             f"to [serve] python; the gateway's log says if something is wrong with the catalog.",
         )
-
-
-def _size(result: CallToolResult) -> int:
-    """Return the bytes of a result's contents; structured content repeats them, or is all."""
-    repeated = {"structured_content"} if result.content else None
-    return len(result.model_dump_json(exclude=repeated, exclude_none=True))

@@ -11,7 +11,11 @@ from typing import Any
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
 from fastmcp.server.dependencies import get_context
-from fastmcp.server.providers.proxy import ProxyClient
+from fastmcp.server.providers.proxy import (
+    ProxyClient,
+    _restore_request_context,  # pyright: ignore[reportPrivateUsage]
+    default_proxy_message_handler,
+)
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
@@ -191,7 +195,10 @@ class Connection:
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self._stale = True
+            self._stale = True  # the client's list is the release's
+        elif self._forwards:
+            _restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
+            await default_proxy_message_handler(message)
 
     def _reason(self, error: Exception) -> str:
         """Return why a request failed. If the server forgot the session, it is not used again."""

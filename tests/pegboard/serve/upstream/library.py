@@ -2,7 +2,8 @@
 
 import os
 
-from fastmcp import FastMCP
+from fastmcp import Context, FastMCP
+from mcp_types import PromptListChangedNotification
 
 SHELF = os.environ.get("SHELF", "")
 server = FastMCP("library", instructions="Lends books.")
@@ -21,10 +22,19 @@ def book(isbn: str) -> str:
 
 
 @server.prompt
-def summary(topic: str) -> str:
+async def summary(topic: str, ctx: Context) -> str:
     """Summarise what is known."""
+    await ctx.send_notification(PromptListChangedNotification())
     return f"Summarise {topic} of {SHELF}."
 
 
+def complete(ref, argument, context):
+    name = ref.name if ref.type == "ref/prompt" else ref.uri
+    year = context.arguments["year"] if context else "any year"
+    return [f"{argument.value}a for {argument.name} of {name} in {year}", SHELF]
+
+
 if __name__ == "__main__":
+    if SHELF:
+        server.add_completion_handler(complete)
     server.run(show_banner=False)
