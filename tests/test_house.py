@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 LINE_BUDGETS = {
-    "flows": 2305,
+    "flows": 2299,
     "tasks": 12985,
     "catalogs": 3486,
     "index/pegboard": 26380,

@@ -74,7 +74,7 @@ class UpstreamServers:
         suggests nothing. FastMCP does not ask for those that the client may not see.
         """
         name = ref.name if ref.type == "ref/prompt" else ref.uri
-        target: Any = await self._server._completion_target(ref.type, name)
+        target: Any = await self._server._completion_target(ref.type, name)  # pyright: ignore[reportPrivateUsage]
         if ref.type == "ref/prompt":
             own = ref.model_copy(update={"name": target._backend_name})
         else:
