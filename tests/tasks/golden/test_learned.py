@@ -34,7 +34,7 @@ def use(uri, log, clients, query, tool):
             session = f"session-{client}-{number}"
             who = Client(name=client, claims={"sub": client})
             found = await gateway.finder.find(who, query, 3, session=session)
-            assert tool in [hit.tool.id for hit in found.hits]
+            assert tool in [hit.tool.id for hit in found.result.hits]
             gateway.observer.called(who, session, tool, "ok", 1.0, 10)
         await gateway.close()
 
