@@ -7,6 +7,8 @@ retries: LiteLLM and the clients beneath it are told not to, since their attempt
 import math
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from pegboard.encoders import import_extra
@@ -95,7 +97,9 @@ def may_pass(error: BaseException) -> bool:
 
 
 def retry_after(error: BaseException | None) -> float | None:
-    """Return the seconds of a Retry-After header, else of the message; None if neither has any."""
+    """Return the seconds of a Retry-After header in either form (RFC 9110,
+    section 10.2.3), else what its message says; None if it asks nothing.
+    """
     if isinstance(error, CompletionError):
         return error.retry_after
     # LiteLLM keeps a reply's headers in one place, the OpenAI client beneath it in another.
@@ -107,7 +111,11 @@ def retry_after(error: BaseException | None) -> float | None:
     try:
         seconds = float(value)
     except ValueError:
-        return None
+        try:
+            moment = parsedate_to_datetime(value)
+        except ValueError:
+            return None
+        seconds = (moment - datetime.now(moment.tzinfo or UTC)).total_seconds()
     return max(seconds, 0.0) if math.isfinite(seconds) else None
 
 

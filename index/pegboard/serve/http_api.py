@@ -58,13 +58,9 @@ class FindParameters(Parameters):
     k: Annotated[int, Field(ge=1, le=100, description="The most tools that are returned.")] = 5
     strategy: Annotated[
         Name | None,
-        Field(
-            description="A built-in strategy by name (GET /v1/status); by default the release's."
-        ),
+        Field(description="A built-in strategy (GET /v1/status); by default the release's."),
     ] = None
-    index: Annotated[
-        Name | None, Field(description="An index of the release; its default one by default.")
-    ] = None
+    index: Annotated[Name | None, Field(description="An index; by default the release's.")] = None
     explain: Annotated[
         bool,
         Field(description="Also return what each feature adds, and each part's queries and ranks."),

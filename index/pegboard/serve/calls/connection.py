@@ -11,11 +11,7 @@ from typing import Any
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
 from fastmcp.server.dependencies import get_context
-from fastmcp.server.providers.proxy import (
-    ProxyClient,
-    _restore_request_context,  # pyright: ignore[reportPrivateUsage]
-    default_proxy_message_handler,
-)
+from fastmcp.server.providers import proxy
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from mcp.shared.inbound import x_mcp_header_map
@@ -64,7 +60,7 @@ class Connection:
         self._forwards, self._modern = forwards, modern
         self._transport = _Transport(server, limits.timeout, limits.max_bytes)
         options: dict[str, Any] = {} if forwards else dict.fromkeys(SERVER_REQUESTS)
-        self.client = ProxyClient(
+        self.client = proxy.ProxyClient(
             self._transport,
             name="pegboard",
             auto_initialize=False,
@@ -197,8 +193,8 @@ class Connection:
         if isinstance(message, ToolListChangedNotification):
             self._stale = True  # the client's list is the release's
         elif self._forwards:
-            _restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
-            await default_proxy_message_handler(message)
+            proxy._restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
+            await proxy.default_proxy_message_handler(message)
 
     def _reason(self, error: Exception) -> str:
         """Return why a request failed. If the server forgot the session, it is not used again."""
