@@ -8,6 +8,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from pegboard.serve.changes import telling_of_changes
 from pegboard.servers.messages import NOT_SHOWN
 from tests.catalogs.mcp_servers import http_server
 from tests.pegboard.serve.office import called, text_of
@@ -151,10 +152,10 @@ def test_progress_is_passed_on_without_secrets(desk_uri, desk, session_of, monke
 
 
 async def ended(gateway):
-    """End idle sessions until the desk has none any more; the test's own limit ends it."""
-    while gateway.caller.health()["kit/desk"]["state"] == "up":
-        gateway.caller.end_idle()
-        await asyncio.sleep(0.01)
+    """Wait until the desk has no session any more; the test's own limit ends it."""
+    async with telling_of_changes(gateway):
+        while gateway.caller.health()["kit/desk"]["state"] == "up":
+            await asyncio.sleep(0.01)
 
 
 def test_a_server_that_freezes_is_ended_and_started_anew(desk_uri, desk, session_of, monkeypatch):

@@ -84,7 +84,6 @@ def test_arguments_are_completed_by_the_server_of_a_prompt_or_template(
     board_uri, session_of, library
 ):
     library["kit"]["servers"]["mute"] = command_of("library")
-    denied = {"bob": {"deny": [{"agent": "kit/library"}]}}
 
     async def run(**serve):
         async with session_of(board_uri, library, **serve) as (_, client):
@@ -100,7 +99,7 @@ def test_arguments_are_completed_by_the_server_of_a_prompt_or_template(
         ["3-1a for isbn of books://{isbn} in any year", "***"],
         [],
     ]
-    assert asyncio.run(run(clients=denied)) == [[], [], []]
+    assert asyncio.run(run(clients={"bob": {"deny": [{"agent": "kit/library"}]}})) == [[], [], []]
 
 
 def test_a_server_added_to_the_file_is_called_without_a_restart(desk_uri, tmp_path, caplog):
