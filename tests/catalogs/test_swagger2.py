@@ -1,5 +1,14 @@
 """Swagger 2.0 documents, converted."""
 
+import copy
+from functools import reduce
+from operator import getitem
+
+import pytest
+
+from pegboard.errors import SourceError
+from tests.catalogs.test_openapi import places
+
 PET = {
     "type": "object",
     "required": ["name"],
@@ -113,3 +122,19 @@ def test_without_a_host_the_address_counts_from_the_document(listed_document):
     tools = listed_document(without_host).tools
 
     assert {tool.annotations["baseUrl"] for tool in tools} == {"/v2"}
+
+
+@pytest.mark.parametrize("junk", [None, [[]], "\ud800", {"$ref": "#/no"}])
+def test_damage_anywhere_is_no_more_than_a_source_error_or_rejected_operations(
+    listed_document, junk
+):
+    for path, _ in places(STORE):
+        damaged = copy.deepcopy(STORE)
+        damaged["paths"]["/fine"] = {"get": {"responses": {"200": {"description": "ok"}}}}
+        reduce(getitem, path[:-1], damaged)[path[-1]] = junk
+        try:
+            names = {tool.name for tool in listed_document(damaged).tools}
+        except SourceError:
+            names = set()
+        # Only the head of a document is needed by all operations.
+        assert "get_fine" in names or path[0] == "swagger" or path == ("paths",), path

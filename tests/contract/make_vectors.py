@@ -35,18 +35,7 @@ from tests.contract import read_parquet
 HERE = Path(__file__).parent
 ENCODER = load_encoder("hashing/16")
 CATALOGS = f'{conftest.CATALOGS}dependencies = "needs"\n'
-INDEXES = """
-[[indexes]]
-name = "full"
-
-[[indexes]]
-name = "fine"
-shape = "multi"
-language = "none"
-
-[graph]
-infer = false
-"""
+INDEXES = f'{conftest.INDEXES}language = "none"\n\n[graph]\ninfer = false\n'
 ISSUE = tool(
     "create_issue", "Opens an issue in a repository.", title="its headline", body="what is wrong"
 )

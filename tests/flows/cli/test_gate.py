@@ -4,13 +4,8 @@ sabotaged.
 
 import json
 
-VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
-THINGS = ("door", "window", "roof", "fence", "bicycle")
-TOOLS = {
-    f"tool_{verb[0]}{thing[0]}": f"{says} the {thing} of a customer."
-    for verb, says in VERBS.items()
-    for thing in THINGS
-}
+from tests.tasks.gate.conftest import THINGS, TOOLS, VERBS
+
 GATE = (
     '[gate]\nqueries = "golden.jsonl"\nrules = ["Recall@5 >= 0.99", "Recall@5 no worse than '
     'live"]\n'

@@ -57,6 +57,23 @@ def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
     assert "asked: 6 of 6" in printed.err
 
 
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ("--measure Recal@5", "no measure 'Recal@5'"),
+        ("--strategy best", "strategy 'best'"),
+        ("--index none", "has no index 'none'"),
+        ("--llm-api-base http://127.0.0.1:9", "--llm MODEL"),
+    ],
+)
+def test_invalid_options_are_refused_before_any_query(evaluate, options, problem):
+    printed = evaluate(options)
+
+    assert printed.code in (2, 4)
+    assert problem in printed.err
+    assert "asked:" not in printed.err
+
+
 @pytest.fixture
 def dying_llm(server, openai_key):
     """The options for an LLM that answers once, and is gone from then on."""

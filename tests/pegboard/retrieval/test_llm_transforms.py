@@ -3,13 +3,7 @@
 import pytest
 
 from pegboard.llm import Message
-from pegboard.retrieval.llm.transforms import (
-    ContextDecompose,
-    Decompose,
-    Expand,
-    Rewrite,
-    StepBackPrompting,
-)
+from pegboard.retrieval.llm import transforms
 from pegboard.retrieval.parts import Query
 from tests.pegboard.retrieval.stubs import context, prompt_text, shown_names, transformed
 
@@ -25,14 +19,14 @@ def test_a_request_is_rewritten_with_the_conversation_in_view():
         "and teh tides ther?", {"query": "Get the tides at\nWhitby "}, history=history
     )
 
-    queries = transformed(Rewrite(), [Query("and teh tides ther?")], scripted)
+    queries = transformed(transforms.Rewrite(), [Query("and teh tides ther?")], scripted)
 
     assert queries == [Query("Get the tides at Whitby", 0, "rewrite")]
     assert '"I am sailing to Whitby"' in prompt_text(scripted)
     assert '"and teh tides ther?"' in prompt_text(scripted)
 
 
-@pytest.mark.parametrize("part", [Decompose, ContextDecompose])
+@pytest.mark.parametrize("part", [transforms.Decompose, transforms.ContextDecompose])
 def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
     steps = [Query("Get the tides at Whitby", 1, "step"), Query("Send an email to Anna", 2, "step")]
     single, done = context(REQUEST, {"steps": ["Get the tides"]}), context(REQUEST, STEPS)
@@ -48,7 +42,7 @@ def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
 def test_a_decomposition_in_context_sees_the_tools_of_a_first_search():
     scripted = context("tide at a harbour", STEPS)
 
-    transformed(ContextDecompose(m=2), [Query("tide at a harbour")], scripted)
+    transformed(transforms.ContextDecompose(m=2), [Query("tide at a harbour")], scripted)
 
     assert scripted.searched == ["tide at a harbour"]
     assert shown_names(scripted.completer.requests[0]) == ["list_tides", "book_berth"]
@@ -62,7 +56,7 @@ def test_every_step_is_varied_in_one_round():
 
     scripted = context(REQUEST, by=by)
 
-    queries = transformed(Expand(variations=2), TWO, scripted)
+    queries = transformed(transforms.Expand(variations=2), TWO, scripted)
 
     assert queries == [
         TWO[0], Query("tides 0", 1, "variation"), Query("tides 1", 1, "variation"),
@@ -75,7 +69,7 @@ def test_every_step_is_varied_in_one_round():
 def test_every_step_gets_a_more_general_query():
     scripted = context(REQUEST, by=lambda request: {"query": "Look something up"})
 
-    queries = transformed(StepBackPrompting(), TWO, scripted)
+    queries = transformed(transforms.StepBackPrompting(), TWO, scripted)
 
     general = [Query("Look something up", step, "step-back") for step in (1, 2)]
     assert queries == [TWO[0], general[0], TWO[1], general[1]]
@@ -87,7 +81,7 @@ def test_a_step_without_an_answer_is_searched_alone():
 
     scripted = context(REQUEST, by=by)
 
-    queries = transformed(Expand(), TWO, scripted)
+    queries = transformed(transforms.Expand(), TWO, scripted)
 
     assert queries == [TWO[0], Query("tide table", 1, "variation"), TWO[1]]
     assert scripted.trace.fallback_reason == "for 1 of 2: the reply holds no JSON object"
@@ -97,5 +91,5 @@ def test_a_reply_that_repeats_an_example_of_the_prompt_is_unusable():
     copied = ["Send mail", "Find a free berth in Calais on Friday"]
     scripted = context(REQUEST, {"steps": copied})
 
-    assert transformed(Decompose(), ASKED, scripted)
+    assert transformed(transforms.Decompose(), ASKED, scripted)
     assert scripted.trace.fallback_reason == "the reply repeats an example of its prompt"

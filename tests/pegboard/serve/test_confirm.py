@@ -3,15 +3,9 @@
 import asyncio
 from types import SimpleNamespace
 
+import mcp_types
 import pytest
 from mcp.shared.exceptions import MCPError
-from mcp_types import (
-    CallToolResult,
-    ClientCapabilities,
-    ElicitationCapability,
-    ElicitResult,
-    InputRequiredResult,
-)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.records import Tool
@@ -21,7 +15,7 @@ from pegboard.serve.calls.confirm import AskFirst, confirm
 def answering(action, asked):
     async def answer(context, params):
         asked.append(params.message)
-        return ElicitResult(action=action)
+        return mcp_types.ElicitResult(action=action)
 
     return answer
 
@@ -93,7 +87,7 @@ def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, session_of)
                 results.append(type(result))
                 return result
 
-            yes = {"confirm": ElicitResult(action="accept")}
+            yes = {"confirm": mcp_types.ElicitResult(action="accept")}
             question = await call({"text": "one"})
             state = question.request_state
             await call({"text": "one"}, input_responses=yes)  # no question was asked
@@ -104,19 +98,19 @@ def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, session_of)
 
     *others, last = asyncio.run(run())
 
-    assert last is CallToolResult
-    assert set(others) == {InputRequiredResult, MCPError}
+    assert last is mcp_types.CallToolResult
+    assert set(others) == {mcp_types.InputRequiredResult, MCPError}
 
 
 def test_an_answer_counts_for_its_own_client_and_definition_alone():
-    capabilities = ClientCapabilities(elicitation=ElicitationCapability())
+    capabilities = mcp_types.ClientCapabilities(elicitation=mcp_types.ElicitationCapability())
     session = SimpleNamespace(client_capabilities=capabilities)
     request = SimpleNamespace(protocol_version=MODERN_PROTOCOL_VERSIONS[0], session=session)
     tool = Tool("kit/desk/burn", "kit", "kit/desk", "burn")
     changed = Tool("kit/desk/burn", "kit", "kit/desk", "burn", description="Burns all.")
 
     def confirmed(client, tool, state=None):
-        answers = {"confirm": ElicitResult(action="accept")}
+        answers = {"confirm": mcp_types.ElicitResult(action="accept")}
         context = SimpleNamespace(
             request_context=request, input_responses=answers, request_state=state
         )

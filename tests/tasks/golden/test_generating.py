@@ -16,13 +16,7 @@ from pegboard.records import Enrichment, Tool
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from tasks.enrichment.replies import ToolNameMatcher
-from tasks.golden.generating import (
-    FORMS,
-    check_request,
-    draw_samples,
-    generate_queries,
-    model_settings,
-)
+from tasks.golden import generating
 from tests.openai_server import LITELLM_WARNINGS
 from tests.scripted_llm import scripted_llm
 
@@ -60,11 +54,11 @@ def loaded(office):
 
 
 def test_samples_are_reproducible_and_of_one_tool_and_of_two_of_an_agent_in_turn(loaded):
-    samples = list(islice(draw_samples(loaded), 40))
+    samples = list(islice(generating.draw_samples(loaded), 40))
     single = [sample for sample in samples if sample.kind == "single"]
     pairs = [sample for sample in samples if sample.kind != "single"]
 
-    assert samples == list(islice(draw_samples(loaded), 40))
+    assert samples == list(islice(generating.draw_samples(loaded), 40))
     assert len({sample.tools[0] for sample in samples[:16]}) >= 15
     assert {len(sample.tools) for sample in single} == {1}
     assert {sample.kind for sample in pairs} == {"parallel", "sequential"}
@@ -72,7 +66,7 @@ def test_samples_are_reproducible_and_of_one_tool_and_of_two_of_an_agent_in_turn
     assert len({frozenset(sample.tools) for sample in pairs}) == len(pairs) > 15
     forms = {sample.form for sample in samples}
     assert len(forms) > 3
-    assert forms <= {*FORMS}
+    assert forms <= {*generating.FORMS}
 
 
 # --- checks of requests ---
@@ -88,7 +82,7 @@ NAMES = ToolNameMatcher(["book_meeting_room", "call_taxi", "close_ledger"])
 
 def check(request, *tools, language=None):
     raw = json.dumps({"questions": [request]})
-    return check_request(raw, "stop", tools or [BOOK], NAMES, language)
+    return generating.check_request(raw, "stop", tools or [BOOK], NAMES, language)
 
 
 @pytest.mark.parametrize(
@@ -139,8 +133,8 @@ def generate(loaded, tmp_path):
     """A function that generates queries with a stub model."""
 
     def run(author, count=10, *, release=loaded, existing=(), **options):
-        settings = model_settings("stub/author", concurrency=4, attempts=1, **options)
-        return generate_queries(
+        settings = generating.model_settings("stub/author", concurrency=4, attempts=1, **options)
+        return generating.generate_queries(
             release, settings, author, tmp_path / "golden.jsonl", count=count, existing=existing,
         )  # fmt: skip
 
