@@ -19,7 +19,7 @@ LINE_BUDGETS = {
     "catalogs": 3486,
     "index/pegboard": 26380,
     "benchmarks": 6119,
-    "tests": 35690,
+    "tests": 35689,
 }
 """Lines of Python in each room. They only fall: what is added is paid for by what it replaces, or
 is a capability that users asked for, with a budget of its own.

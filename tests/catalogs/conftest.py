@@ -48,3 +48,11 @@ def servers(listed):
         return listed("mcp", **{"timeout": 600, **options})
 
     return listing_of
+
+
+def places(value, path=()):
+    """Yield every value inside a value, with its place."""
+    if isinstance(value, dict | list):
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield (*path, key), item
+            yield from places(item, (*path, key))

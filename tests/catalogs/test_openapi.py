@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from pegboard.errors import SourceError
+from tests.catalogs.conftest import places
 
 SPECIMENS = Path(__file__).parent / "specimens"
 TREE = json.loads((SPECIMENS / "tree.json").read_text())
@@ -29,14 +30,6 @@ def document(**operations):
 
 def by_name(listing):
     return {tool.name: tool for tool in listing.tools}
-
-
-def places(value, path=()):
-    """Yield every value inside a value, with its place."""
-    if isinstance(value, dict | list):
-        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-            yield (*path, key), item
-            yield from places(item, (*path, key))
 
 
 def references(schema):
