@@ -73,6 +73,10 @@ check: setup
 	$(BIN)/pyright
 	$(BIN)/pyright -p index
 	$(BIN)/lint-imports
+	@echo; echo "Lines of Python by room, for information:"
+	@for room in flows tasks catalogs index/pegboard benchmarks tests; do \
+		printf '  %-15s %7s\n' "$$room" "$$(git ls-files -- "$$room" | grep '\.py$$' | xargs cat | wc -l)"; \
+	done
 
 format: setup
 	$(BIN)/ruff check --fix .
