@@ -213,7 +213,7 @@ def _bench(options: argparse.Namespace) -> int:
 
     gc.set_threshold(100_000, 50, 50)  # imports create objects, not garbage
     from benchmarks.run import BenchSettings, working_folder
-    from tasks import progress
+    from tasks.runtime import progress
 
     llm_options = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
     settings = BenchSettings(

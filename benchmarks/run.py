@@ -25,9 +25,9 @@ from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
 from pegboard.search.query_vectors import QueryVectors
-from tasks import progress
-from tasks.embed import encoder_for
+from tasks.runtime import progress
 from tasks.settings.configuration import load_configuration
+from tasks.steps.embed import encoder_for
 
 
 @dataclass(frozen=True, slots=True)

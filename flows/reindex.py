@@ -22,26 +22,26 @@ from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
 from pegboard.errors import PegboardError
 from pegboard.store.releases import Release
-from tasks import progress, workers
-from tasks.compose import Documents, compose_agents, compose_index
-from tasks.edges import Edges, compose_edges
-from tasks.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
-from tasks.enrich import Enriched, enrich_tools, estimate_tools
-from tasks.gate.decision import gate_release
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
-from tasks.plan import Plan, make_plan
-from tasks.preflight import check_before_run
-from tasks.prune import PruneResult, prune_board
-from tasks.publish import publish_release
-from tasks.release_spec import ReleaseSpec, compose_records, make_release_spec
 from tasks.report.storage import Report, has_report, report_release
-from tasks.revise import Revision, revise_snapshots
+from tasks.runtime import progress, workers
 from tasks.safety.capture import Suspicious, find_suspicious
 from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.snapshot import Snapshot, take_snapshot
-from tasks.stage import stage_tables
+from tasks.steps.compose import Documents, compose_agents, compose_index
+from tasks.steps.edges import Edges, compose_edges
+from tasks.steps.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
+from tasks.steps.enrich import Enriched, enrich_tools, estimate_tools
+from tasks.steps.gate import gate_release
+from tasks.steps.plan import Plan, make_plan
+from tasks.steps.preflight import check_before_run
+from tasks.steps.prune import PruneResult, prune_board
+from tasks.steps.publish import publish_release
+from tasks.steps.release_spec import ReleaseSpec, compose_records, make_release_spec
+from tasks.steps.revise import Revision, revise_snapshots
+from tasks.steps.snapshot import Snapshot, take_snapshot
+from tasks.steps.stage import stage_tables
 
 logger = logging.getLogger(__name__)
 Outcome = Literal["planned", "unchanged", "withdrawn", "held", "published"]

@@ -31,13 +31,13 @@ from flows.reindex import reindex
 from flows.runner import DirectRunner
 from pegboard.encoders import Encoder, load_encoder
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.compose import Documents
-from tasks.edges import Edges
 from tasks.lake.files import Lake
-from tasks.plan import Plan
-from tasks.release_spec import ReleaseSpec
 from tasks.settings.configuration import Configuration, load_configuration
-from tasks.snapshot import Snapshot
+from tasks.steps.compose import Documents
+from tasks.steps.edges import Edges
+from tasks.steps.plan import Plan
+from tasks.steps.release_spec import ReleaseSpec
+from tasks.steps.snapshot import Snapshot
 from tests.browser import chromium as chromium
 from tests.children import clean_environment, end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm

@@ -7,8 +7,8 @@ from typing import Any
 
 from flows.engines import THREAD_VARIABLES
 from pegboard.errors import SourceError
-from tasks.embed import encoder_for
 from tasks.settings.configuration import IndexSettings
+from tasks.steps.embed import encoder_for
 
 
 class Strange(Exception):

@@ -59,7 +59,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _measure(options: argparse.Namespace) -> int:
     from benchmarks.run import working_folder
-    from tasks import progress
+    from tasks.runtime import progress
 
     if options.write and (problem := missing_marks(options.write, [MARK])):
         raise ConfigurationError(problem)

@@ -11,7 +11,7 @@ from benchmarks.strata import corrected_values, mean_difference, mean_interval
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.measures import Measure, measures_of, per_query
 from pegboard.evaluation.systems import ReleaseSystem
-from tasks import progress
+from tasks.runtime import progress
 
 if TYPE_CHECKING:
     import numpy as np

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import CHECKSUM, CONTRACT, column_names, row_checksums, table_schema
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.maintain import fit_indices, partitions_for, search_settings
+from tasks.steps.maintain import fit_indices, partitions_for, search_settings
 
 DIMENSIONS = 384
 WORDS = 40

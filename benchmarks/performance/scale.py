@@ -239,9 +239,9 @@ def _searched(folder: Path, uri: str, board: Any) -> dict[str, Any]:
 
     from pegboard.search.loaded import LoadedRelease
     from pegboard.store.releases import ReleaseStore
-    from tasks.embed import encoder_for
     from tasks.report.twins import ToolVectors
     from tasks.settings.configuration import load_configuration
+    from tasks.steps.embed import encoder_for
 
     tools = ToolVectors.of(LoadedRelease(ReleaseStore(uri), board.release, 0))
     ids, matrix = tools.ids, tools.matrix

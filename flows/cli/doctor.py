@@ -60,9 +60,9 @@ def _prefect() -> str:
 
 def _needs(configuration: "Configuration") -> str:
     """The encoders, with the LLM of `[enrich]`; no request is sent to it."""
-    from tasks.embed import encoder_for
     from tasks.enrichment.models import hosted_completer
-    from tasks.preflight import check_before_run
+    from tasks.steps.embed import encoder_for
+    from tasks.steps.preflight import check_before_run
 
     check_before_run(configuration)
     models = [encoder_for(index).fingerprint for index in configuration.indexes]

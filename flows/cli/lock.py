@@ -63,10 +63,10 @@ def register_lock(subparsers: Subparsers) -> None:
 
 
 def _lock(options: argparse.Namespace) -> int:
-    from tasks import progress
-    from tasks.plan import live_release
+    from tasks.runtime import progress
     from tasks.safety.lock import compare_with_lock, definitions, lock_file, read_lock, write_lock
     from tasks.settings.configuration import load_configuration
+    from tasks.steps.plan import live_release
 
     collect_garbage_rarely()
     configuration = load_configuration(options.config)
@@ -102,9 +102,9 @@ def _listed(configuration: "Configuration", *, allow_removal: bool) -> Mapping[s
 
     Raises SourceError if one could not be listed whole: what it lacks would count as removed.
     """
-    from tasks import progress
-    from tasks.revise import revise_snapshots
-    from tasks.snapshot import take_snapshot
+    from tasks.runtime import progress
+    from tasks.steps.revise import revise_snapshots
+    from tasks.steps.snapshot import take_snapshot
 
     progress.start("snapshot", len(configuration.catalogs))
     snapshots = [

@@ -154,7 +154,7 @@ def _build(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
     from flows.build import build
     from flows.cli.printing import run_lines
-    from tasks import progress
+    from tasks.runtime import progress
     from tasks.settings.configuration import load_configuration
 
     configuration = load_configuration(options.config)

@@ -11,7 +11,7 @@ from pegboard.cli.output import Subparsers, add_command, add_json_option, print_
 from pegboard.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from tasks.prune import PruneResult
+    from tasks.steps.prune import PruneResult
 
 EPILOG = """\
 [board.keep] of the configuration says what is kept, by default the newest 30 releases and all
@@ -48,8 +48,8 @@ def register(actions: Subparsers) -> None:
 
 def _prune(options: argparse.Namespace) -> int:
     uri, board = named_board(options)
-    from tasks.prune import prune_board
     from tasks.settings.configuration import KeepSettings
+    from tasks.steps.prune import prune_board
 
     result = prune_board(uri, board.keep or KeepSettings(), dry_run=options.dry_run)
     if options.json:

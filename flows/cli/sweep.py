@@ -72,9 +72,9 @@ def register(subparsers: Subparsers) -> None:
 
 def _sweep(options: argparse.Namespace) -> int:
     collect_garbage_rarely()
-    from tasks import progress
+    from tasks.golden.sweep import choose, measure, open_release, result_table, sentences
+    from tasks.runtime import progress
     from tasks.settings.sweep import read_sweep
-    from tasks.sweep import choose, measure, open_release, result_table, sentences
 
     sweep = read_sweep(options.config, _parameters(options))
     with quiet_encoders(), progress.showing(not options.quiet):

@@ -23,7 +23,7 @@ from flows.prefect.runner import PrefectRunner, board_slug
 from flows.reindex import reindex as run_reindex
 from pegboard.cli.output import plain
 from pegboard.errors import GateFailed, PegboardError
-from tasks import progress
+from tasks.runtime import progress
 from tasks.settings.configuration import load_configuration
 
 # Its threads call the steps, or wait for the workers that do; the run limits how many of a kind run

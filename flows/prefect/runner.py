@@ -21,9 +21,9 @@ from pegboard.canonical import digest
 from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
 from pegboard.store.database import public_uri
-from tasks.compose import compose_agents, compose_index
-from tasks.embed import embed_shard
-from tasks.snapshot import take_snapshot
+from tasks.steps.compose import compose_agents, compose_index
+from tasks.steps.embed import embed_shard
+from tasks.steps.snapshot import take_snapshot
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -11,9 +11,9 @@ from weakref import WeakValueDictionary
 
 from pegboard.errors import CompletionError, PegboardError
 from pegboard.llm.client import Client
-from tasks import progress
 from tasks.enrichment.ledger import LakeLedger, StoredReply
 from tasks.enrichment.requests import Chain, ProductRequest
+from tasks.runtime import progress
 from tasks.settings.enrichment import Product
 
 

@@ -17,7 +17,7 @@ from tasks.golden.reading import as_words
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import tools_of
 from tasks.settings.configuration import Configuration
-from tasks.snapshot import take_snapshot
+from tasks.steps.snapshot import take_snapshot
 
 MAX_CHARACTERS = 2_000
 """A longer example is no request."""

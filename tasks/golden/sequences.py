@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from pydantic import PositiveInt
 
-from tasks.json_lines import read_lines
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import tool_of
 from tasks.settings.configuration import Configuration
+from tasks.settings.json_lines import read_lines
 
 NEXT_STEP = "`pegboard examples LOG --sequences FILE` writes the file of [examples] sequences."
 

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from pegboard.canonical import digest
-from tasks import progress, workers
 from tasks.enrichment.enrichment_sets import enrichment_digests
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import (
@@ -24,6 +23,7 @@ from tasks.lake.row_sets import (
     write_rows,
 )
 from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.runtime import progress, workers
 
 if TYPE_CHECKING:
     import polars as pl

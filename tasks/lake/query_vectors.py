@@ -10,10 +10,10 @@ from pegboard.encoders import Encoder, encode_queries
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from tasks.embed import encoder_for
 from tasks.lake.files import Lake
 from tasks.lake.vectors import merge_small_files, vectors_of
 from tasks.settings.configuration import IndexSettings
+from tasks.steps.embed import encoder_for
 
 if TYPE_CHECKING:
     import numpy as np

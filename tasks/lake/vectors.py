@@ -14,8 +14,8 @@ from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.database import public_uri
-from tasks import progress
 from tasks.lake.files import Lake
+from tasks.runtime import progress
 
 if TYPE_CHECKING:
     import numpy as np

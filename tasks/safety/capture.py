@@ -26,16 +26,16 @@ from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Tool
 from pegboard.search.text import singular_words
-from tasks.embed import encoder_for
 from tasks.enrichment.neighbours import head_text
 from tasks.lake.files import Lake
 from tasks.lake.incremental import tool_rows
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.lake.vectors import vectors_of
-from tasks.plan import Plan
 from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions, unapproved
 from tasks.safety.lock import compare_with_lock, lock_file, read_lock
 from tasks.settings.configuration import Configuration
+from tasks.steps.embed import encoder_for
+from tasks.steps.plan import Plan
 
 if TYPE_CHECKING:
     import numpy as np

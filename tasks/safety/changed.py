@@ -20,10 +20,10 @@ from pegboard.store.diff import IDS_AT_ONCE, tools_with_kinds
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows
-from tasks.plan import Plan
 from tasks.safety.readings import readings
 from tasks.safety.untrusted import comparable, texts_of
 from tasks.settings.configuration import Configuration
+from tasks.steps.plan import Plan
 
 UNAPPROVED = "unapproved"
 NEW_TEXT = "new-text"

@@ -21,7 +21,6 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import write_lines
 from pegboard.records import Tool
-from tasks.json_lines import read_lines
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tool_of
 from tasks.safety.changed import (
@@ -32,6 +31,7 @@ from tasks.safety.changed import (
     new_texts,
 )
 from tasks.settings.configuration import Configuration
+from tasks.settings.json_lines import read_lines
 
 Change = Literal["new", "changed", "text"]
 """Of a definition since it was approved; `text` if the tool is called as before, and its texts or

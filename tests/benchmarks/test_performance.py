@@ -9,7 +9,7 @@ import pytest
 from benchmarks import __main__ as benchmarks
 from benchmarks import performance
 from benchmarks.papers import NAMES
-from tasks import maintain
+from tasks.steps import maintain
 
 SHARED = {"gateway_upstream", "boards", "shared"}
 """Modules without a benchmark of their own."""

@@ -6,8 +6,8 @@ from pathlib import Path
 import lancedb
 import pytest
 
-from tasks.prune import prune_board
 from tasks.settings.configuration import KeepSettings
+from tasks.steps.prune import prune_board
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to" / "read-a-board.md"
 SECTION = PAGE.read_text("utf-8").partition("## Read the tables with")[2].partition("\n## ")[0]

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 
-import tasks.embed
+import tasks.steps.embed
 from flows.build import build
 from flows.reindex import reindex
 from flows.runner import DirectRunner
@@ -26,14 +26,14 @@ class Killed:
         return self.runner.call(step, *args, **kwargs)
 
     def each(self, calls, at_once):
-        if calls and calls[0].func is tasks.embed.embed_shard and len(calls) > FINISHED:
+        if calls and calls[0].func is tasks.steps.embed.embed_shard and len(calls) > FINISHED:
             self.runner.each(calls[:FINISHED], 1)
             os.kill(os.getpid(), signal.SIGKILL)
         return self.runner.each(calls, at_once)
 
 
 def main(how, config):
-    tasks.embed.SHARD_TEXTS = 10
+    tasks.steps.embed.SHARD_TEXTS = 10
     if how == "build":
         reindex(load_configuration(config), runner=Killed(DirectRunner()))
     else:

@@ -32,7 +32,7 @@ def board(workshop, monkeypatch):
     """A function that configures a board of 40 tools with an engine; calls get 8 of their texts or
     tools.
     """
-    monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
+    monkeypatch.setattr("tasks.steps.embed.SHARD_TEXTS", 8)
     monkeypatch.setattr("tasks.lake.incremental.SPREAD", 8)
     tools = [workshop.tool(f"tool_{number}", f"Does {number} things.") for number in range(40)]
     workshop.servers({"git": tools})

@@ -60,8 +60,8 @@ def test_after_an_error_pending_calls_are_dropped_running_ones_end_and_the_error
 def test_sources_are_listed_at_once_and_shards_encoded_at_once_on_several_cores(
     workshop, monkeypatch
 ):
-    monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 4)
-    monkeypatch.setattr("tasks.embed.processors", lambda: 2)
+    monkeypatch.setattr("tasks.steps.embed.SHARD_TEXTS", 4)
+    monkeypatch.setattr("tasks.steps.embed.processors", lambda: 2)
     for name in ("one", "two"):
         tools = [workshop.tool(f"{name}_{number}", f"Does {number}.") for number in range(8)]
         workshop.servers({name: tools}, f"{name}.json")

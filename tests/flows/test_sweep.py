@@ -13,8 +13,8 @@ from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.store.releases import ReleaseStore
+from tasks.golden.sweep import Result, choose, measure, open_release
 from tasks.settings.sweep import SweepSettings, read_sweep
-from tasks.sweep import Result, choose, measure, open_release
 
 THINGS = ("invoice", "room", "taxi", "ticket", "parcel", "lamp", "garden", "recipe")
 VERBS = {

@@ -15,7 +15,7 @@ from typing import Any
 
 from tasks.lake.files import Lake
 from tasks.settings.configuration import check_configuration
-from tasks.snapshot import take_snapshot
+from tasks.steps.snapshot import take_snapshot
 from tests.fuzz.outcome import Outcome, main
 from tests.fuzz.sources import DOCUMENTS, RECORDS, Generator, Hostile
 from tests.listings import listing_of

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tasks import maintain
 from tasks.enrichment.enrichment_sets import write_enrichments
-from tasks.snapshot import take_snapshot
+from tasks.steps import maintain
+from tasks.steps.snapshot import take_snapshot
 
 
 @pytest.fixture

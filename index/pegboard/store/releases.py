@@ -72,7 +72,7 @@ class Pin:
         columns: the checksums of its columns (`column_checksums`), by which readers check what they
             load; None for a table too large to be loaded.
         search: of an embedding table, the indices that this version has and how to ask them (see
-            `tasks/maintain.py`); None if it is searched without any.
+            `tasks/steps/maintain.py`); None if it is searched without any.
     """
 
     table: str

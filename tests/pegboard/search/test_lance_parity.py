@@ -14,7 +14,7 @@ from pegboard.search.filters import Filter
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.store.reading import ReaderDatabase
-from tasks.maintain import fit_indices
+from tasks.steps.maintain import fit_indices
 
 TOLERANCE = {"vector": 2 * 10**-COSINE_DIGITS, "text": 2 * 10**-BM25_DIGITS}
 LARGE = 50_002

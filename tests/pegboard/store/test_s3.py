@@ -14,9 +14,9 @@ from pegboard.errors import PromotionConflict, PublishError, StoreError
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.places import _StoredFile
-from tasks.publish import publish_release
 from tasks.settings.configuration import RunSettings
-from tasks.stage import stage_tables
+from tasks.steps.publish import publish_release
+from tasks.steps.stage import stage_tables
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
@@ -84,7 +84,7 @@ def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
     for name, key in zip(("ACCESS_KEY_ID", "SECRET_ACCESS_KEY"), keys, strict=True):
         monkeypatch.setenv(f"OWN_{name}", key)
         monkeypatch.delenv(f"AWS_{name}")
-    monkeypatch.setattr("tasks.embed.SHARD_TEXTS", 8)
+    monkeypatch.setattr("tasks.steps.embed.SHARD_TEXTS", 8)
     workshop.servers({"git": [workshop.tool(f"tool_{number}") for number in range(20)]})
     references = {
         "aws_endpoint": s3.endpoint,

@@ -3,11 +3,11 @@
 from dataclasses import replace
 
 from pegboard.records import Agent
-from tasks import edges
 from tasks.dependencies.infer import infer_agent_edges
-from tasks.edges import inferred_rows
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agent_frame, store_snapshot, tool_frame
+from tasks.steps import edges
+from tasks.steps.edges import inferred_rows
 from tests.tasks.dependencies.made_tools import infer_edges, make_board
 
 COLUMNS = ("source", "target", "type", "parameter", "reason", "evidence")

@@ -8,9 +8,9 @@ import pytest
 
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.llm import ChatReply
-from tasks.enrich import enrich_tools, estimate_tools
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.enrichment.prompts import BUILTIN_PROMPTS
+from tasks.steps.enrich import enrich_tools, estimate_tools
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
 QUESTIONS = 'products = ["questions"]\n'

@@ -13,8 +13,8 @@ from itertools import product
 
 import pytest
 
-from tasks.enrich import enrich_tools
 from tasks.enrichment.ledger import LakeLedger
+from tasks.steps.enrich import enrich_tools
 from tests.children import start_child
 from tests.openai_server import LITELLM_WARNINGS
 from tests.scripted_llm import scripted_llm

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from pegboard.store.releases import Release
-from tasks.gate.decision import gate_release
 from tasks.gate.results import read_details
-from tasks.publish import publish_release
+from tasks.steps.gate import gate_release
+from tasks.steps.publish import publish_release
 
 VERBS = {"open": "Opens", "paint": "Paints", "sell": "Sells", "clean": "Cleans"}
 THINGS = ("door", "window", "roof", "fence", "bicycle")

@@ -5,8 +5,8 @@ import pytest
 import pegboard
 from pegboard.errors import ConfigurationError
 from pegboard.store.diff import diff_releases
-from tasks.gate.decision import gate_release
 from tasks.gate.messages import held_lines, measured_line
+from tasks.steps.gate import gate_release
 
 QUERIES = 'queries = "golden.jsonl"\n'
 FLOOR = f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n'

@@ -6,8 +6,8 @@ import pytest
 
 from tasks.gate.results import read_details
 from tasks.lake.vectors import known_texts
-from tasks.prune import prune_board
 from tasks.settings.configuration import KeepSettings
+from tasks.steps.prune import prune_board
 
 QUERIES = 'queries = "golden.jsonl"\n'
 AGAINST = f'{QUERIES}rules = ["Recall@5 no worse than live by more than 0.01"]\n'

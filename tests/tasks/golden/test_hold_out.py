@@ -7,7 +7,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import read_queries
 from pegboard.records import Tool
 from tasks.golden.hold_out import pick_examples, tools_with_examples
-from tasks.snapshot import take_snapshot
+from tasks.steps.snapshot import take_snapshot
 
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
 WAYS = (

@@ -10,7 +10,7 @@ import pegboard
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, column_names
 from tasks.lake.row_sets import read_rows
-from tasks.release_spec import compose_records
+from tasks.steps.release_spec import compose_records
 
 ISSUE, MERGE = "kit/git/create_issue", "kit/git/merge_branch"
 WRITTEN = Enrichment(

@@ -15,12 +15,12 @@ import pegboard
 from pegboard.errors import PromotionConflict
 from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
-from tasks import prune
 from tasks.lake.files import Lake
-from tasks.maintain import open_dataset
-from tasks.prune import JOURNAL, kept_releases, prune_board
-from tasks.publish import is_whole, publish_release
 from tasks.settings.configuration import KeepSettings
+from tasks.steps import prune
+from tasks.steps.maintain import open_dataset
+from tasks.steps.prune import JOURNAL, kept_releases, prune_board
+from tasks.steps.publish import is_whole, publish_release
 
 DAY = timedelta(days=1)
 NOW = datetime.now(UTC) + 2 * DAY

@@ -21,9 +21,9 @@ from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from pegboard.tokens import prompt_tokens
-from tasks import progress
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import ConfiguredVectors
+from tasks.runtime import progress
 from tasks.settings.release import MIN_QUERIES
 from tasks.settings.sweep import Sweep, SweepSettings
 

@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pegboard.errors import ConfigurationError, EncoderError, PegboardError
-from tasks.embed import encoder_for
 from tasks.enrichment.models import hosted_completer
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
 from tasks.safety.lock import lock_file, read_lock
 from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.steps.embed import encoder_for
 
 
 def check_before_run(configuration: Configuration, *, locked: bool = False) -> None:
@@ -19,7 +19,7 @@ def check_before_run(configuration: Configuration, *, locked: bool = False) -> N
         locked: read the lock file, too.
 
     LiteLLM, which takes seconds to load, is asked about models and prices only if a run has
-    something to ask for (`tasks.enrich`), or if it fails here anyway.
+    something to ask for (`tasks.steps.enrich`), or if it fails here anyway.
 
     Raises:
         PegboardError: there is one problem.

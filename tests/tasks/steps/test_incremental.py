@@ -8,17 +8,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pegboard.records import Enrichment
-from tasks import release_spec
-from tasks.compose import compose_agents, compose_index
-from tasks.edges import compose_edges
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.lake import incremental
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows
-from tasks.release_spec import compose_records, make_release_spec, table_rows
 from tasks.settings.configuration import IndexSettings
-from tasks.snapshot import take_snapshot
+from tasks.steps import release_spec
+from tasks.steps.compose import compose_agents, compose_index
+from tasks.steps.edges import compose_edges
+from tasks.steps.release_spec import compose_records, make_release_spec, table_rows
+from tasks.steps.snapshot import take_snapshot
 
 INDEXES = (
     IndexSettings(

@@ -1,4 +1,4 @@
-"""Step 1b: what people decided about tools (`[overrides]`), requests that led to their use
+"""What people decided about tools (`[overrides]`), requests that led to their use
 (`golden/reading.py`), which of their examples are golden queries and so held out of the index
 (`golden/reading.py`), what a catalog of limited `trust` may not contribute, and which tools are
 quarantined because their text is suspicious (`[untrusted]`).

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from pegboard.cli.tables import progress_text
-from tasks import progress
+from tasks.runtime import progress
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from pegboard.search.memory import MemoryIndex
 from pegboard.store.contract import table_schema
-from tasks.maintain import (
+from tasks.steps.maintain import (
     FILTERS,
     MOST_FRAGMENTS,
     fit_indices,

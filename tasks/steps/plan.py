@@ -1,4 +1,4 @@
-"""Step 2: what a run will do: new, changed and removed tools, and the texts to encode."""
+"""What a run will do: new, changed and removed tools, and the texts to encode."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -10,14 +10,14 @@ from pegboard.errors import BoardNotFound, SourceError
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.tokens import BYTES_PER_TOKEN
-from tasks.compose import compose_agents, compose_index
-from tasks.embed import encoder_for
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows, tool_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.snapshot import Snapshot
+from tasks.steps.compose import compose_agents, compose_index
+from tasks.steps.embed import encoder_for
+from tasks.steps.snapshot import Snapshot
 
 MAX_NAMED = 5
 """Maximum tools named in an error; the count is of all."""

@@ -13,8 +13,8 @@ from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
-from tasks.publish import publish_release
-from tasks.release_spec import table_digest
+from tasks.steps.publish import publish_release
+from tasks.steps.release_spec import table_digest
 from tests.pegboard.retrieval.stubs import ScriptedCompleter
 
 STEPS = ("snapshot", "plan", "compose", "embed", "stage", "publish")

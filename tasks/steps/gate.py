@@ -13,7 +13,6 @@ from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.find import strategy_of
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks import progress
 from tasks.gate.regressions import (
     broken_canaries,
     captured_queries,
@@ -25,11 +24,12 @@ from tasks.gate.rules import LiveResults, judge_rule
 from tasks.gate.spec import GateSpec, read_gate
 from tasks.lake.files import Lake
 from tasks.lake.query_vectors import ConfiguredVectors
-from tasks.plan import Plan
-from tasks.release_spec import ReleaseSpec, staged_release
+from tasks.runtime import progress
 from tasks.safety.untrusted import CREDENTIAL
 from tasks.settings.configuration import Configuration
-from tasks.snapshot import Snapshot
+from tasks.steps.plan import Plan
+from tasks.steps.release_spec import ReleaseSpec, staged_release
+from tasks.steps.snapshot import Snapshot
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
 DEPTH = 20

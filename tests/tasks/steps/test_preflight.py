@@ -3,7 +3,7 @@
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.preflight import check_before_run
+from tasks.steps.preflight import check_before_run
 
 
 def test_hosted_encoders_without_their_keys_are_reported_together(workshop, monkeypatch):

@@ -1,4 +1,4 @@
-"""Step 5: bring the tables to the rows of the release spec, as new versions beside those that
+"""Bring the tables to the rows of the release spec, as new versions beside those that
 readers use.
 
 Only rows that differ are written. What is staged is read back and compared with the spec: two runs
@@ -23,10 +23,10 @@ from pegboard.store.contract import (
 )
 from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
 from pegboard.store.releases import Pin, ReleaseStore
-from tasks import progress
 from tasks.lake.vectors import row_vectors
-from tasks.maintain import maintain, open_dataset, search_of
-from tasks.release_spec import ReleaseSpec, TableSpec, table_digest, table_rows
+from tasks.runtime import progress
+from tasks.steps.maintain import maintain, open_dataset, search_of
+from tasks.steps.release_spec import ReleaseSpec, TableSpec, table_digest, table_rows
 
 if TYPE_CHECKING:
     import polars as pl

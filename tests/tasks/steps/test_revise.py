@@ -7,10 +7,10 @@ import json
 import pytest
 
 from pegboard.errors import ConfigurationError
-from tasks.compose import compose_index
 from tasks.lake.row_sets import read_rows
-from tasks.revise import revise_snapshots
 from tasks.settings.configuration import IndexSettings
+from tasks.steps.compose import compose_index
+from tasks.steps.revise import revise_snapshots
 from tests.listings import listing_of
 
 POISON = (

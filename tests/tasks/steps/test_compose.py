@@ -10,10 +10,10 @@ from pegboard.canonical import digest
 from pegboard.documents import PARTS, agent_text, documents_of
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.search.text import tokenize
-from tasks.compose import compose_agents, compose_index
 from tasks.lake.row_sets import read_rows
-from tasks.release_spec import compose_records
 from tasks.settings.configuration import IndexSettings
+from tasks.steps.compose import compose_agents, compose_index
+from tasks.steps.release_spec import compose_records
 
 SHAPES = ["centroid", "single", "multi"]
 

@@ -8,8 +8,8 @@ from pegboard.cli.main import main
 from pegboard.store.database import open_table
 from pegboard.store.diff import Changes, diff_releases
 from pegboard.store.verify import verify_release
-from tasks.edges import compose_edges
 from tasks.lake.row_sets import read_rows
+from tasks.steps.edges import compose_edges
 
 CATALOG = (
     '[catalogs.desk]\ntype = "records"\npath = "tools.json"\nagent = "desk"\ncolumns = '

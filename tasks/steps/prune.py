@@ -1,4 +1,4 @@
-"""Step 7: remove what is no longer needed; never what was computed or paid for (lake/vectors,
+"""Remove what is no longer needed; never what was computed or paid for (lake/vectors,
 lake/ledger).
 
 A release is needed if a channel names it or would roll back to it, if it is among the newest, or
@@ -29,10 +29,10 @@ from pegboard.store.database import (
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import remove_unused_files
-from tasks.maintain import maintain, open_dataset
-from tasks.publish import protect
 from tasks.report.storage import remove_reports
 from tasks.settings.configuration import KeepSettings
+from tasks.steps.maintain import maintain, open_dataset
+from tasks.steps.publish import protect
 
 if TYPE_CHECKING:
     from lance import LanceDataset
@@ -42,8 +42,8 @@ logger = logging.getLogger(__name__)
 JOURNAL = "prune.json"
 """The file of the lake with the releases that are being removed."""
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
-"""The tags by which releases protect what they pin (see `tasks/publish.py`). Others are those of
-channels and of people, and stay.
+"""The tags by which releases protect what they pin (see `tasks/steps/publish.py`). Others are those
+of channels and of people, and stay.
 """
 OWN_TABLES = ("releases", "channels")
 READING = timedelta(minutes=10)

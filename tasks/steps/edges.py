@@ -25,11 +25,11 @@ from pegboard.graph.declared import declared_edges
 from pegboard.graph.tool_graph import DIRECT
 from pegboard.records import Dependency, Edge, Tool
 from pegboard.store.contract import CHECKSUM, column_names, edge_digest, edge_key
-from tasks import workers
 from tasks.dependencies.infer import INFERENCE_VERSION, dependency_type, infer_agent_edges
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, latest_rows, read_rows, readable, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
+from tasks.runtime import workers
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import DependencyOverride
 from tasks.settings.release import GraphSettings

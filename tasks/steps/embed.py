@@ -1,4 +1,4 @@
-"""Step 4: the vectors of texts that no run has encoded yet, shard by shard, each durable in the
+"""The vectors of texts that no run has encoded yet, shard by shard, each durable in the
 lake when it is done. A shard that is encoded again after its worker was killed leaves nothing
 twice.
 """
@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder, load_encoder, runs_here
 from pegboard.encoders.batching import processors
-from tasks import progress
-from tasks.compose import Documents
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
 from tasks.lake.vectors import (
@@ -20,8 +18,10 @@ from tasks.lake.vectors import (
     merge_small_files,
     store_vectors,
 )
+from tasks.runtime import progress
+from tasks.runtime.workers import Workers
 from tasks.settings.configuration import IndexSettings
-from tasks.workers import Workers
+from tasks.steps.compose import Documents
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from catalogs.shared.isolation import list_isolated
-from tasks.snapshot import stored_snapshot, take_snapshot
+from tasks.steps.snapshot import stored_snapshot, take_snapshot
 from tests.listings import listing_of
 
-RAW_SERVER = Path(__file__).parents[1] / "catalogs" / "servers" / "raw_stdio.py"
+RAW_SERVER = Path(__file__).parents[2] / "catalogs" / "servers" / "raw_stdio.py"
 
 
 class Kit:

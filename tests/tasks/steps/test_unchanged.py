@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks import snapshot
-from tasks.snapshot import take_snapshot, unchanged_snapshot
+from tasks.steps import snapshot
+from tasks.steps.snapshot import take_snapshot, unchanged_snapshot
 
 OPERATION = {"operationId": "list_orders", "responses": {"200": {"description": "all"}}}
 OPENAPI = {

@@ -10,7 +10,7 @@ import pegboard
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.contract import column_names, table_schema
 from pegboard.store.database import open_table
-from tasks.stage import stage_tables
+from tasks.steps.stage import stage_tables
 
 MODES = ["hybrid", "vector", "text"]
 
@@ -214,7 +214,7 @@ def test_an_index_that_comes_or_goes_changes_no_other_table_and_encodes_no_text_
 def test_a_table_that_is_written_in_parts_has_the_same_rows(workshop, monkeypatch):
     names = [f"tool_{number}" for number in range(7)]
     whole = workshop.publish(workshop.named(*names)).release
-    monkeypatch.setattr("tasks.stage.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("tasks.steps.stage.ROWS_AT_ONCE", 2)
     servers = workshop.named(*names, "another")
     for server in servers["git"][:5]:
         server["description"] = "Does something else."

@@ -1,4 +1,4 @@
-"""Step 6: one release, all tables or none, and the channel moved to it by compare-and-set.
+"""One release, all tables or none, and the channel moved to it by compare-and-set.
 
 The order is: tables (staged), tags that protect the pinned versions, the release's row, the
 channel. A release that its gate holds, or that has unapproved text, is recorded, so that it can be
@@ -14,13 +14,13 @@ from pegboard.errors import BoardError, PromotionConflict, PublishError, StoreEr
 from pegboard.store.contract import key_column
 from pegboard.store.database import open_table, public_uri, set_tag, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
-from tasks.maintain import open_dataset, search_of
-from tasks.plan import Plan
-from tasks.release_spec import ReleaseSpec, staged_release, table_digest
 from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration
-from tasks.snapshot import Snapshot
-from tasks.stage import key_digests
+from tasks.steps.maintain import open_dataset, search_of
+from tasks.steps.plan import Plan
+from tasks.steps.release_spec import ReleaseSpec, staged_release, table_digest
+from tasks.steps.snapshot import Snapshot
+from tasks.steps.stage import key_digests
 
 logger = logging.getLogger(__name__)
 

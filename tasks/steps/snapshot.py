@@ -1,4 +1,4 @@
-"""Step 1: list each source and store its snapshot in the lake. A source that fails keeps its last
+"""List each source and store its snapshot in the lake. A source that fails keeps its last
 good snapshot, and is reported.
 
 A source made of files that are what they were is not read again; see `fingerprint_of`.
@@ -24,7 +24,6 @@ from pegboard.canonical import digest
 from pegboard.cli.tables import count_text
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
-from tasks import progress
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import (
     agent_frame,
@@ -33,6 +32,7 @@ from tasks.lake.snapshot_rows import (
     snapshot_rows,
     store_snapshot,
 )
+from tasks.runtime import progress
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:

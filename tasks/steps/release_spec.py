@@ -20,9 +20,6 @@ from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
 from pegboard.store.releases import Pin, Release
-from tasks.compose import Documents
-from tasks.edges import Edges
-from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import read_gate
 from tasks.golden.sequences import learned_sequences
@@ -30,11 +27,14 @@ from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
 from tasks.lake.row_sets import find_rows, read_rows, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
-from tasks.plan import Plan
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.settings.release import default_strategy, published_prompts
-from tasks.snapshot import Snapshot
+from tasks.steps.compose import Documents
+from tasks.steps.edges import Edges
+from tasks.steps.embed import encoder_for
+from tasks.steps.plan import Plan
+from tasks.steps.snapshot import Snapshot
 
 if TYPE_CHECKING:
     import polars as pl

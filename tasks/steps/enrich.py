@@ -1,4 +1,4 @@
-"""Step 3: request missing replies from an LLM, and collect all accepted values of the tools.
+"""Request missing replies from an LLM, and collect all accepted values of the tools.
 
 Every reply is stored the moment it arrives (`enrichment/ledger.py`); a run that was killed repeats
 only the calls that were under way."""
@@ -11,8 +11,6 @@ from typing import Any
 from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
 from pegboard.llm import Completer
 from pegboard.records import Agent, Enrichment, Tool
-from tasks import progress
-from tasks.embed import encoder_for
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tasks.enrichment.figures import (
     actual_figures,
@@ -31,9 +29,11 @@ from tasks.enrichment.requests import AcceptedValues, Chain, ProductRequest, bui
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, tools_of
 from tasks.lake.vectors import vectors_of
-from tasks.preflight import raise_together
+from tasks.runtime import progress
 from tasks.settings.configuration import Configuration
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
+from tasks.steps.embed import encoder_for
+from tasks.steps.preflight import raise_together
 
 
 @dataclass(frozen=True, slots=True)

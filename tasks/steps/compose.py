@@ -1,4 +1,4 @@
-"""Step 3: the documents of an index, made from the tools, their agents and their enrichments.
+"""The documents of an index, made from the tools, their agents and their enrichments.
 
 `pegboard.documents` decides their texts; here they become row sets of the lake. Pure text: no
 encoder, no clock.

@@ -1,0 +1,1 @@
+"""What a run gives its steps: lines of progress, and workers that make calls."""
