@@ -40,15 +40,17 @@ MEASURES = {
     "ArgumentNames": "arguments",
     "ArgumentValues": "values",
 }
-"""For each measure of tool calls the field of a query's score."""
+"""Fields of `CallScore`, by the name of the measure that reports them."""
 SIZES = (1, 5, 10, 20)
+"""Default numbers of tools that the agent is given."""
 REPLY_TOKENS = 1024
+"""Default maximum of tokens in a reply."""
 MARGIN = 0.02
-"""By how much the chosen number of tools may be worse than the best; the default of a sweep."""
+"""Largest loss of expected accuracy accepted for a smaller number of tools, as in a sweep."""
 SEED = 0
-"""Of the distractors that are drawn: every run draws the same ones."""
+"""Seed of the random distractors, fixed so that every run draws the same ones."""
 MISSING_SHOWN = 5
-"""Missing tools that a message names."""
+"""Maximum number of missing tools that an error message names."""
 EXAMPLE = (
     '{"query": "what are 30 dollars in yen?", "tools": ["convert_currency"], '
     '"calls": [{"tool": "convert_currency", "arguments": {"amount": 30, "to": "JPY"}}]}'
@@ -66,9 +68,9 @@ class Case:
     """A golden query with its right calls, among the tools of a release.
 
     Attributes:
-        query: the query; its `tools` are all that it or one of its calls names.
-        needed: ids, one for each tool that is named.
-        right: the ids of all tools that would do for one that is named; none is a distractor.
+        query: the query; its `tools` are all names in the query or in one of its calls.
+        needed: one id for each tool named.
+        right: the ids of all tools that satisfy a name; none of them may be a distractor.
     """
 
     query: GoldenQuery
@@ -82,10 +84,10 @@ class Trial:
     """One query with one set of tools, and the agent's answer.
 
     Attributes:
-        size: the number of tools that was tried; a query that needs more has more.
-        names: the ids of the tools by the names that the agent sees.
-        reply: None if the agent did not answer; it then scores 0.
-        failure: why it did not, as a key of `llm.failures.NEXT_STEPS`.
+        size: the requested number of tools; a query that needs more gets more.
+        names: the ids of the tools, by the names that the agent sees.
+        reply: None if the agent did not answer, which scores 0.
+        failure: why the agent did not answer, as a key of `llm.failures.NEXT_STEPS`.
     """
 
     case: Case
@@ -98,8 +100,8 @@ class Trial:
     def score(self) -> CallScore:
         """Return the score of the calls in the reply."""
         calls = self.reply.calls if self.reply else ()
-        made = [(self.names.get(call.name.strip()), call.arguments) for call in calls]
-        return score_calls(self.case.calls, made)
+        made_calls = [(self.names.get(call.name.strip()), call.arguments) for call in calls]
+        return score_calls(self.case.calls, made_calls)
 
 
 def evaluate_agent(
@@ -155,7 +157,8 @@ def evaluate_agent(
     recalls = [Measure("Recall", size) for size in sizes]
     retrieval = evaluate(system, [case.query for case in cases], recalls)
     check_fallbacks([retrieval.overhead], max_fallbacks)
-    trials, budget = make_trials(searcher, cases, sizes, reply_tokens), Budget(usd=budget_usd)
+    trials = make_trials(searcher, cases, sizes, reply_tokens)
+    budget = Budget(usd=budget_usd)
     failures = asyncio.run(_ask_all(trials, completer, budget, advance))
     return {
         "model": completer.name,
@@ -173,8 +176,9 @@ def evaluate_agent(
 
 
 def find_cases(searcher: Searcher, queries: Sequence[GoldenQuery]) -> tuple[list[Case], str]:
-    """Return the queries that an agent can be asked, and what keeps the others from it, if any."""
-    cases, missing = list[Case](), dict[str, None]()
+    """Return the queries that can be put to an agent, and why the others were skipped."""
+    cases: list[Case] = []
+    missing: dict[str, None] = {}
     for query in queries:
         called = [call["tool"] for call in query.calls]
         names = dict.fromkeys((*query.tools, *(name for name in called if name not in query.names)))
@@ -203,14 +207,21 @@ def make_trials(
     searcher: Searcher, cases: Sequence[Case], sizes: Sequence[int], reply_tokens: int
 ) -> list[Trial]:
     """Return a trial for each query and number of tools."""
-    loaded, every = searcher.loaded, sorted(searcher.names.catalogs)
-    system, trials = Message("system", INSTRUCTION), list[Trial]()
+    loaded = searcher.loaded
+    all_ids = sorted(searcher.names.catalogs)
+    system = Message("system", INSTRUCTION)
+    trials: list[Trial] = []
     for case in cases:
-        sets = given_tools(case, sizes, every)
-        tools = loaded.tools(sorted(set[str]().union(*sets.values())))
-        history = [Message(cast("Any", one["role"]), one["content"]) for one in case.query.history]
-        for size, ids in sets.items():
-            hits = [Hit(tools[each], loaded.agents[tools[each].agent], 0.0, {}) for each in ids]
+        ids_by_size = given_tools(case, sizes, all_ids)
+        tools = loaded.tools(sorted(set[str]().union(*ids_by_size.values())))
+        history = [
+            Message(cast("Any", message["role"]), message["content"])
+            for message in case.query.history
+        ]
+        for size, ids in ids_by_size.items():
+            hits = [
+                Hit(tools[tool_id], loaded.agents[tools[tool_id].agent], 0.0, {}) for tool_id in ids
+            ]
             named = call_names(hits)
             names = {name: hit.tool.id for name, hit in named.items()}
             request = ChatRequest(
@@ -226,33 +237,31 @@ def make_trials(
 def given_tools(
     case: Case, sizes: Sequence[int], tools: Sequence[str]
 ) -> dict[int, tuple[str, ...]]:
-    """Return the ids that the agent gets for each number of tools: needed ones and distractors.
+    """Return the ids that the agent is given for each number of tools: needed tools and
+    distractors.
 
-    A query that needs more tools gets all that it needs. A larger set contains the smaller
-    ones; the order is random.
+    A query that needs more tools than the number gets all of them. A larger set contains every
+    smaller one; the order is random.
 
     Args:
         tools: the ids of all tools of the release, in an order that does not change.
     """
-    dice = random.Random(f"{SEED}:{case.query.id}")  # noqa: S311  a sample, no secret
-    others = [tool for tool in tools if tool not in case.right]
-    others = dice.sample(others, min(max(sizes), len(others)))
-    place = {tool: dice.random() for tool in (*case.needed, *others)}
-    return {
-        size: tuple(
-            sorted(
-                (*case.needed, *others[: max(size - len(case.needed), 0)]), key=place.__getitem__
-            )
-        )
-        for size in sizes
-    }
+    generator = random.Random(f"{SEED}:{case.query.id}")  # noqa: S311  a sample, not a secret
+    candidates = [tool for tool in tools if tool not in case.right]
+    distractors = generator.sample(candidates, min(max(sizes), len(candidates)))
+    position = {tool: generator.random() for tool in (*case.needed, *distractors)}
+    ids_by_size: dict[int, tuple[str, ...]] = {}
+    for size in sizes:
+        added = distractors[: max(size - len(case.needed), 0)]
+        ids_by_size[size] = tuple(sorted((*case.needed, *added), key=position.__getitem__))
+    return ids_by_size
 
 
 async def _ask_all(
     trials: Sequence[Trial], completer: Completer, budget: Budget, advance: Advance
 ) -> dict[str, str]:
-    """Ask each request once, and keep its reply; returns for each kind of failure the message of
-    the first.
+    """Send each request once and store its reply in the trial; returns the first message of each
+    kind of failure.
     """
     errors: list[CompletionError] = []
 
@@ -280,7 +289,9 @@ def _results(trials: Sequence[Trial], retrieval: Evaluation) -> dict[str, Any]:
     by_size: dict[int, list[tuple[Trial, CallScore]]] = {size: [] for size in recalls}
     for trial in trials:
         by_size[trial.size].append((trial, trial.score()))
-    scores = {size: np.array([own.weighted for _, own in by_size[size]]) for size in by_size}
+    scores = {
+        size: np.array([score.weighted for _, score in scored]) for size, scored in by_size.items()
+    }
     return {
         "rows": [
             {"tools": size}
@@ -293,18 +304,18 @@ def _results(trials: Sequence[Trial], retrieval: Evaluation) -> dict[str, Any]:
         "scores": [
             {"query": trial.case.query.id, "tools": size, "unanswered": trial.failure}
             | asdict(score)
-            for size, own in by_size.items()
-            for trial, score in own
+            for size, scored in by_size.items()
+            for trial, score in scored
         ],
     }
 
 
 def _row(trials: Sequence[tuple[Trial, CallScore]]) -> dict[str, Any]:
-    """Return what was measured with one number of tools.
+    """Return the measurements of one number of tools.
 
-    Returns: for each of `MEASURES` its mean with low, high and n; how many `calls` were made, and
-        the share of these that match a right one as `precision`; requests `unanswered` by kind, and
-        replies `cut_off`; the mean of `prompt_tokens`.
+    Returns: for each of `MEASURES` its mean with low, high and n; the number of `calls` made, and
+        as `precision` the share of them that match a right call; the number of requests
+        `unanswered` by kind, and of replies `cut_off`; the mean of `prompt_tokens`.
     """
     scores = [score for _, score in trials]
     replies = [trial.reply for trial, _ in trials if trial.reply]
@@ -328,9 +339,10 @@ def expected_accuracy(
 ) -> dict[str, Any]:
     """Return the product of the means, with its 95 % interval, as a row of `Interval`."""
     value = float(_product(scores, recalls))
-    low, high = (value, value)
     if len(scores) > 1:
         low, high = bootstrap_bounds([scores, recalls], _product)
+    else:
+        low = high = value
     return {"value": value, "low": low, "high": high, "n": len(scores)}
 
 
@@ -345,8 +357,8 @@ def choose(
         scores: the agent's scores by its number of tools, of shape (queries,).
         recalls: the recall at each of these numbers, of the same queries in the same order.
 
-    Returns: `best`, the number with the highest product; `k`, the smallest that is shown to be no
-        worse than it by more than `margin`; and `margin`.
+    Returns: `best`, the number with the highest product; `k`, the smallest number shown not to be
+        worse than `best` by more than `margin`; and `margin`.
     """
     values = {k: float(_product(scores[k], recalls[k])) for k in sorted(scores)}
     best = max(values, key=lambda k: (values[k], -k))

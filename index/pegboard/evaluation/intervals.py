@@ -15,27 +15,28 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2_000
-"""Of queries, with replacement: the ends of a 95 % interval move by about .001 from seed to seed at
-500 queries.
+"""Number of bootstrap resamples; at 500 queries the ends of a 95 % interval differ by about .001
+from seed to seed.
 """
 CONFIDENCE = 0.95
+"""Confidence of a two-sided interval."""
 ONE_SIDED = 0.9
-"""Confidence of the interval whose lower end is a one-sided 95 % bound."""
+"""Confidence of the two-sided interval whose lower end is a one-sided 95 % bound."""
 TOLERANCE = 1e-9
-"""Differences up to this come from adding floats in another order."""
+"""Largest difference that is attributed to floating-point summation order."""
 SEED = 0
-"""Equal values give equal intervals, on every machine and in every run."""
+"""Seed of the resampling, fixed so that equal values give equal intervals on every machine."""
 SWAPS = 9_999
-"""Of the two systems, query by query: p is at least 2 / 10,000."""
+"""Number of random swaps in the paired randomisation test; p is therefore at least 2 / 10,000."""
 POWER = 0.8
-"""The power of the test for the queries that `queries_needed` returns."""
+"""Statistical power that `queries_needed` plans for."""
 BATCH = 200
-"""Resamples made at a time, which bounds the memory at 100,000 queries to 160 MB."""
+"""Number of resamples held at a time; bounds memory to 160 MB at 100,000 queries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean over `n` queries, and between which bounds it lies with 95 % confidence."""
+    """A mean over `n` queries with its 95 % confidence interval."""
 
     value: float
     low: float
@@ -52,15 +53,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """By how much the mean of one system is above another's over the same `n` queries.
+    """The difference between the means of two systems over the same `n` queries.
 
     Attributes:
         value: the difference of the means.
-        low, high: between which bounds it lies with 95 % confidence, by a paired bootstrap.
-        p: how often a difference as large, in either direction, would come about by chance: a
-            paired randomisation test, which swaps the two systems query by query (Smucker, Allan,
-            Carterette, CIKM 2007).
-        n: queries.
+        low, high: its 95 % confidence interval, by a paired bootstrap.
+        p: the two-sided p value of a paired randomisation test, which swaps the two systems query
+            by query (Smucker, Allan, Carterette, CIKM 2007).
+        n: the number of queries.
     """
 
     value: float
@@ -96,21 +96,23 @@ def compare(
     ours: "Sequence[float] | NDArray[np.float64]",
     theirs: "Sequence[float] | NDArray[np.float64]",
 ) -> Difference:
-    """How far the mean of `ours` is above that of `theirs`, query by query.
+    """Return the paired difference between the means of `ours` and `theirs`.
 
     Raises ConfigurationError if their numbers differ.
     """
     import numpy as np
 
-    first, second = np.asarray(ours, dtype=np.float64), np.asarray(theirs, dtype=np.float64)
-    if first.shape != second.shape or not first.size:
+    our_values = np.asarray(ours, dtype=np.float64)
+    their_values = np.asarray(theirs, dtype=np.float64)
+    if our_values.shape != their_values.shape or not our_values.size:
         raise ConfigurationError(
-            f"{first.size} and {second.size} values cannot be compared in pairs: both systems "
-            f"have to answer the same queries."
+            f"{our_values.size} and {their_values.size} values cannot be compared in pairs: both "
+            f"systems have to answer the same queries."
         )
-    gaps = first - second
+    gaps = our_values - their_values
     low, high = _bounds(gaps, CONFIDENCE)
-    return Difference(float(gaps.mean()), low, high, _randomised(first, second), gaps.size)
+    p = _randomised(our_values, their_values)
+    return Difference(float(gaps.mean()), low, high, p, gaps.size)
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:
@@ -124,11 +126,12 @@ def holm(p_values: Mapping[str, float]) -> dict[str, float]:
 
 
 def is_no_worse(low: float, margin: float) -> bool:
-    """Whether a system is shown to be no worse than another by more than a margin.
+    """Whether a system is shown not to be worse than another by more than a margin.
+
+    A difference that is not significant is not enough: with few queries no difference is.
 
     Args:
-        low: the lower end of the `ONE_SIDED` interval of their difference. That a difference is not
-            significant shows nothing: with few queries none is.
+        low: the lower end of the `ONE_SIDED` interval of their difference.
     """
     return low >= -margin - TOLERANCE
 
@@ -141,8 +144,8 @@ def queries_needed(spread: float, margin: float, confidence: float = CONFIDENCE)
 
     Args:
         spread: the standard deviation of the differences, query by query.
-        margin: what is left of it where the mean is known to be lower. Without any, no number of
-            queries is enough, and None is returned.
+        margin: the largest accepted loss, less the known loss of the mean. If none is left, no
+            number of queries is enough, and None is returned.
     """
     if margin <= 0:
         return None
@@ -173,7 +176,7 @@ def bootstrap_bounds(
 
 
 def _bounds(values: "NDArray[np.float64]", confidence: float) -> tuple[float, float]:
-    if (values == values[0]).all():  # nothing to resample
+    if (values == values[0]).all():  # every resample has the same mean
         return float(values[0]), float(values[0])
     return bootstrap_bounds([values], _mean, confidence)
 

@@ -32,8 +32,7 @@ KINDS: dict[str, str] = {
     "number of needed tools",
     "MRR": "one over the rank of the first needed tool among the first k",
 }
-"""For each kind of measure what it says of one query; a system's value is the mean over all
-queries.
+"""The meaning of each kind of measure for one query; a system's value is the mean over all queries.
 """
 STANDARD = (
     "Recall@1",
@@ -65,9 +64,9 @@ _NAME = re.compile(r"([A-Za-z][A-Za-z0-9]*)(?:\s*@\s*(\d{1,6}))?")
 
 
 def parse_measure(name: "str | Measure") -> Measure:
-    """The measure of that name, in any case of letters: `recall@5` and `R@5` are `Recall@5`.
+    """Return the measure of a name in upper or lower case: `recall@5` is `Recall@5`.
 
-    Raises ConfigurationError that says which there are.
+    Raises ConfigurationError with the valid kinds for any other name.
     """
     if isinstance(name, Measure):
         return name
@@ -76,8 +75,8 @@ def parse_measure(name: "str | Measure") -> Measure:
     kind = kinds.get(match[1].lower()) if match else None
     if match is None or kind is None or match[2] == "0":
         raise ConfigurationError(
-            f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, each of the first "
-            f"k as in Recall@5."
+            f"There is no measure '{name}'. Expected one of {', '.join(KINDS)}, optionally at a "
+            f"cutoff, as in Recall@5."
         )
     return Measure(kind, int(match[2]) if match[2] else None)
 
@@ -99,7 +98,7 @@ def measures_of(names: "Sequence[str | Measure]") -> list[Measure]:
 def per_query(
     measures: Sequence[Measure], needed: Sequence[Collection[str]], rankings: Sequence[Ranking]
 ) -> "dict[Measure, NDArray[np.float64]]":
-    """Each measure's value for each query, of shape (queries,).
+    """Return each measure's value for each query, of shape (queries,).
 
     A query without results counts as 0.
 
@@ -110,12 +109,12 @@ def per_query(
     Raises ConfigurationError if ir-measures is not installed.
     """
     library = evaluation_module("ir_measures", "ir-measures")
-    if bare := [at for at, one in enumerate(needed) if not one]:
+    if unanswerable := [index for index, labels in enumerate(needed) if not labels]:
         raise ConfigurationError(
-            f"Queries {bare[:5]} need no tool; a measure of retrieval says nothing about such "
+            f"Queries {unanswerable[:5]} need no tool; retrieval measures are undefined for such "
             f"queries."
         )
-    names = [str(at) for at in range(len(needed))]
+    names = [str(index) for index in range(len(needed))]
     qrels = {name: dict.fromkeys(labels, 1) for name, labels in zip(names, needed, strict=True)}
     run = {
         name: {label: -float(rank) for rank, (label, _) in enumerate(ranking)}
@@ -127,7 +126,7 @@ def per_query(
 
 
 def _parts(measure: Measure) -> list[Measure]:
-    """What the library has to compute for a measure."""
+    """Return the measures of ir-measures that a measure is combined from."""
     kinds = {"F1": ("Precision", "Recall"), "Complete": ("Recall",)}.get(
         measure.kind, (measure.kind,)
     )
@@ -135,7 +134,7 @@ def _parts(measure: Measure) -> list[Measure]:
 
 
 def _of(library: Any, measure: Measure) -> Any:
-    whole = {
+    unbounded = {
         "Recall": "SetR",
         "Precision": "SetP",
         "mAP": "AP",
@@ -143,14 +142,12 @@ def _of(library: Any, measure: Measure) -> Any:
         "nDCG": "nDCG",
         "Hit": "Success",
     }
-    cut = {**whole, "Recall": "R", "Precision": "P"}
+    at_cutoff = {**unbounded, "Recall": "R", "Precision": "P"}
     if measure.k is not None:
-        return getattr(library, cut[measure.kind]) @ measure.k
-    return (
-        library.Success @ 1_000_000
-        if measure.kind == "Hit"
-        else getattr(library, whole[measure.kind])
-    )
+        return getattr(library, at_cutoff[measure.kind]) @ measure.k
+    if measure.kind == "Hit":  # ir-measures has Success at a cutoff only
+        return library.Success @ 1_000_000
+    return getattr(library, unbounded[measure.kind])
 
 
 def _calculated(
@@ -173,10 +170,12 @@ def _combined(
 ) -> "NDArray[np.float64]":
     import numpy as np
 
-    first, *others = (parts[part] for part in _parts(measure))
+    values = [parts[part] for part in _parts(measure)]
     if measure.kind == "Complete":
-        return (first > 1 - 1e-9).astype(np.float64)
+        recall = values[0]
+        return (recall > 1 - 1e-9).astype(np.float64)
     if measure.kind == "F1":
-        total = first + others[0]
-        return np.divide(2 * first * others[0], total, out=np.zeros_like(total), where=total > 0)
-    return first
+        precision, recall = values
+        total = precision + recall
+        return np.divide(2 * precision * recall, total, out=np.zeros_like(total), where=total > 0)
+    return values[0]
