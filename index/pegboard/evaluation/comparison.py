@@ -1,8 +1,8 @@
-"""The experiment: a system answers golden queries, and measures are computed of what it retrieved.
+"""The experiment: a system answers golden queries, and its rankings are measured.
 
-`evaluate(system, queries, measures)` is the one loop under `pegboard eval`, the gate, sweeps, the
-stress test, the agent evaluation and the papers' benchmarks. Evaluations of the same queries are
-compared query by query.
+`pegboard eval`, the gate, sweeps, the agent evaluation and the papers' benchmarks all use the one
+loop `evaluate(system, queries, measures)`. Evaluations of the same queries are compared query by
+query.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 GroupBy = Literal["kind", "catalog"]
 MIN_DEPTH = 10
-"""Minimum tools retrieved; more if a measure needs them."""
+"""Minimum number of tools retrieved for a query; measures with a larger cutoff need more."""
 UNBOUNDED_DEPTH = 100
-"""Tools retrieved for measures without a cutoff."""
+"""Number of tools retrieved for measures without a cutoff."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +67,22 @@ class Evaluation:
 
     @property
     def system(self) -> str:
-        """What the system is called in tables: `STRATEGY in INDEX`, and its share of fallbacks."""
+        """The system's name in tables: `STRATEGY in INDEX`, and its share of fallbacks."""
         return system_text(self.strategy, self.index, self.fallbacks)
 
     @property
     def fallbacks(self) -> float:
-        """The share of the queries in which a part did its work without the LLM."""
+        """The share of the queries in which a part worked without the LLM."""
         return self.overhead.share
 
     @property
     def overhead(self) -> Overhead:
-        """What the answers took."""
+        """The cost of the answers."""
         return Overhead.of(self.strategy, self.index, self.results)
 
     @property
     def unknown(self) -> tuple[str, ...]:
-        """Tool names of queries that no tool of the release has; they count as not found."""
+        """Tool names in queries that the release lacks; they count as not found."""
         names = (name for result in self.results for name in result.needed.unknown)
         return tuple(dict.fromkeys(names))
 
@@ -91,7 +91,7 @@ class Evaluation:
         return interval(self.values[parse_measure(measure)])
 
     def difference(self, baseline: "Evaluation", measure: str | Measure) -> Difference:
-        """How far this system is above a baseline that answered the same queries.
+        """Return the paired difference to a baseline that answered the same queries.
 
         Raises ConfigurationError if the queries differ.
         """
@@ -182,7 +182,7 @@ class Evaluation:
 
 
 def search_depth(measures: Sequence[Measure]) -> int:
-    """How many tools have to be retrieved to compute these measures."""
+    """Return the number of tools to retrieve for a query to compute these measures."""
     return max([MIN_DEPTH, *(measure.k or UNBOUNDED_DEPTH for measure in measures)])
 
 
@@ -212,11 +212,12 @@ def evaluate(
 def comparison(
     evaluations: Sequence[Evaluation], by: Sequence[GroupBy] = (), worst: int = 0
 ) -> dict[str, Any]:
-    """Evaluations of the same queries beside each other, as JSON values; the first is the baseline.
+    """Return evaluations of the same queries side by side, as JSON values; the first is the
+    baseline.
 
     Args:
-        by: group the rows by these, too.
-        worst: how many of the worst queries of each system to list.
+        by: the groupings for additional rows.
+        worst: the number of worst queries to list for each system.
     """
     last = evaluations[-1]
     return {
@@ -245,7 +246,7 @@ def comparison(
 
 
 def differences(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """How far each system is above the first, for every measure; see `difference_rows`."""
+    """Return each system's difference to the first, for every measure; see `difference_rows`."""
     baseline, *others = evaluations
     against = {"against": system_name(baseline, evaluations)}
     return [

@@ -23,7 +23,7 @@ Origin = Literal["user", "logs", "examples", "generated"]
 FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
 LISTS = ("tools", "steps", "history", "calls")
 ALTERNATIVE = " | "
-"""Between the names of tools any of which is right."""
+"""Separator of the names of alternative tools, any of which is right."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class GoldenQuery:
         return [name for tool in self.tools for name in tool.split(ALTERNATIVE)]
 
     def to_dict(self) -> dict[str, Any]:
-        """As a line of a file, without what is empty."""
+        """Return the JSON values of a line, without empty fields."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
         values["tools"] = [
             tool.split(ALTERNATIVE) if ALTERNATIVE in tool else tool for tool in self.tools
@@ -105,7 +105,7 @@ class Needed:
 
 
 class ToolNames:
-    """The tools of a release by what people call them.
+    """The tools of a release by their names in golden queries: id, true name or `agent/name`.
 
     Args:
         tools: id, true name and agent's name of every tool.
@@ -136,12 +136,12 @@ class ToolNames:
 
 
 def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQuery]:
-    """The golden queries of a file of JSON lines.
+    """Read the golden queries of a file of JSON lines.
 
     Args:
-        answerable: whether each has to name its tools; otherwise none may.
+        answerable: True if every query must name its tools; False if none may.
 
-    Raises ConfigurationError with every line that is not as expected.
+    Raises ConfigurationError with every invalid line.
     """
     queries, problems = read_problems(Path(path), answerable=answerable)
     if problems:
@@ -150,7 +150,7 @@ def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQue
 
 
 def golden_error(what: str, problems: Sequence[str]) -> ConfigurationError:
-    """The error for problems of files of golden queries."""
+    """Return the error for invalid files of golden queries."""
     expected = (
         'Expected lines such as {"query": "what are 30 dollars in yen?", "tools": '
         '["convert_currency"]}; those that nothing answers have a query only.'
@@ -181,7 +181,7 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQuery], list[str]]:
-    """The queries of a file, and what is wrong with its other lines, each with its place."""
+    """Return the valid queries of a file, and the problems of its other lines, by line number."""
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -276,4 +276,4 @@ CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
         'calls such as {"tool": "convert", "arguments": {"amount": 30}}',
     ),
 }
-"""For each field but `tools` whether a value is valid, and what is expected."""
+"""For each field except `tools`, a check of its value and the expected value as text."""

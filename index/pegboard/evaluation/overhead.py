@@ -1,7 +1,7 @@
-"""What a system's answers take: searches, LLM calls, tokens and cost; and how many are fallbacks.
+"""The cost of a system's answers (searches, LLM calls, tokens, money) and its share of fallbacks.
 
-A strategy whose LLM does not answer goes on without it. In use that is right; in a measurement it
-would publish the figures of the fallback under the name of the method.
+A strategy whose LLM does not answer continues without it. That is right in production; in a
+measurement it would report the fallback's figures under the method's name.
 """
 
 import time
@@ -16,18 +16,18 @@ from pegboard.evaluation.systems import QueryResult, ReleaseSystem
 from pegboard.retrieval.strategy import Strategy
 
 REASONS_SHOWN = 3
-"""Reasons for fallbacks that a message gives."""
+"""Maximum number of fallback reasons in a message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Overhead:
-    """What the answers of one system took, in all.
+    """The total cost of one system's answers.
 
     Attributes:
-        queries: those with a trace: results kept from an earlier run have none.
+        queries: the number of queries with a trace; results reused from an earlier run have none.
         cost_usd: None if the price of a call is unknown.
-        fallbacks: queries in which a part did its work without the LLM.
-        reasons: for each `part: reason` of a fallback the number of queries.
+        fallbacks: the number of queries in which a part worked without the LLM.
+        reasons: the number of queries, by `part: reason` of the fallback.
     """
 
     strategy: str
@@ -42,7 +42,7 @@ class Overhead:
 
     @classmethod
     def of(cls, strategy: str, index: str, results: Iterable[QueryResult]) -> "Overhead":
-        """The sums over the results of one system."""
+        """Return the sums over the results of one system."""
         traces = [result.trace for result in results if result.trace]
         costs = [trace.cost_usd for trace in traces]
         reasons = Counter(
@@ -66,32 +66,32 @@ class Overhead:
         return self.fallbacks / self.queries if self.queries else 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values; counts are of all queries, `fallback_share` is of 1."""
+        """Return JSON values; counts are over all queries, `fallback_share` lies in 0..1."""
         return {**asdict(self), "fallback_share": self.share}
 
 
 def latency(system: ReleaseSystem, queries: Sequence[GoldenQuery], k: int) -> tuple[float, float]:
     """Search for queries one at a time; returns the 50th and 95th percentile in milliseconds.
 
-    The first query is searched once more in front: what it loads is loaded once. No query vector is
-    remembered; an LLM is asked again.
+    The first query is searched once before the measurement, so that lazy loading is not timed. No
+    query vector is cached, and an LLM is asked again.
     """
     import numpy as np
 
     searcher = replace(system.searcher, vectors=system.searcher.vectors.uncached())
-    spent: list[float] = []
+    milliseconds: list[float] = []
     for query in [*queries[:1], *queries]:
-        began = time.perf_counter()
+        start = time.perf_counter()
         searcher.search([query], k, strategy=system.strategy, index=system.index)
-        spent.append((time.perf_counter() - began) * 1000)
-    p50, p95 = np.percentile(spent[1:], [50, 95]).tolist()
+        milliseconds.append((time.perf_counter() - start) * 1000)
+    p50, p95 = np.percentile(milliseconds[1:], [50, 95]).tolist()
     return p50, p95
 
 
 def check_llm(strategies: Mapping[str, Strategy], max_fallbacks: float) -> None:
-    """Check strategies that are to be measured without an LLM, by their names.
+    """Check strategies, by name, that are to be measured without an LLM.
 
-    Raises ConfigurationError for those that ask one.
+    Raises ConfigurationError for strategies that ask an LLM, unless all fallbacks are allowed.
     """
     names = [name for name, strategy in strategies.items() if asks_llm(strategy)]
     if names and max_fallbacks < 1:
@@ -108,10 +108,10 @@ def check_fallbacks(
 ) -> None:
     """Raise CompletionError if fallbacks answered more than a share of a system's queries."""
     problems = [
-        f"  - {one.strategy} in {one.index}: {one.fallbacks} of {one.queries} queries "
-        f"({one.share:.0%}); {_reasons(one)}"
-        for one in overheads
-        if one.share > max_fallbacks
+        f"  - {overhead.strategy} in {overhead.index}: {overhead.fallbacks} of "
+        f"{overhead.queries} queries ({overhead.share:.0%}); {_reasons(overhead)}"
+        for overhead in overheads
+        if overhead.share > max_fallbacks
     ]
     if problems:
         lines = (
@@ -124,7 +124,7 @@ def check_fallbacks(
 
 
 def asks_llm(strategy: Strategy) -> bool:
-    """Whether a part of it asks an LLM if there is one: such parts bound its replies."""
+    """Whether a part of a strategy asks an LLM; such parts have an option `reply_tokens`."""
     return any(hasattr(part, "reply_tokens") for part in strategy.parts())
 
 

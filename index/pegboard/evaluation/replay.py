@@ -1,8 +1,7 @@
-"""Replay: what the requests of a gateway's log find in a release, beside what they found then.
+"""Replay the requests of a gateway's log against a release, and compare the results with the log.
 
-The log has the tools that each request found; what a client was not allowed to see is not among
-them, while a replay searches the whole board. Requests are searched one after another in batches,
-each different text once, however often it was made."""
+The log has only tools that the client was allowed to see, while a replay searches the whole board.
+Requests are searched in batches, each distinct text once, however often it was made."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -13,51 +12,52 @@ from pegboard.board import Board
 from pegboard.evaluation.usage import Usage
 
 BATCH = 128
-"""Requests of one search."""
+"""Number of requests searched at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayedRequest:
-    """One request.
+    """A request of the log, with its results then and now.
 
     Attributes:
-        count: how often it was made.
-        before, after: the ids of the tools that it found, then and now, best first.
+        count: how often the request was made.
+        logged: the ids of the tools found when it was logged, best first.
+        replayed: the ids of the tools found in the release, best first.
         called: the ids of the tools that were called after it.
-        nothing_fits: whether none of `after` is likely to fit.
+        nothing_fits: whether none of `replayed` is likely to fit.
     """
 
     query: str
     count: int
-    before: tuple[str, ...]
-    after: tuple[str, ...]
+    logged: tuple[str, ...]
+    replayed: tuple[str, ...]
     called: frozenset[str]
     nothing_fits: bool
 
     @property
     def lost(self) -> list[str]:
-        """The tools that it does not find any more."""
-        return [tool for tool in self.before if tool not in self.after]
+        """The tools found when it was logged and not found now."""
+        return [tool for tool in self.logged if tool not in self.replayed]
 
     @property
     def won(self) -> list[str]:
-        """The tools in place of the lost ones."""
-        return [tool for tool in self.after if tool not in self.before]
+        """The tools found now and not when it was logged."""
+        return [tool for tool in self.replayed if tool not in self.logged]
 
     @property
     def without_result(self) -> bool:
         """Whether it finds nothing that fits."""
-        return self.nothing_fits or not self.after
+        return self.nothing_fits or not self.replayed
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON values."""
         lists = {"lost": self.lost, "won": self.won, "called": sorted(self.called)}
-        return {"query": self.query, "count": self.count, "after": list(self.after), **lists}
+        return {"query": self.query, "count": self.count, "after": list(self.replayed), **lists}
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The requests of a log in one release.
+    """The requests of a log, replayed in one release.
 
     Attributes:
         tools: the ids of the release's tools.
@@ -70,12 +70,12 @@ class Replay:
     @property
     def never_found(self) -> list[str]:
         """The tools that no request finds, by id."""
-        found = {tool for request in self.requests for tool in request.after}
-        return [tool for tool in self.tools if tool not in found]
+        found_tools = {tool for request in self.requests for tool in request.replayed}
+        return [tool for tool in self.tools if tool not in found_tools]
 
     @property
     def calls_lost(self) -> list[tuple[ReplayedRequest, str]]:
-        """The requests that had found a tool which was called, and do not find it now."""
+        """Each request with a tool that it had found, that was called, and that is lost now."""
         return [
             (request, tool)
             for request in self.requests
@@ -84,40 +84,40 @@ class Replay:
         ]
 
     def replaced(self) -> list[dict[str, Any]]:
-        """Return the tools that requests lost, those of most requests first: how many lost it,
-        whether the release still has it, and how often which tools came instead.
+        """Return the tools that requests lost, the most frequent first: the number of requests
+        that lost it, whether the release still has it, and the tools found instead with counts.
         """
-        lost: Counter[str] = Counter()
-        instead: dict[str, Counter[str]] = {}
+        lost_requests: Counter[str] = Counter()
+        replacements: dict[str, Counter[str]] = {}
         for request in self.requests:
             for tool in request.lost:
-                lost[tool] += request.count
-                others = instead.setdefault(tool, Counter())
-                others.update(dict.fromkeys(request.won, request.count))
+                lost_requests[tool] += request.count
+                counts = replacements.setdefault(tool, Counter())
+                counts.update(dict.fromkeys(request.won, request.count))
         tools = set(self.tools)
         return [
             {
                 "tool": tool,
                 "requests": count,
                 "in_release": tool in tools,
-                "instead": dict(instead[tool].most_common()),
+                "instead": dict(replacements[tool].most_common()),
             }
-            for tool, count in sorted(lost.items(), key=lambda pair: (-pair[1], pair[0]))
+            for tool, count in sorted(lost_requests.items(), key=lambda pair: (-pair[1], pair[0]))
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the replay as JSON values. Counts are of requests as often as they were made."""
+        """Return the replay as JSON values. A request made n times counts n times."""
         calls = [
             (request, tool)
             for request in self.requests
-            for tool in request.called.intersection(request.before)
+            for tool in request.called.intersection(request.logged)
         ]
         return {
             "release": self.release,
             "requests": _count(self.requests),
             "different": len(self.requests),
             "same_first": _count(
-                request for request in self.requests if request.before[:1] == request.after[:1]
+                request for request in self.requests if request.logged[:1] == request.replayed[:1]
             ),
             "same_tools": _count(
                 request for request in self.requests if not request.lost and not request.won
@@ -136,13 +136,13 @@ class Replay:
 
 
 def replay(usage: Usage, board: Board, k: int = 5, **options: Any) -> Replay:
-    """Search the requests of a log in the release from which a board answers.
+    """Search the requests of a log in a board's current release.
 
     Args:
-        usage: as `read_usage` gives it.
-        k: the most tools of a request that are compared; of one that had found fewer, as many as
-            it had found.
-        options: of `Board.find_many`.
+        usage: the log, as `read_usage` returns it.
+        k: the maximum number of tools compared for a request; a request that had found fewer is
+            compared at that number.
+        options: options of `Board.find_many`.
     """
     board = board.at_current_release()
     called: dict[str, set[str]] = {}
@@ -151,14 +151,21 @@ def replay(usage: Usage, board: Board, k: int = 5, **options: Any) -> Replay:
     queries = [query for query in usage.requests if query.strip()]
     requests: list[ReplayedRequest] = []
     for start in range(0, len(queries), BATCH):
-        part = queries[start : start + BATCH]
-        for query, result in zip(part, board.find_many(part, k, **options), strict=True):
-            logged = usage.requests[query]
-            before = logged.tools[:k]
-            after = tuple(hit.tool.id for hit in result)[: len(before) or k]
-            tools = frozenset(called.get(query, ()))
-            nothing = result.nothing_fits
-            requests.append(ReplayedRequest(query, logged.count, before, after, tools, nothing))
+        batch = queries[start : start + BATCH]
+        for query, result in zip(batch, board.find_many(batch, k, **options), strict=True):
+            logged_request = usage.requests[query]
+            logged = logged_request.tools[:k]
+            replayed = tuple(hit.tool.id for hit in result)[: len(logged) or k]
+            requests.append(
+                ReplayedRequest(
+                    query=query,
+                    count=logged_request.count,
+                    logged=logged,
+                    replayed=replayed,
+                    called=frozenset(called.get(query, ())),
+                    nothing_fits=result.nothing_fits,
+                )
+            )
     release, names = board.tool_names()
     return Replay(release, tuple(requests), tuple(sorted(tool for tool, _, _ in names)))
 

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     StrategyLike = Strategy | str | Mapping[str, Any] | None
 
 BATCH = 128
-"""Queries searched at a time: progress moves, and memory stays flat."""
+"""Number of queries searched at a time, which bounds memory and lets progress advance."""
 CACHED_QUERY_VECTORS = 100_000
-"""Query vectors kept in memory, 150 MB at 384 dimensions: several strategies search the same texts.
+"""Number of query vectors cached, as several strategies search the same texts; 150 MB at 384
+dimensions.
 """
 
 
@@ -37,8 +38,8 @@ class Searcher:
 
     Attributes:
         loaded: the release.
-        vectors: the encoders of queries; releases that share it encode a query once.
-        caller: asks an LLM, for strategies that use one.
+        vectors: encodes queries; searchers that share it encode each query once.
+        caller: asks the LLM; None without an LLM.
     """
 
     loaded: LoadedRelease
@@ -100,22 +101,24 @@ class Searcher:
 
         Returns: for each query its hits, best first, in the order of `queries`.
         """
-        hits: dict[int, FindResult] = {}
-        for places in _batches(queries):
-            texts = [queries[place].query for place in places]
-            history = queries[places[0]].history
+        results: dict[int, FindResult] = {}
+        for positions in _batches(queries):
+            texts = [queries[position].query for position in positions]
+            history = queries[positions[0]].history
             request = FindArguments(texts, k, strategy, index, history=history)
             answers = find(self.loaded, request, self.vectors, self.caller)
-            hits.update(zip(places, answers, strict=True))
-            advance(len(places))
-        return [hits[place] for place in range(len(queries))]
+            results.update(zip(positions, answers, strict=True))
+            advance(len(positions))
+        return [results[position] for position in range(len(queries))]
 
 
 def _batches(queries: Sequence[GoldenQuery]) -> list[list[int]]:
-    """The places of at most `BATCH` queries with the same conversation before them."""
+    """Return batches of positions: at most `BATCH` queries with the same history in each."""
     groups: dict[str, list[int]] = {}
-    for place, query in enumerate(queries):
-        groups.setdefault(json.dumps(query.history, sort_keys=True), []).append(place)
+    for position, query in enumerate(queries):
+        groups.setdefault(json.dumps(query.history, sort_keys=True), []).append(position)
     return [
-        own[start : start + BATCH] for own in groups.values() for start in range(0, len(own), BATCH)
+        positions[start : start + BATCH]
+        for positions in groups.values()
+        for start in range(0, len(positions), BATCH)
     ]

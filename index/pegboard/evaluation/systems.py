@@ -16,12 +16,12 @@ if TYPE_CHECKING:
 Advance = Callable[[int], None]
 """Called with the number of queries answered since the last call."""
 NOT_RETRIEVED = 10**6
-"""Stands for the rank of a tool that was not retrieved."""
+"""Rank assigned to a tool that was not retrieved."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetrievedTool:
-    """A retrieved tool: its id, its score and, of a hybrid search, its probability to fit."""
+    """A retrieved tool: its id, its score and, after a hybrid search, its probability to fit."""
 
     id: str
     score: float
@@ -33,7 +33,7 @@ class QueryResult:
     """A golden query, the tools it needs in the release, and the tools retrieved, best first.
 
     Attributes:
-        trace: what the answer took; None for results that were kept from an earlier run.
+        trace: the cost of the answer; None for a result reused from an earlier run.
     """
 
     query: GoldenQuery
@@ -55,7 +55,7 @@ class QueryResult:
         return self.needed.labelled(scored)
 
     def catalogs(self) -> set[str]:
-        """The catalogs of the needed tools, also of ids that no tool of the release has."""
+        """The catalogs of the needed tools, including ids that the release lacks."""
         ids = {tool for tools in self.needed.tools.values() for tool in tools}
         ids |= {name for name in self.needed.unknown if name.count("/") >= 2}
         return {tool.partition("/")[0] for tool in ids}
@@ -72,7 +72,7 @@ class ReleaseSystem:
 
     Attributes:
         index: None for the index that the strategy names, or else the release's default.
-        name: what the system is called in rows; the strategy's name if empty.
+        name: the system's name in rows; the strategy's name if empty.
     """
 
     searcher: Searcher
@@ -88,7 +88,7 @@ class ReleaseSystem:
         index: str | None = None,
         name: str = "",
     ) -> "ReleaseSystem":
-        """The system of a strategy's name, JSON values or None for the release's own.
+        """Return the system of a strategy: its name, its JSON values, or None for the release's.
 
         Raises QueryError for an invalid strategy, BoardNotFound for an unknown index.
         """
@@ -118,18 +118,18 @@ class ReleaseSystem:
 
     @property
     def key(self) -> tuple[Any, ...]:
-        """JSON values that decide what is retrieved for a query, for a store of results."""
+        """JSON values that determine what is retrieved for a query: the key of a result cache."""
         return (self.searcher.release.digest, self.index, self.strategy.to_dict())
 
     def search(
         self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None
     ) -> list[QueryResult]:
         """Retrieve at most `depth` tools for each query, best first."""
-        found = self.searcher.search(
+        answers = self.searcher.search(
             queries, depth, strategy=self.strategy, index=self.index, advance=advance
         )
         results: list[QueryResult] = []
-        for query, hits in zip(queries, found, strict=True):
+        for query, hits in zip(queries, answers, strict=True):
             needed = self.searcher.names.resolve(query.tools)
             retrieved = (RetrievedTool(hit.tool.id, hit.score, hit.probability) for hit in hits)
             results.append(QueryResult(query, needed, tuple(retrieved), hits.trace))

@@ -1,23 +1,23 @@
-"""An agent's tool calls against the right ones, by the Toolshed Evaluation Framework (Toolshed,
-appendix B).
+"""Scores of an agent's tool calls against the right calls, by the Toolshed Evaluation Framework
+(Toolshed, appendix B).
 
-Each right call scores three ways, each a recall: its tool was called (weight .5), its argument
-names were given (.25), with their values (.25). A request's score is the mean over its right calls.
-Calls beside these lower nothing; they are counted apart.
+Each right call has three scores, each a recall: its tool was called (weight .5), its argument names
+were given (.25), with the right values (.25). A request's score is the mean over its right calls.
+Additional calls do not lower the score; they are counted separately.
 
-What the paper leaves open is decided here:
+Decisions that the paper leaves open:
 
 - Several calls are matched one to one so that the sum of the scores is highest; a right call is
   matched at most once.
-- Arguments count only where the tool is right; a value counts only where its name was given. Names
-  are compared as they stand.
-- A right call without arguments has full marks for both as soon as its tool is called with
-  arguments that can be read: a JSON object, or nothing.
-- Values are equal as JSON, where 30, 30.0 and "30" are one number, and true and "true" one truth;
-  texts are equal but for case, for runs of white space and for the compatibility forms of Unicode.
-  Lists have an order, objects have not.
-- A value that stands for the result of another call (`API_call_0` in Seal-Tools) cannot be known
-  when all calls are made at once: it counts as right where its argument was given.
+- Arguments count only if the tool is right; a value counts only if its name was given. Names are
+  compared exactly.
+- A right call without arguments has both argument scores at 1 if its tool is called with readable
+  arguments: a JSON object, or nothing.
+- Values are compared as JSON, where 30, 30.0 and "30" are one number, and true and "true" one
+  Boolean; texts are compared without regard to case, runs of white space and the compatibility
+  forms of Unicode. Lists are ordered, objects are not.
+- A value that stands for the result of another call (`API_call_0` in Seal-Tools) is unknown when
+  all calls are made at once: it counts as right if its argument was given.
 """
 
 import json
@@ -32,9 +32,9 @@ from typing import Any, cast
 from pegboard.evaluation.intervals import evaluation_module
 
 WEIGHTS = (0.5, 0.25, 0.25)
-"""Of tool name, argument names and argument values: Toolshed, appendix B."""
+"""Weights of the tool name, argument names and argument values (Toolshed, appendix B)."""
 PLACEHOLDER = re.compile(r"\bAPI_call_\d+\b")
-"""How Seal-Tools writes the result of an earlier call as the value of an argument."""
+"""Seal-Tools' placeholder for the result of an earlier call as the value of an argument."""
 
 MadeCall = tuple[str | None, str]
 """A call that an agent made: the id of the tool, None if it was given no tool of that name, and the
@@ -44,7 +44,7 @@ text of the arguments.
 
 @dataclass(frozen=True, slots=True)
 class RightCall:
-    """A right call: the tools that will do (several may share a name), and the arguments."""
+    """A right call: the acceptable tools (several may share a name), and the arguments."""
 
     tools: frozenset[str]
     arguments: Mapping[str, Any]
@@ -91,19 +91,21 @@ def score_calls(right: Sequence[RightCall], made: Sequence[MadeCall]) -> CallSco
     return CallScore(name, arguments, values, float(parts @ WEIGHTS), len(made), matched)
 
 
-def same_value(right: Any, given: Any) -> bool:
+def same_value(right: Any, actual: Any) -> bool:
     """Return whether two values of an argument are equal by the rules above."""
-    if isinstance(right, dict) and isinstance(given, dict):
-        ours, theirs = cast("dict[str, Any]", right), cast("dict[str, Any]", given)
-        return ours.keys() == theirs.keys() and all(
-            same_value(ours[key], theirs[key]) for key in ours
+    if isinstance(right, dict) and isinstance(actual, dict):
+        right_object = cast("dict[str, Any]", right)
+        actual_object = cast("dict[str, Any]", actual)
+        return right_object.keys() == actual_object.keys() and all(
+            same_value(right_object[key], actual_object[key]) for key in right_object
         )
-    if isinstance(right, list) and isinstance(given, list):
-        pair = cast("list[Any]", right), cast("list[Any]", given)
-        return len(pair[0]) == len(pair[1]) and all(map(same_value, *pair))
-    if isinstance(right, dict | list) or isinstance(given, dict | list):
+    if isinstance(right, list) and isinstance(actual, list):
+        right_list = cast("list[Any]", right)
+        actual_list = cast("list[Any]", actual)
+        return len(right_list) == len(actual_list) and all(map(same_value, right_list, actual_list))
+    if isinstance(right, dict | list) or isinstance(actual, dict | list):
         return False
-    return _plain(right) == _plain(given)
+    return _plain(right) == _plain(actual)
 
 
 def _plain(value: Any) -> tuple[str, Any]:
@@ -131,14 +133,14 @@ def _pair(
     expected = right.arguments
     if not expected:
         return 1.0, 1.0, 1.0
-    given = expected.keys() & arguments.keys()
-    equal = [name for name in given if _is_right(expected[name], arguments[name])]
-    return 1.0, len(given) / len(expected), len(equal) / len(expected)
+    shared_names = expected.keys() & arguments.keys()
+    equal = [name for name in shared_names if _is_right(expected[name], arguments[name])]
+    return 1.0, len(shared_names) / len(expected), len(equal) / len(expected)
 
 
-def _is_right(expected: Any, given: Any) -> bool:
+def _is_right(expected: Any, actual: Any) -> bool:
     placeholder = isinstance(expected, str) and PLACEHOLDER.search(expected) is not None
-    return placeholder or same_value(expected, given)
+    return placeholder or same_value(expected, actual)
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:

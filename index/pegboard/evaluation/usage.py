@@ -1,9 +1,9 @@
-"""Example requests from use: what clients of a gateway asked for and then called.
+"""Example requests learned from a gateway's log: what clients searched for and then called.
 
-A gateway's log is written by its clients, so none of them is believed alone. A request becomes an
-example of a tool only if enough clients with credentials made it in the same words and then called
-that tool: what only one person wrote, a name or a number, goes into no index. Each client has one
-vote on a request, so it can take back its own vote alone.
+Clients write the log, so no single client is trusted. A request becomes an example of a tool only
+if enough clients with credentials made it in the same words and then called that tool: text that
+only one person wrote, such as a name or a number, is never indexed. Each client has one vote on a
+request, and can withdraw only its own vote.
 """
 
 import json
@@ -22,23 +22,23 @@ from pegboard.search.text import query_words
 from pegboard.secret_values import HIDDEN
 
 MIN_CLIENTS = 2
-"""Different clients behind each example."""
+"""Minimum number of different clients behind an example."""
 PER_TOOL = 5
-"""The most examples of one tool."""
+"""Maximum number of examples of a tool."""
 MAX_CHARACTERS = 500
-"""Maximum characters of a request; a longer one is not an example."""
+"""Maximum number of characters of an example; longer requests are ignored."""
 MAX_SESSIONS = 100_000
-"""Sessions whose last requests are held while a log is read."""
+"""Maximum number of sessions whose last requests are held while a log is read."""
 LAST_REQUESTS = 50
-"""Requests of one session that a call may belong to."""
+"""Number of a session's last requests that a call may belong to."""
 MINUTES = 5
-"""Between a request and a call that belong together although neither has a session."""
+"""Maximum minutes between a request and its call if neither has a session."""
 
 Words = frozenset[str]
 Requests = list[tuple[datetime, str, frozenset[str]]]
-"""Time, words and tools found of the last requests of a session."""
+"""The last requests of a session: their time, text and the ids of the tools that they found."""
 Sessions = OrderedDict[tuple[str, str], Requests]
-"""By client and session; "" for requests without one."""
+"""Requests by client and session; the session is "" for requests without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +72,12 @@ class Usage:
     """The content of a request log.
 
     Attributes:
-        uses: in the order of the calls.
-        pairs: tools called one after the other in a session, as uses of the second whose query is
-            the first.
-        requests: by their text, in the order of the first.
-        finds: requests for tools.
-        invalid: lines that are none of a log.
+        uses: uses of tools, in the order of the calls.
+        pairs: consecutive calls in a session, as uses of the second tool; `query` is the id of the
+            first tool.
+        requests: requests by their text, in the order of their first occurrence.
+        finds: the number of requests.
+        invalid: the number of lines that are not valid log lines.
     """
 
     uses: list[Use] = field(default_factory=list[Use])
@@ -92,8 +92,8 @@ class Learned:
     """The examples, as golden queries of origin `logs` with one tool each, and what was left out.
 
     Attributes:
-        few: requests that too few clients made before calling the same tool.
-        secret: requests with a secret.
+        few: the number of requests that too few clients made before calling the same tool.
+        secret: the number of requests with a secret.
     """
 
     examples: tuple[GoldenQuery, ...]
@@ -107,7 +107,9 @@ def read_usage(log: Path) -> Usage:
     Raises:
         ConfigurationError: the log cannot be read.
     """
-    usage, sessions, last = Usage(), Sessions(), OrderedDict[tuple[str, str], str]()
+    usage = Usage()
+    sessions = Sessions()
+    last_tools = OrderedDict[tuple[str, str], str]()
     for line in _lines(log):
         event = _event(line)
         if event is None:
@@ -116,17 +118,17 @@ def read_usage(log: Path) -> Usage:
             _add_find(usage, sessions, event)
         elif event["event"] == "call":
             _add_call(usage, sessions, event)
-            _add_pair(usage, last, event)
+            _add_pair(usage, last_tools, event)
     return usage
 
 
 def learn(usage: Usage, min_clients: int = MIN_CLIENTS) -> Learned:
-    """Return the requests that are examples of their tools, those first that were taught first: no
-    later client takes the place of what others taught.
+    """Return the requests that are examples of their tools, the earliest learned first, so that
+    later clients cannot displace what earlier ones taught.
 
     Args:
-        min_clients: different clients with the same words and the same tool; with 1, clients
-            without credentials count, too.
+        min_clients: the number of different clients needed for the same words and tool; with 1,
+            clients without credentials count, too.
     """
     requests: dict[Words, list[Use]] = {}
     for use in usage.uses:
@@ -136,30 +138,34 @@ def learn(usage: Usage, min_clients: int = MIN_CLIENTS) -> Learned:
     taught: list[tuple[datetime, str, str]] = []
     few = secret = 0
     for uses in requests.values():
-        by_tool = _votes(uses)
-        supported = {tool: own for tool, own in by_tool.items() if len(own) >= min_clients}
-        few += not supported
-        for tool, own in supported.items():
-            # The shortest text: whatever a client adds to the common words does not matter.
-            query = min((use.query for use in own.values()), key=lambda text: (len(text), text))
+        supported = {
+            tool: votes for tool, votes in _votes(uses).items() if len(votes) >= min_clients
+        }
+        if not supported:
+            few += 1
+        for tool, votes in supported.items():
+            # The shortest text has the least of what single clients add to the common words.
+            query = min((use.query for use in votes.values()), key=lambda text: (len(text), text))
             if _is_public(query):
-                times = sorted(use.time for use in own.values())
-                taught.append((times[min_clients - 1], query, tool))
+                times = sorted(use.time for use in votes.values())
+                learned_at = times[min_clients - 1]
+                taught.append((learned_at, query, tool))
             else:
                 secret += 1
     examples: list[GoldenQuery] = []
-    places: Counter[str] = Counter()
+    candidates: Counter[str] = Counter()
     for _, query, tool in sorted(taught):
-        places[tool] += 1
-        if places[tool] <= PER_TOOL:
+        candidates[tool] += 1
+        if candidates[tool] <= PER_TOOL:
             examples.append(GoldenQuery(query, (tool,), origin="logs"))
     return Learned(tuple(examples), few, secret)
 
 
 def learn_sequences(usage: Usage, min_clients: int = MIN_CLIENTS) -> list[dict[str, Any]]:
-    """Return which tools follow which: `after` and `next`, ids, and the number of `clients`.
+    """Return the tools that are called after another: the ids `after` and `next`, and the number of
+    `clients`.
 
-    The rules are those of `learn`: each client has one vote on what follows a tool.
+    As in `learn`, each client has one vote on what follows a tool.
     """
     pairs: dict[str, list[Use]] = {}
     for pair in usage.pairs:
@@ -174,13 +180,13 @@ def learn_sequences(usage: Usage, min_clients: int = MIN_CLIENTS) -> list[dict[s
 
 
 def _votes(uses: list[Use]) -> dict[str, dict[str, Use]]:
-    """Return of each tool the clients that called it more often than any other after a request,
-    each with its first such use; of tools that one called equally often, the last.
+    """Return, for each tool, the clients that called it more often than any other tool after a
+    request, each with its first such use. A client's ties go to the tool it called last.
     """
     calls: dict[str, Counter[str]] = {}
     for use in reversed(uses):
         calls.setdefault(use.client, Counter())[use.tool] += 1
-    votes = {client: own.most_common(1)[0][0] for client, own in calls.items()}
+    votes = {client: counts.most_common(1)[0][0] for client, counts in calls.items()}
     by_tool: dict[str, dict[str, Use]] = {}
     for use in uses:
         if votes[use.client] == use.tool:
@@ -210,7 +216,7 @@ def _lines(log: Path) -> Iterator[str]:
 
 
 def _event(line: str) -> dict[str, Any] | None:
-    """The event of a line, with its time as such; None for a line that is none of a log."""
+    """Return the event of a line, its time parsed; None if it is not a valid log line."""
     try:
         event: Any = json.loads(line)
         texts = (event["event"], event["client"], event["session"])
@@ -230,7 +236,8 @@ def _add_find(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
     requests = sessions.setdefault(key, [])
     tools = tuple(hit["tool"] for hit in event["hits"])
     logged = usage.requests.setdefault(event["query"], LoggedRequest())
-    logged.count, logged.tools = logged.count + 1, tools
+    logged.count += 1
+    logged.tools = tools
     requests.append((event["time"], event["query"], frozenset(tools)))
     del requests[:-LAST_REQUESTS]
     sessions.move_to_end(key)
@@ -239,18 +246,20 @@ def _add_find(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
 
 
 def _add_call(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
-    """Add a call that succeeded to the last request of its session that had found the tool.
+    """Attribute a successful call to the last request of its session that had found the tool.
 
-    Without sessions several people may be one client: then the requests of the last minutes that
-    had found the tool must all be the same.
+    Without sessions, several people may share one client: then all requests of the last minutes
+    that had found the tool must have the same words.
     """
     if event["outcome"] != "ok":
         return
-    client, session, tool = event["client"], event["session"], event["tool"]
+    client = event["client"]
+    session = event["session"]
+    tool = event["tool"]
     queries = [
         query
-        for time, query, found in sessions.get((client, session), ())
-        if tool in found and (session or event["time"] - time <= timedelta(minutes=MINUTES))
+        for time, query, found_tools in sessions.get((client, session), ())
+        if tool in found_tools and (session or event["time"] - time <= timedelta(minutes=MINUTES))
     ]
     if not session and len({frozenset(query_words(query)) for query in queries}) > 1:
         return
@@ -259,18 +268,21 @@ def _add_call(usage: Usage, sessions: Sessions, event: dict[str, Any]) -> None:
         usage.uses.append(Use(queries[-1], tool, client, credentials, event["time"]))
 
 
-def _add_pair(usage: Usage, last: OrderedDict[tuple[str, str], str], event: dict[str, Any]) -> None:
-    """Add a call that succeeded to the one before it in its session. A tool called again is none
-    that follows itself.
+def _add_pair(
+    usage: Usage, last_tools: OrderedDict[tuple[str, str], str], event: dict[str, Any]
+) -> None:
+    """Pair a successful call with the preceding one of its session; a repeated call of the same
+    tool is not a pair.
     """
-    key, tool = (event["client"], event["session"]), event["tool"]
     if event["outcome"] != "ok" or not event["session"]:
         return
-    before = last.get(key) or tool
-    last[key] = tool
-    last.move_to_end(key)
-    if len(last) > MAX_SESSIONS:
-        last.popitem(last=False)
-    if before != tool:
+    key = (event["client"], event["session"])
+    tool = event["tool"]
+    previous_tool = last_tools.get(key) or tool
+    last_tools[key] = tool
+    last_tools.move_to_end(key)
+    if len(last_tools) > MAX_SESSIONS:
+        last_tools.popitem(last=False)
+    if previous_tool != tool:
         credentials = event.get("credentials") is True
-        usage.pairs.append(Use(before, tool, event["client"], credentials, event["time"]))
+        usage.pairs.append(Use(previous_tool, tool, event["client"], credentials, event["time"]))
