@@ -1,4 +1,4 @@
-"""Adapters for agent frameworks and model APIs, each a module that is imported by its name.
+"""Adapters for agent frameworks and model APIs, one per module, imported by name.
 
-Importing one needs the package that it is for, and no other. Those of `openai` and `anthropic` make
-plain JSON values and need nothing."""
+An adapter needs only the package of its framework. `openai` and `anthropic` produce plain JSON
+values and need no package."""

@@ -4,8 +4,8 @@
     message = client.messages.create(model=..., tools=tools.tools(), messages=history)
     history += [message_param, {"role": "user", "content": tools.answers(message.content)}]
 
-Only what was found is declared, with `defer_loading` and in order of discovery: such definitions
-are no part of the cached prefix, so a board may have any number of tools. Needs no package but the
+Only found tools are declared, with `defer_loading` and in order of discovery: such definitions are
+not part of the cached prefix, so a board may have any number of tools. Needs no package except the
 caller's own client.
 """
 
@@ -23,10 +23,10 @@ from pegboard.integrations.discovery import ProviderToolSearch
 
 
 class MessagesToolSearch(ProviderToolSearch):
-    """Declares the found tools of one conversation, and answers its searches.
+    """Declares the tools that one conversation found, and answers its searches.
 
     Args:
-        discovery: of the conversation.
+        discovery: the tools that the conversation found.
     """
 
     _arguments = "input"
@@ -41,8 +41,8 @@ class MessagesToolSearch(ProviderToolSearch):
             "description": SEARCH_DESCRIPTION,
             "input_schema": dict(QUERY_SCHEMA),
         }
-        found = as_anthropic_tools(self.discovery.found, self.discovery.options.descriptions)
-        return [search, *({**tool, "defer_loading": True} for tool in found)]
+        tools = as_anthropic_tools(self.discovery.found, self.discovery.options.descriptions)
+        return [search, *({**tool, "defer_loading": True} for tool in tools)]
 
     def _is_search(self, item: Mapping[str, Any]) -> bool:
         return item.get("type") == "tool_use" and item.get("name") == SEARCH_TOOL

@@ -1,4 +1,4 @@
-"""One search for an adapter: exact names first, within a token budget, why nothing was found."""
+"""A search for adapters: exact names first, within a token budget, with a reason for no hits."""
 
 import json
 from collections.abc import Collection, Mapping, Sequence
@@ -28,7 +28,7 @@ QUERY_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 RESERVED = (SEARCH_TOOL, "call_tool", "search_agents")
-"""Names that no tool of a board gets: a catalog could otherwise stand in for the search."""
+"""Names that no tool of a board is given, so that a catalog cannot impersonate the search."""
 
 BLANK = "The query is blank. Say in a few words what the tool should do."
 NO_TOOL = "No tool may be searched here: the board is empty, or its filter leaves none."
@@ -37,10 +37,10 @@ NO_MATCH = "No tool has words of the query. Say in other words what the tool sho
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What one search found.
+    """The result of one search.
 
     Attributes:
-        hits: best first, those that the query names exactly before all others.
+        hits: best first; tools that the query names exactly precede all others.
         names: the names of all tools of the release.
         reason: why there are no hits, for the model; it quotes neither the query nor a catalog.
     """
@@ -52,7 +52,7 @@ class Findings:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """What one search found, by the names that the model calls.
+    """The names of the tools that one search found, as the model calls them.
 
     Attributes:
         names: best first.
@@ -64,15 +64,15 @@ class Selected:
 
     @property
     def text(self) -> str:
-        """What to tell a model whose tools are listed elsewhere: the names, or the reason."""
+        """The names or the reason as a sentence, for a model whose tools are listed elsewhere."""
         if not self.names:
             return self.reason
         return f"Found, and ready to be called: {', '.join(self.names)}."
 
 
 def query_of(arguments: Any) -> str:
-    """Return the query of a search's arguments as a model wrote them, as an object or as JSON text;
-    blank if there is none, which a search answers with what is expected.
+    """Return the query in a search's arguments, which a model writes as an object or as JSON text;
+    "" if there is none, which the search answers with an explanation.
     """
     if isinstance(arguments, str):
         try:
@@ -86,16 +86,16 @@ def query_of(arguments: Any) -> str:
 
 
 class BoardSearch:
-    """How an application searches a board for tools; conversations and threads may share it.
+    """An application's search of a board; conversations and threads may share it.
 
-    Skills, prompts and resources are not found: they would be given to a model as functions.
+    Skills, prompts and resources are not found, since a model would be given them as functions.
 
     Args:
-        board: where to search.
-        k: tools that one search finds, at most.
-        max_tokens: prompt tokens that their definitions take together, at most.
+        board: the board to search.
+        k: the maximum number of tools that one search finds.
+        max_tokens: the maximum of prompt tokens that their definitions take together.
         where, strategy, index: as in `Board.find`.
-        descriptions: which a model is shown, as in `as_openai_tools`.
+        descriptions: which descriptions a model is shown, as in `as_openai_tools`.
         reserved: names of the application's own tools, which no tool of the board may have.
 
     Raises:
@@ -117,7 +117,9 @@ class BoardSearch:
         if max_tokens is not None and max_tokens < 1:
             raise QueryError(f"max_tokens is {max_tokens}; expected at least 1, or None.")
         self.board = board.board if isinstance(board, AsyncBoard) else board
-        self.k, self.max_tokens, self.where = k, max_tokens, dict(where or {})
+        self.k = k
+        self.max_tokens = max_tokens
+        self.where = dict(where or {})
         self.descriptions: Descriptions = descriptions
         self.reserved = frozenset((*RESERVED, *reserved))
         self._options: dict[str, Any] = {"strategy": strategy, "index": index}
@@ -125,9 +127,9 @@ class BoardSearch:
         self._callable = self.where
 
     def find(self, query: str, among: Collection[str] | None = None) -> Findings:
-        """Return what one search finds. Raises as `Board.find` does.
+        """Search the board. Raises as `Board.find` does.
 
-        A query of nothing but a name finds the tools of that name alone.
+        A query that consists of a name finds the tools of that name only.
 
         Args:
             among: ids of the tools that may be found; all that pass `where` by default.
@@ -136,36 +138,45 @@ class BoardSearch:
         query = query.encode("utf-8", "replace").decode()  # a model may write half a character
         if not query.strip():
             return Findings((), names, BLANK)
-        where = self._callable
-        where = where if among is None else narrowed(where, among)
+        where = self._callable if among is None else narrowed(self._callable, among)
         if where is None:
             return Findings((), names, NO_TOOL)
-        named = narrowed(where, names.named_in(query))
-        alone = named is not None and len(query.split()) == 1
-        filters = [each for each in (named, None if alone else where) if each is not None]
-        found = [self.board.find(query, self.k, where=each, **self._options) for each in filters]
-        return self._findings(found, int(named is not None))
+        where_named = narrowed(where, names.named_in(query))
+        if where_named is None:
+            filters = [where]
+        elif len(query.split()) == 1:
+            filters = [where_named]
+        else:
+            filters = [where_named, where]
+        results = [
+            self.board.find(query, self.k, where=where_filter, **self._options)
+            for where_filter in filters
+        ]
+        return self._findings(results, has_named=where_named is not None)
 
     def names(self, release: str | None = None) -> CallNames:
         """Return the names of the tools of the current release, or of one that just answered."""
         release = release or self.board.release.id
-        known, names = self._names
-        if known != release:
-            known, tools = self.board.tool_names()
+        cached_release, names = self._names
+        if cached_release != release:
+            new_release, tools = self.board.tool_names()
             names = CallNames(tools, self.reserved)
             kinds = {agent.kind for agent in self.board.list_agents()}
-            mixed = not kinds.isdisjoint(READ_KINDS)
-            self._callable = {"kind": ("tool", "agent"), **self.where} if mixed else self.where
-            self._names = known, names
+            if kinds.isdisjoint(READ_KINDS):
+                self._callable = self.where
+            else:
+                self._callable = {"kind": ("tool", "agent"), **self.where}
+            self._names = new_release, names
         return names
 
-    def _findings(self, found: Sequence[FindResult], exact: int) -> Findings:
-        """What searches found together; the first `exact` of them are for named tools."""
-        names = self.names(found[-1].release)
+    def _findings(self, results: Sequence[FindResult], *, has_named: bool) -> Findings:
+        """Merge the results of searches; with `has_named`, the first is that of named tools."""
+        names = self.names(results[-1].release)
         best: dict[str, Hit] = {}
-        for place, result in enumerate(found):
-            # What is named fits, however little it resembles the rest of the request.
-            if not result.nothing_fits or place < exact:
+        for position, result in enumerate(results):
+            # A named tool fits, however little it resembles the rest of the request.
+            is_named = has_named and position == 0
+            if is_named or not result.nothing_fits:
                 best |= {hit.tool.id: hit for hit in result if hit.tool.id not in best}
         hits = [
             hit
@@ -173,15 +184,18 @@ class BoardSearch:
             if hit.tool.id in names.names and hit.agent.kind not in READ_KINDS
         ][: self.k]
         if not hits:
-            return Findings((), names, self._reason(found[-1]))
+            return Findings((), names, self._reason(results[-1]))
         if self.max_tokens is None:
             return Findings(tuple(hits), names)
-        fitting, others = within_tokens(hits, self.max_tokens, self.descriptions)
-        too_long = (
-            f"{len(others)} tools were found, but the definition of each is too long: "
-            f"{self.max_tokens} tokens are allowed."
+        fitting, omitted = within_tokens(hits, self.max_tokens, self.descriptions)
+        if fitting:
+            return Findings(tuple(fitting), names)
+        return Findings(
+            (),
+            names,
+            f"{len(omitted)} tools were found, but the definition of each is too long: "
+            f"{self.max_tokens} tokens are allowed.",
         )
-        return Findings(tuple(fitting), names, "" if fitting else too_long)
 
     def _reason(self, result: FindResult) -> str:
         if result.hits:
@@ -194,7 +208,7 @@ class BoardSearch:
 
 
 def narrowed(where: Mapping[str, Any], tools: Collection[str]) -> dict[str, Any] | None:
-    """Return the filter for only those tools; None if it would leave none of them."""
+    """Return the filter restricted to the given tools; None if none of them passes it."""
     allowed = where.get("tool")
     if allowed is not None:
         allowed = {allowed} if isinstance(allowed, str) else set(allowed)

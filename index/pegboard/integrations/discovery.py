@@ -1,4 +1,4 @@
-"""The tools that one conversation found: named once, in the order in which they were found."""
+"""The tools that one conversation found, under stable names and in order of discovery."""
 
 import asyncio
 from abc import ABC, abstractmethod
@@ -24,18 +24,18 @@ GONE = "This tool is no longer available."
 
 
 class Discovery:
-    """The tools that a conversation found on a board. Make one for each conversation.
+    """The tools that a conversation found on a board. Create one for each conversation.
 
-    A tool keeps its name and its place: `found` only ever grows at its end, so that what a provider
-    cached of a prompt stays valid. Its definition stays as well, over promotions too, unless the
-    tool is found again after it changed. Threads may share a discovery.
+    A tool keeps its name and its position: `found` only grows at its end, so that a provider's
+    cached prompt prefix stays valid. A definition also survives promotions, unless the tool is
+    found again after it changed. Threads may share a discovery.
 
     Args:
-        search: how to search; conversations share it. A board alone is searched by default.
+        search: the search, which conversations may share; a board is searched with the defaults.
 
     Attributes:
-        found: hits by the names that the model calls them by, in order of discovery. Definitions:
-            `as_openai_tools(discovery.found)` and its siblings.
+        found: hits by the names under which the model calls them, in order of discovery. For
+            definitions, use `as_openai_tools(discovery.found)` and its siblings.
     """
 
     def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
@@ -45,20 +45,19 @@ class Discovery:
         self._lock = Lock()
 
     def search(self, query: str) -> Selected:
-        """Search the board, and add what is found. Raises as `Board.find` does."""
+        """Search the board, and add the tools found. Raises as `Board.find` does."""
         return self._add(self.options.find(query))
 
     async def search_async(self, query: str) -> Selected:
-        """Return what `search` does; the event loop goes on meanwhile."""
+        """Do what `search` does without blocking the event loop."""
         return await asyncio.to_thread(self.search, query)
 
     def called(self, name: str) -> Hit:
         """Return the tool that a model calls by a name.
 
         Raises:
-            QueryError: the conversation has not found such a tool, or the current release does not
-                have it any more, or not among those that may be searched. The message is meant for
-                the model.
+            QueryError: the conversation has not found such a tool, or the current release lacks
+                it, or it may no longer be searched. The message is written for the model.
         """
         hit = self.found.get(name)
         if hit is None:
@@ -71,17 +70,17 @@ class Discovery:
         return hit
 
     def to_dict(self) -> dict[str, str]:
-        """Return the ids of the tools by name, in order of discovery, to be stored with the
+        """Return the ids of the tools by name, in order of discovery, for storage with the
         conversation.
         """
         return {name: hit.tool.id for name, hit in self.found.items()}
 
     def restore(self, stored: Mapping[str, str]) -> None:
-        """Add the tools of a stored conversation under the names that they had.
+        """Add the tools of a stored conversation under their stored names.
 
-        One that the release does not have any more, or that may not be searched, keeps its place
-        with an empty definition, since the conversation may refer to it. Reserved names are left
-        out: they are the application's own tools.
+        A tool that the release lacks, or that may no longer be searched, keeps its position with an
+        empty definition, since the conversation may refer to it. Reserved names, which belong to
+        the application's own tools, are skipped.
         """
         stored = {name: stored[name] for name in stored if name not in self.options.reserved}
         agents = {agent.id: agent for agent in self.options.board.list_agents()}
@@ -93,7 +92,8 @@ class Discovery:
             else:
                 hit = Hit(tool, agents.get(tool.agent, _agent(tool.agent)), 0.0, {})
             with self._lock:
-                self.found[name], self._names[identity] = hit, name
+                self.found[name] = hit
+                self._names[identity] = name
 
     def _permitted(self, ids: Sequence[str]) -> dict[str, Tool]:
         """Return the tools among ids that the current release has and the search may find."""
@@ -115,32 +115,32 @@ class Discovery:
         return Selected(tuple(names), findings.reason)
 
     def _name(self, hit: Hit, names: CallNames) -> str:
-        """The tool's name in its release, unless another tool has it in this conversation."""
+        """Return the tool's name in its release, or another if this conversation uses that name."""
         name = names.names[hit.tool.id]
         if name not in self.found:
             return name
         taken = {*self.options.reserved, *self.found}
-        own = CallNames([(hit.tool.id, hit.tool.name, hit.agent.name)], taken)
-        return own.names[hit.tool.id]
+        unused_names = CallNames([(hit.tool.id, hit.tool.name, hit.agent.name)], taken)
+        return unused_names.names[hit.tool.id]
 
 
 class ProviderToolSearch(ABC):
     """Answers the searches of one conversation in the form of a provider's API.
 
     Args:
-        discovery: of the conversation.
+        discovery: the tools that the conversation found.
     """
 
     _arguments: ClassVar[str]
-    """The field of a search with its arguments."""
+    """Name of the field with a search's arguments."""
 
     def __init__(self, discovery: Discovery) -> None:
         self.discovery = discovery
 
     def answers(self, output: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return what answers the searches among the items of a reply, in their order.
+        """Return the answers to the searches among the items of a reply, in their order.
 
-        A search that found nothing is answered without tools, and with a text that says why.
+        The answer to a search that found nothing has no tools, and a text with the reason.
         """
         return [
             answer
@@ -152,7 +152,7 @@ class ProviderToolSearch(ABC):
         ]
 
     async def answers_async(self, output: Iterable[Any]) -> list[dict[str, Any]]:
-        """Return what `answers` does; the event loop goes on meanwhile."""
+        """Do what `answers` does without blocking the event loop."""
         return await asyncio.to_thread(self.answers, output)
 
     def called(self, item: Any) -> Hit:
@@ -167,7 +167,7 @@ class ProviderToolSearch(ABC):
 
 
 def _fields(item: Any) -> Mapping[str, Any]:
-    """An item of a reply, given as a mapping or as the client's object."""
+    """Return the fields of a reply's item, which is a mapping or an object of the client."""
     return item if isinstance(item, Mapping) else item.model_dump()
 
 

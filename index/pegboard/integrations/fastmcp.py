@@ -2,7 +2,7 @@
 
     server.add_transform(BoardSearchTransform(board))
 
-Only tools that the client may see are searched: the server's own rules decide that.
+Only tools that the client may see are searched, as the server's own rules decide.
 """
 # pyright: basic, reportMissingImports=false, reportIndexIssue=false, reportInvalidTypeForm=false
 
@@ -26,9 +26,9 @@ class BoardSearchTransform(BaseSearchTransform):
     """Replaces a server's list of tools by a search of a board, and a tool that calls others.
 
     Args:
-        search: how to search; its `k` is how many tools one search shows.
+        search: the search; its `k` is the maximum number of tools that one search shows.
         always_visible: names of tools that stay in the list.
-        options: of FastMCP's `BaseSearchTransform`, such as `search_result_serializer`.
+        options: options of FastMCP's `BaseSearchTransform`, such as `search_result_serializer`.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ class BoardSearchTransform(BaseSearchTransform):
         return _in_order(tools, await _select(self._own, tools, query))
 
 
-async def _select(own: OwnTools, tools: Sequence[Tool], query: str) -> Selected:
-    return await own.find_async(query, {tool.name: tool.description or "" for tool in tools})
+async def _select(search: OwnTools, tools: Sequence[Tool], query: str) -> Selected:
+    return await search.find_async(query, {tool.name: tool.description or "" for tool in tools})
 
 
 def _in_order(tools: Sequence[Tool], selected: Selected) -> list[Tool]:

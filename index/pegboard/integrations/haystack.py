@@ -22,7 +22,7 @@ from pegboard.integrations.own_tools import OwnDiscovery, Search, own_tools
 
 
 class BoardToolset(Toolset):
-    """The search, and what the run found, in order of discovery. Each run has its own.
+    """The search, and the tools that the run found, in order of discovery. Runs share nothing.
 
     Args:
         search: how to search.
@@ -43,7 +43,7 @@ class BoardToolset(Toolset):
         self._hold()
 
     async def warm_up_async(self) -> None:
-        """Do what `warm_up` does; the event loop goes on meanwhile."""
+        """Do what `warm_up` does without blocking the event loop."""
         await warm_up_tools_async(self._catalog)
         self._hold()
 
@@ -53,7 +53,7 @@ class BoardToolset(Toolset):
         self._held = None
 
     async def close_async(self) -> None:
-        """Do what `close` does; the event loop goes on meanwhile."""
+        """Do what `close` does without blocking the event loop."""
         await close_tools_async(self._catalog)
         self._held = None
 
@@ -88,11 +88,11 @@ class BoardToolset(Toolset):
         return any(item in (tool, tool.name) for tool in self)
 
     def add(self, tool: Any) -> None:
-        """Refuse: what may be found is given once."""
+        """Raise NotImplementedError: the tools are fixed when the toolset is made."""
         raise NotImplementedError("Give all tools when the BoardToolset is made.")
 
     def to_dict(self) -> dict[str, Any]:
-        """Refuse: a board is a connection, and cannot be stored with a pipeline."""
+        """Raise NotImplementedError: a board is a connection and cannot be serialized."""
         raise NotImplementedError("A BoardToolset cannot be serialized. Add it when you load.")
 
     def _ready(self) -> dict[str, Tool]:

@@ -23,8 +23,8 @@ from pegboard.integrations.board_search import (
 from pegboard.integrations.own_tools import Search, own_tools
 
 
-def _appended(before: Sequence[str], new: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys([*(before or ()), *(new or ())]))
+def _appended(earlier: Sequence[str], new: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys([*(earlier or ()), *(new or ())]))
 
 
 class FoundTools(AgentState[Any]):
@@ -36,12 +36,12 @@ class FoundTools(AgentState[Any]):
 class BoardToolsMiddleware(AgentMiddleware):
     """Shows a model the tools that its conversation found on a board, and a tool that finds others.
 
-    What was found is part of the agent's state: conversations share nothing, and a checkpointer
-    keeps it. Give `tools` here and not to `create_agent`.
+    The names of the tools found are part of the agent's state: conversations share nothing, and a
+    checkpointer stores them. Pass `tools` here and not to `create_agent`.
 
     Args:
         search: how to search.
-        tools: those that may be found, with unique names.
+        tools: the tools that may be found, with unique names.
     """
 
     state_schema = FoundTools
@@ -66,7 +66,7 @@ class BoardToolsMiddleware(AgentMiddleware):
         return await handler(self._with_found(request))
 
     def wrap_tool_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
-        """Run a tool that was found; the agent's own tools are run as without this middleware."""
+        """Run a tool that was found; other tools of the agent run as without this middleware."""
         run = self._runnable(request)
         return run if isinstance(run, ToolMessage) else handler(run)
 
@@ -76,23 +76,24 @@ class BoardToolsMiddleware(AgentMiddleware):
         return run if isinstance(run, ToolMessage) else await handler(run)
 
     def _with_found(self, request: ModelRequest[Any]) -> ModelRequest[Any]:
-        found = [self._held[name] for name in self._found(request.state)]
-        return request.override(tools=[*request.tools, *found])
+        tools = [self._held[name] for name in self._found(request.state)]
+        return request.override(tools=[*request.tools, *tools])
 
     def _found(self, state: Any) -> list[str]:
-        """Those found that are still held: a stored conversation may have had others."""
+        """Return the names found, except those of a stored conversation that no longer exist."""
         return [name for name in state.get("found_tools") or () if name in self._held]
 
     def _runnable(self, request: Any) -> Any:
         call = request.tool_call
-        name, found = call["name"], self._found(request.state)
+        name = call["name"]
+        found_names = self._found(request.state)
         if request.tool is not None and name not in self._held:
             return request
-        if name in found:
+        if name in found_names:
             return request.override(tool=self._held[name])
         text = (
-            f"No tool of this conversation is called {name!r:.80}{did_you_mean(name, found)}. "
-            "Search for it first."
+            f"No tool of this conversation is called {name!r:.80}"
+            f"{did_you_mean(name, found_names)}. Search for it first."
         )
         return ToolMessage(text, tool_call_id=call["id"], name=name, status="error")
 

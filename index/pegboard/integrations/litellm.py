@@ -3,9 +3,9 @@
     # hooks.py, beside config.yaml with  litellm_settings: {callbacks: hooks.board_tools}
     board_tools = BoardToolFilter(pegboard.open("s3://acme/pegboard"))
 
-Function tools of the board are told by their names; all others, and references to MCP servers, pass
-as they are. What earlier requests of the conversation found stays, in the same order, so that the
-provider's prompt cache holds.
+Function tools are matched with the board's by their names; all others, and references to MCP
+servers, pass unchanged. Tools found by earlier requests of the conversation stay, in the same
+order, so that the provider's prompt cache stays valid.
 """
 # pyright: basic
 
@@ -20,7 +20,7 @@ from pegboard.integrations.own_tools import Search, own_tools
 
 CALL_TYPES = ("completion", "acompletion", "responses", "aresponses", "anthropic_messages")
 MAX_REQUESTS = 20
-"""Requests of a conversation that are searched, the latest ones."""
+"""Maximum number of a conversation's latest requests that are searched."""
 
 logger = logging.getLogger("pegboard")
 
@@ -28,7 +28,7 @@ logger = logging.getLogger("pegboard")
 class BoardToolFilter(CustomLogger):
     """Narrows the tools of requests before they reach a model.
 
-    A failure of the board leaves a request as it is, and is logged.
+    A failure of the board is logged and leaves the request unchanged.
 
     Args:
         search: how to search.
@@ -50,27 +50,35 @@ class BoardToolFilter(CustomLogger):
         if not queries:
             return None
         try:
-            board = self._own.search.names()
-            own = {*board.ids, *(name for _, name, _ in board.tools)}
-            functions = {name: tool for tool in tools if (name := _function_name(tool)) in own}
-            kept = await self._found(queries, functions, _called(messages))
+            names = self._own.search.names()
+            board_names = {*names.ids, *(name for _, name, _ in names.tools)}
+            functions = {
+                name: tool for tool in tools if (name := _function_name(tool)) in board_names
+            }
+            selected_names = await self._found(queries, functions, _called(messages))
         except PegboardError as error:
             logger.warning("The tools of a request were not narrowed: %s", error)
             return None
         if not functions:
             return None
-        rest = [tool for tool in tools if _function_name(tool) not in functions]
-        data["tools"] = [*rest, *(functions[name] for name in kept)]
+        unmatched = [tool for tool in tools if _function_name(tool) not in functions]
+        data["tools"] = [*unmatched, *(functions[name] for name in selected_names)]
         return data
 
     async def _found(
         self, queries: Sequence[str], functions: Mapping[str, Any], called: Sequence[str]
     ) -> list[str]:
-        """What each request of the conversation finds, oldest first, and what was called."""
-        held = {name: _description(tool) for name, tool in functions.items()}
-        several = [await self._own.find_async(query, held) for query in queries if held]
-        names = [name for selected in several for name in selected.names]
-        return list(dict.fromkeys([*names, *(name for name in called if name in held)]))
+        """Return the names that the requests find, oldest request first, then those called."""
+        if not functions:
+            return []
+        descriptions = {name: _description(tool) for name, tool in functions.items()}
+        found_names = [
+            name
+            for query in queries
+            for name in (await self._own.find_async(query, descriptions)).names
+        ]
+        called_names = [name for name in called if name in descriptions]
+        return list(dict.fromkeys([*found_names, *called_names]))
 
 
 def _messages(data: Mapping[str, Any]) -> list[Any]:
@@ -81,7 +89,7 @@ def _messages(data: Mapping[str, Any]) -> list[Any]:
 
 
 def _requests(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    texts = [_text(each.get("content")) for each in messages if each.get("role") == "user"]
+    texts = [_text(message.get("content")) for message in messages if message.get("role") == "user"]
     return [text for text in texts if text.strip()]
 
 
@@ -93,15 +101,18 @@ def _text(content: Any) -> str:
 
 
 def _called(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Names that the conversation calls: providers refuse calls of tools that are not declared."""
+    """Return the tool names that the conversation calls. They must stay declared, since providers
+    reject calls of undeclared tools.
+    """
     names: list[Any] = []
-    for each in messages:
-        names += [_part(_part(call, "function"), "name") for call in _list(each.get("tool_calls"))]
-        if each.get("type") == "function_call":
-            names.append(each.get("name"))
+    for message in messages:
+        calls = _list(message.get("tool_calls"))
+        names += [_part(_part(call, "function"), "name") for call in calls]
+        if message.get("type") == "function_call":
+            names.append(message.get("name"))
         names += [
             _part(block, "name")
-            for block in _list(each.get("content"))
+            for block in _list(message.get("content"))
             if _part(block, "type") == "tool_use"
         ]
     return [name for name in names if isinstance(name, str)]
@@ -116,13 +127,15 @@ def _part(value: Any, name: str) -> Any:
 
 
 def _function_name(tool: Any) -> str | None:
-    """The name of a function, as Chat Completions, Responses and Anthropic take it; else None."""
+    """Return the name of a function in the format of Chat Completions, Responses or Anthropic; None
+    for anything else.
+    """
     if not isinstance(tool, dict):
         return None
     nested = tool.get("function")
     name = nested.get("name") if isinstance(nested, dict) else tool.get("name")
-    plain = tool.get("type", "custom") in ("function", "custom")
-    return name if plain and isinstance(name, str) else None
+    is_function = tool.get("type", "custom") in ("function", "custom")
+    return name if is_function and isinstance(name, str) else None
 
 
 def _description(tool: Mapping[str, Any]) -> str:

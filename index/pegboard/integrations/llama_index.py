@@ -15,14 +15,14 @@ from pegboard.integrations.own_tools import OwnDiscovery, Search
 
 
 class BoardRetriever(ObjectRetriever[BaseTool]):
-    """Retrieves the search tool, then what the conversation found: by the user's request before
-    each step, and by the model's own searches.
+    """Retrieves the search tool, then the tools that the conversation found: by the user's request
+    before each step, and by the model's own searches.
 
-    Make one for each conversation: `BoardRetriever(own, tools)` with an `OwnTools` that they share.
+    Create one for each conversation; they may share an `OwnTools` as their `search`.
 
     Args:
         search: how to search.
-        tools: those that may be retrieved, with unique names.
+        tools: the tools that may be retrieved, with unique names.
     """
 
     def __init__(self, search: Search, tools: Sequence[BaseTool]) -> None:
@@ -41,7 +41,7 @@ class BoardRetriever(ObjectRetriever[BaseTool]):
         return self._found()
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[BaseTool]:
-        """Return what `retrieve` does; the event loop goes on meanwhile."""
+        """Do what `retrieve` does without blocking the event loop."""
         query = _text(str_or_query_bundle)
         if query != SEARCH_TOOL:
             await self._discovery.search_async(query, self._descriptions)

@@ -4,8 +4,9 @@
     response = client.responses.create(model=..., input=history, tools=[tools.definition()])
     history += [*response.output, *tools.answers(response.output)]
 
-Found definitions travel in the answers, at the end of the context: what was cached of the prompt
-stays valid, and `tools` of the request never changes. Needs no package but the caller's own client.
+Found definitions are sent in the answers, at the end of the context, so that the cached prompt
+prefix stays valid and the request's `tools` never changes. Needs no package except the caller's own
+client.
 """
 
 from collections.abc import Mapping
@@ -21,11 +22,11 @@ from pegboard.schemas.for_models import cut_description
 class ResponsesToolSearch(ProviderToolSearch):
     """Answers the `tool_search_call` items of one conversation.
 
-    Found tools are grouped by their agents, as the models are trained for: a call carries its
-    agent's name as `namespace`.
+    Found tools are grouped by their agents, as the models are trained for: a call has its agent's
+    name as `namespace`.
 
     Args:
-        discovery: of the conversation.
+        discovery: the tools that the conversation found.
     """
 
     _arguments = "arguments"
@@ -35,7 +36,7 @@ class ResponsesToolSearch(ProviderToolSearch):
         self._namespaces: dict[str, str] = {}
 
     def definition(self) -> dict[str, Any]:
-        """Return the entry of `tools`: the same in every request."""
+        """Return the entry of `tools`, which is the same in every request."""
         return {
             "type": "tool_search",
             "execution": "client",
@@ -77,7 +78,7 @@ class ResponsesToolSearch(ProviderToolSearch):
         return list(namespaces.values())
 
     def _namespace(self, hit: Hit) -> str:
-        """The agent's name, kept over the conversation; with a hash if another agent has it."""
+        """Return the agent's name, stable over the conversation; with a hash if it is taken."""
         if hit.agent.id not in self._namespaces:
             agent = hit.agent
             taken = [*self._namespaces.values(), *self.discovery.found]

@@ -17,15 +17,15 @@ from pegboard.integrations.own_tools import OwnDiscovery, Search
 
 
 class AgentTools:
-    """The tools of one conversation: the search, and what it found.
+    """The tools of one conversation: the search, and the tools found.
 
     Args:
-        search: how to search; conversations share an `OwnTools`.
+        search: the search; conversations may share an `OwnTools`.
         tools: function tools that may be found, with unique names.
 
     Attributes:
-        tools: give this list to the agent. What is found is appended to it, so that the SDK sends
-            the tools in order of discovery.
+        tools: the list to pass to the agent. Found tools are appended to it, so that the SDK sends
+            them in order of discovery.
     """
 
     def __init__(self, search: Search, tools: Sequence[FunctionTool] = ()) -> None:
@@ -40,8 +40,8 @@ class AgentTools:
         return list(self._discovery.found)
 
     def mcp_filter(self) -> Callable[[Any, Any], bool]:
-        """Return a `tool_filter` for MCP servers: their tools can be searched, and are shown once
-        they were found. The servers must not cache their lists (`cache_tools_list=False`).
+        """Return a `tool_filter` for MCP servers, whose tools can be searched and are shown once
+        found. The servers must not cache their lists (`cache_tools_list=False`).
         """
 
         def is_found(context: Any, tool: Any) -> bool:
@@ -53,14 +53,14 @@ class AgentTools:
     def _search_tool(self) -> FunctionTool:
         @function_tool(name_override=SEARCH_TOOL, description_override=SEARCH_DESCRIPTION)
         async def search_tools(query: str) -> str:
-            own = {name: tool.description for name, tool in self._own.items()}
-            selected = await self._discovery.search_async(query, {**self._listed, **own})
-            # After the wait: searches of one reply run concurrently, and may find the same tool.
-            known = {tool.name for tool in self.tools}
+            descriptions = {name: tool.description for name, tool in self._own.items()}
+            selected = await self._discovery.search_async(query, {**self._listed, **descriptions})
+            # After the await: searches of one reply run concurrently, and may find the same tool.
+            listed_names = {tool.name for tool in self.tools}
             self.tools.extend(
                 self._own[name]
                 for name in selected.names
-                if name in self._own and name not in known
+                if name in self._own and name not in listed_names
             )
             return selected.text
 

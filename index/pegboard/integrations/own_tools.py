@@ -1,9 +1,8 @@
-"""Ranking tools that an application holds itself, such as a framework's tool objects, by a board.
+"""Ranks an application's own tools, such as a framework's tool objects, by a board.
 
-A tool of the application is one of the board's if it has its true name, its name for calls,
-`agent__name`, `agent_name` or `agent-name`. Tools that the release does not know yet are found by
-their words, behind the others. Tools of the board that the application does not hold are never
-found.
+A tool of the application is matched with a tool of the board by its true name, its call name,
+`agent__name`, `agent_name` or `agent-name`. Tools that the release lacks are found by their words,
+after the others. Tools of the board that the application does not have are never found.
 """
 
 import asyncio
@@ -18,19 +17,19 @@ from pegboard.integrations.board_search import NO_MATCH, NO_TOOL, BoardSearch, S
 from pegboard.naming import CallNames, valid_name
 
 WORDS_ONLY = "hashing/16"
-"""Encoder of boards that are searched by words alone; its vectors are not used."""
+"""Encoder of boards that are searched by BM25 only; its vectors are not used."""
 MATCHES = 16
-"""Sets of tools whose match with a release is remembered: one for each kind of user, say."""
+"""Number of tool sets whose match with a release is cached, such as one for each kind of user."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Match:
-    """How the application's tools and those of a release belong together.
+    """The application's tools, matched with those of a release.
 
     Attributes:
-        names: the application's name of a tool, by its id on the board.
-        unknown: a board of the others; None if there are none.
-        unknown_names: the application's names of those, by their names there.
+        names: the application's names of matched tools, by their ids on the board.
+        unknown: a board of the unmatched tools; None if there are none.
+        unknown_names: the application's names of unmatched tools, by their names on `unknown`.
     """
 
     names: Mapping[str, str]
@@ -39,10 +38,10 @@ class _Match:
 
 
 class OwnTools:
-    """Finds tools among those that an application holds; conversations and threads may share it.
+    """Finds tools among an application's own; conversations and threads may share it.
 
     Args:
-        search: how to search; a board alone is searched by default.
+        search: the search; a board is searched with the defaults.
     """
 
     def __init__(self, search: BoardSearch | Board | AsyncBoard) -> None:
@@ -50,26 +49,28 @@ class OwnTools:
         self._matched = lru_cache(MATCHES)(_matched)
 
     def find(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Return the best tools for a query among those given.
+        """Return the best of the application's tools for a query.
 
         Args:
             tools: the descriptions of the tools that may be found, by their names.
         """
-        match, k = self._matched(self.search.names(), tuple(tools.items())), self.search.k
+        k = self.search.k
+        match = self._matched(self.search.names(), tuple(tools.items()))
         findings = self.search.find(query, match.names)
         names = list(dict.fromkeys(match.names[hit.tool.id] for hit in findings.hits))
         if match.unknown is None or not query.strip():
             return Selected(tuple(names), findings.reason if not names else "")
-        # A third of the places, and those that are free: what is new has no other way to be found.
-        room = max(k // 3, k - len(names), 1)
-        unknown = [hit.tool.name for hit in match.unknown.search(query, room, mode="text")]
-        others = [match.unknown_names[name] for name in unknown]
-        names = list(dict.fromkeys([*names[: k - len(others)], *others]))
+        # Unmatched tools get a third of the k positions and all that are free: nothing else finds
+        # tools that are newer than the release.
+        positions = max(k // 3, k - len(names), 1)
+        hits = match.unknown.search(query, positions, mode="text")
+        unmatched_names = [match.unknown_names[hit.tool.name] for hit in hits]
+        names = list(dict.fromkeys([*names[: k - len(unmatched_names)], *unmatched_names]))
         reason = findings.reason if findings.reason != NO_TOOL else NO_MATCH
         return Selected(tuple(names), "" if names else reason)
 
     async def find_async(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Return what `find` does; the event loop goes on meanwhile."""
+        """Do what `find` does without blocking the event loop."""
         return await asyncio.to_thread(self.find, query, tools)
 
 
@@ -77,7 +78,7 @@ class OwnDiscovery:
     """The tools that one conversation found among the application's own, in order of discovery.
 
     Args:
-        search: how to search; conversations share an `OwnTools`.
+        search: the search; conversations may share an `OwnTools`.
     """
 
     def __init__(self, search: "Search") -> None:
@@ -86,45 +87,44 @@ class OwnDiscovery:
         self._lock = Lock()
 
     def search(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Search the tools given, and add what is found."""
+        """Search the given tools, and add those found."""
         selected = self.tools.find(query, tools)
         with self._lock:
             self.found.update(dict.fromkeys(selected.names))
         return selected
 
     async def search_async(self, query: str, tools: Mapping[str, str]) -> Selected:
-        """Return what `search` does; the event loop goes on meanwhile."""
+        """Do what `search` does without blocking the event loop."""
         return await asyncio.to_thread(self.search, query, tools)
 
 
 Search = OwnTools | BoardSearch | Board | AsyncBoard
-"""How an adapter searches."""
+"""What adapters accept as a search."""
 
 
 def own_tools(search: Search) -> OwnTools:
-    """Return a search among the application's tools; itself if it is one."""
+    """Return a search of the application's tools; an `OwnTools` is returned as it is."""
     return search if isinstance(search, OwnTools) else OwnTools(search)
 
 
 def _matched(names: CallNames, items: tuple[tuple[str, str], ...]) -> _Match:
     tools = dict(items)
-    own = {valid_name(name): name for name in reversed(list(tools))} | {
-        name: name for name in tools
-    }
+    name_of = {valid_name(name): name for name in reversed(list(tools))}
+    name_of |= {name: name for name in tools}
     matched: dict[str, str] = {}
     for identity, name, agent in names.tools:
-        qualified = (f"{agent}{mark}{name}" for mark in ("__", "_", "-"))
-        for each in (*qualified, names.names[identity], name):
-            held = own.get(each) or own.get(valid_name(each))
-            if held is not None:
-                matched[identity] = held
+        qualified = (f"{agent}{separator}{name}" for separator in ("__", "_", "-"))
+        for candidate in (*qualified, names.names[identity], name):
+            application_name = name_of.get(candidate) or name_of.get(valid_name(candidate))
+            if application_name is not None:
+                matched[identity] = application_name
                 break
-    known = set(matched.values())
-    # Blanks around a name do not count on a board, and a blank name is none.
-    unknown = {name.strip(): name for name in tools if name not in known and name.strip()}
+    matched_names = set(matched.values())
+    # A board strips names, and has no blank ones.
+    unknown = {name.strip(): name for name in tools if name not in matched_names and name.strip()}
     declared = [
-        {"name": name, "description": tools[held], "parameters": {}}
-        for name, held in unknown.items()
+        {"name": name, "description": tools[application_name], "parameters": {}}
+        for name, application_name in unknown.items()
     ]
     board = Board.from_tools(declared, encoder=WORDS_ONLY) if declared else None
     return _Match(matched, board, unknown)

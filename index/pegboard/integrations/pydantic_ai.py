@@ -20,27 +20,29 @@ Strategy = Callable[[RunContext[Any], Sequence[str], Tools], Awaitable[list[str]
 
 
 def search_strategy(search: Search) -> Strategy:
-    """Return a function for `ToolSearch(strategy=...)`: the best of an agent's deferred tools.
+    """Return a function for `ToolSearch(strategy=...)` that finds an agent's deferred tools.
 
-    Agents and runs may share it: Pydantic AI keeps what a conversation found in its messages.
+    Agents and runs may share it: Pydantic AI stores what a conversation found in its messages.
     """
-    own = own_tools(search)
+    application_tools = own_tools(search)
 
     async def strategy(ctx: RunContext[Any], queries: Sequence[str], tools: Tools) -> list[str]:
-        held = {tool.name: tool.description or "" for tool in tools}
-        found = [(await own.find_async(query, held)).names for query in queries]
-        in_turn = (name for names in zip_longest(*found) for name in names if name)
-        return list(dict.fromkeys(in_turn))
+        descriptions = {tool.name: tool.description or "" for tool in tools}
+        rankings = [
+            (await application_tools.find_async(query, descriptions)).names for query in queries
+        ]
+        round_robin = (name for names in zip_longest(*rankings) for name in names if name)
+        return list(dict.fromkeys(round_robin))
 
     return strategy
 
 
 def tool_search(search: Search) -> ToolSearch[Any]:
     """Return the capability that finds an agent's deferred tools on a board."""
-    own = own_tools(search)
+    application_tools = own_tools(search)
     return ToolSearch(
-        strategy=search_strategy(own),
-        max_results=own.search.k,
+        strategy=search_strategy(application_tools),
+        max_results=application_tools.search.k,
         tool_description=SEARCH_DESCRIPTION,
         parameter_description=QUERY_DESCRIPTION,
     )
