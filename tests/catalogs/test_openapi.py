@@ -49,7 +49,7 @@ def object_of(**properties):
     return {"type": "object", "properties": properties}
 
 
-def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(specimen):
+def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejected(specimen):
     listing = specimen("shop.yaml")
 
     (agent,) = listing.agents
@@ -71,7 +71,7 @@ def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(
     ]
 
 
-def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(specimen):
+def test_parameters_of_path_operation_and_body_are_merged_into_one_schema(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     assert tools["delete_orders_by_orderId"].input_schema == {
@@ -105,7 +105,7 @@ def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(speci
     )
 
 
-def test_an_argument_whose_name_is_taken_has_its_location_in_its_name(specimen, listed_document):
+def test_a_colliding_argument_gets_its_location_as_a_suffix(specimen, listed_document):
     replace = by_name(specimen("shop.yaml"))["replaceOrder"]
     parameters = [
         {"name": "id", "in": place, "schema": {"type": "string"}} for place in ("query", "cookie")
@@ -193,7 +193,7 @@ def test_the_base_url_comes_from_the_nearest_servers(listed_document, servers, u
     assert tools["near"].annotations["baseUrl"] == "https://near.example"
 
 
-def test_an_answer_that_is_no_object_is_wrapped_in_one(specimen):
+def test_a_response_that_is_not_an_object_is_wrapped_in_one(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     output = tools["listOrders"].output_schema
@@ -203,7 +203,7 @@ def test_an_answer_that_is_no_object_is_wrapped_in_one(specimen):
     assert tools["upload"].output_schema is None
 
 
-def test_annotations_tell_method_security_and_hints(specimen):
+def test_annotations_have_method_security_and_hints(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     key = [{"name": "api_key", "type": "apiKey", "in": "header", "parameter": "X-Key"}]
@@ -221,7 +221,7 @@ def test_annotations_tell_method_security_and_hints(specimen):
     assert tools["listOrders"].tags == ("orders",)
 
 
-def test_cyclic_schemas_stand_once_under_the_tool_own_definitions(specimen):
+def test_cyclic_schemas_are_written_once_under_defs_of_the_tool(specimen):
     tools = by_name(specimen("tree.json"))
 
     assert sorted(tools) == ["addPerson", "listHouses", "listPets"]
@@ -256,7 +256,7 @@ def test_a_tool_keeps_its_digest_when_keys_are_reordered_or_another_operation_ch
     assert fewer["listHouses"].digest == before["listHouses"].digest
 
 
-def test_an_endless_web_of_schemas_is_cut_and_says_so(listed_document):
+def test_an_excessive_graph_of_schemas_is_cut_with_a_note(listed_document):
     big = document(web=query(link(1)))
     schemas = {
         f"S{n}": object_of(**{f"p{i}": link((n * 7 + i) % 2000) for i in range(8)})
@@ -321,9 +321,7 @@ def test_openapi_3_2_and_its_query_method_are_read(listed_document):
     assert (len(empty.agents), empty.tools, empty.rejected) == (1, (), ())
 
 
-def test_references_into_files_of_the_own_folder_are_followed_and_their_own_references_too(
-    listed, tmp_path
-):
+def test_references_to_files_in_the_same_folder_are_followed_transitively(listed, tmp_path):
     api = tmp_path / "api"
     (api / "parts").mkdir(parents=True)
     (tmp_path / "secret.json").write_text('{"type": "string", "const": "secret"}')
