@@ -26,7 +26,8 @@ CARD = {
 
 
 def check(listing):
-    (agent,), (skill,) = listing.agents, listing.tools
+    (agent,) = listing.agents
+    (skill,) = listing.tools
     assert (agent.id, agent.kind) == ("kit/Route planner", "agent")
     assert (agent.description, agent.source) == ("Plans routes.", "https://routes.example/a2a")
     assert skill.id == "kit/Route planner/route-optimizer"
@@ -60,7 +61,7 @@ def test_invalid_cards_and_skills_do_not_affect_the_others(tmp_path, listed):
     listing = listed("a2a", path="*.json")
 
     check(listing)
-    assert [one.where for one in listing.rejected] == ["card.json: skills[0]"]
+    assert [record.where for record in listing.rejected] == ["card.json: skills[0]"]
     assert "other.json is not an agent card" in listing.unreadable[0]
 
 

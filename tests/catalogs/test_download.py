@@ -1,4 +1,4 @@
-"""Documents from misbehaving servers: bounded in bytes, on the wire and decompressed, and time."""
+"""Documents from misbehaving servers: time and bytes, on the wire and decompressed, are limited."""
 
 import gzip
 import json

@@ -1,5 +1,5 @@
-"""Reading foreign bytes and JSON: what is wrong with one value is found with its record, and only a
-text that is not JSON is an error.
+"""Untrusted files and JSON: an invalid value affects only its record; a text that is not JSON is an
+error.
 """
 
 import json
@@ -19,8 +19,8 @@ JSON = st.recursive(
 )
 
 
-def nested(depth, before="[", inner="", after="]"):
-    return before * depth + inner + after * depth
+def nested(depth, opening="[", inner="", closing="]"):
+    return opening * depth + inner + closing * depth
 
 
 @pytest.mark.parametrize(

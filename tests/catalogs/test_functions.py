@@ -1,4 +1,4 @@
-"""Files of function declarations in the shapes of the LLM APIs."""
+"""Files of function declarations in the formats of LLM APIs."""
 
 import json
 from pathlib import Path

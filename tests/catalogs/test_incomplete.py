@@ -1,4 +1,4 @@
-"""Sources that lack what their format demands, and are still unambiguous."""
+"""Sources that lack required members, but are unambiguous."""
 
 import json
 
@@ -29,9 +29,9 @@ def operation(parameter, schema, responses):
 
 
 def test_null_members_count_as_absent(listed_document):
-    """As serialisers write it, and YAML whose key has no value."""
+    """Serializers write nulls, and a YAML key without a value is null."""
     schema = {"type": "object", "properties": PROPERTIES}
-    whole = operation({"schema": {"type": "string"}}, schema, {"200": {"description": "ok"}})
+    complete = operation({"schema": {"type": "string"}}, schema, {"200": {"description": "ok"}})
     properties = PROPERTIES | {"any": None, "default": {"type": "integer", **nulls("title")}}
     holed = operation(
         {"schema": {"type": "string", **nulls("format", "enum", "items", "x-order")}}
@@ -41,7 +41,7 @@ def test_null_members_count_as_absent(listed_document):
     ) | nulls("summary", "description", "tags", "security", "servers", "deprecated")
     path = {"post": holed, **nulls("get", "parameters", "summary")}
 
-    (expected,) = listed_document(document(paths={"/a": {"post": whole}})).tools
+    (expected,) = listed_document(document(paths={"/a": {"post": complete}})).tools
     listing = listed_document(
         document(paths={"/a": path}, **nulls("tags", "servers", "components"))
     )

@@ -43,8 +43,9 @@ def module(isolated, tmp_path):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The processes that the test starts; it takes none of another test."""
-    processes, start = [], subprocess.Popen
+    """The processes that the test starts; processes of other tests are not reused."""
+    processes = []
+    start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: processes.append(a) or start(*a, **k))
     monkeypatch.setattr(isolation, "_idle", [])
     return processes

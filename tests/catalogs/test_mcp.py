@@ -118,7 +118,8 @@ def test_a_server_over_http_is_listed_with_headers_from_the_environment(
 def test_a_server_over_http_that_rejects_the_key_fails_with_its_status_but_not_the_key(
     servers, http_port, path
 ):
-    url, headers = f"http://127.0.0.1:{http_port}/{path}", {"Authorization": "Bearer wrong-key"}
+    url = f"http://127.0.0.1:{http_port}/{path}"
+    headers = {"Authorization": "Bearer wrong-key"}
 
     why = only_failure(servers({"clock": {"url": f"{url}?k=wrong-key", "headers": headers}}))
 
@@ -198,9 +199,7 @@ def test_a_server_that_ends_leaves_no_child_behind(servers, tmp_path):
 
 
 def wait_for_end(pid):
-    """Wait until a process is gone, or waits only to be buried by its parent; the test's own limit
-    ends it.
-    """
+    """Wait until a process is gone or a zombie; the test's timeout limits the wait."""
     while True:
         try:
             os.kill(pid, 0)
@@ -307,15 +306,17 @@ def test_references_are_resolved_and_shell_variables_are_kept(servers, monkeypat
 
 def test_a_server_gets_its_configured_variables_and_those_that_launchers_need(servers, monkeypatch):
     passed = {"SSL_CERT_FILE", "https_proxy", "UV_OFFLINE"}
-    held_back = {"UV_PUBLISH_TOKEN", "AWS_SECRET_ACCESS_KEY", "OTHER"}
-    for name in passed | held_back:
+    withheld = {"UV_PUBLISH_TOKEN", "AWS_SECRET_ACCESS_KEY", "OTHER"}
+    for name in passed | withheld:
         monkeypatch.setenv(name, "1")
-    own = {"MINE": "1", "NUMBER": 5, "NULL": None}
+    configured = {"MINE": "1", "NUMBER": 5, "NULL": None}
 
-    seen = set(names(servers({"raw": raw("environment", *os.environ, *own, env=own)})))
+    seen = set(
+        names(servers({"raw": raw("environment", *os.environ, *configured, env=configured)}))
+    )
 
     assert {"PATH", "MINE", "NUMBER", *passed} <= seen
-    assert not {"NULL", *held_back} & seen
+    assert not {"NULL", *withheld} & seen
 
 
 def test_a_server_runs_in_the_folder_of_its_configuration_or_in_one_relative_to_it(

@@ -1,4 +1,4 @@
-"""Saved answers of MCP servers, in every known shape."""
+"""Saved results of MCP servers, in every known format."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_a_saved_result_is_read_in_every_known_format(dump, document, agent, des
     listing = dump(document)
 
     assert ids(listing) == [f"kit/{agent}/add", f"kit/{agent}/noop"]
-    assert [(one.kind, one.source, one.description) for one in listing.agents] == [
+    assert [(agent.kind, agent.source, agent.description) for agent in listing.agents] == [
         ("mcp-server", "maths.json", description)
     ]
     add, noop = listing.tools

@@ -24,7 +24,7 @@ def module(listed, tmp_path):
 
 @pytest.fixture
 def office(listed):
-    """A function that lists what it is given of the module `office_tools`, by default all."""
+    """A function that lists targets in the module `office_tools`, by default the whole module."""
 
     def listing_of(target="office_tools", **options):
         return listed("python", SPECIMENS, target=target, search_path=".", **options)
@@ -37,7 +37,8 @@ def test_a_module_lists_its_public_functions_with_schemas_and_descriptions(offic
 
     tools = {tool.name: tool for tool in listing.tools}
     assert list(tools) == ["book_room", "cancel", "convert", "count", "log", "search"]
-    book, properties = tools["book_room"], tools["book_room"].input_schema["properties"]
+    book = tools["book_room"]
+    properties = book.input_schema["properties"]
     assert book.description == "Book a room.\n\nThe room is held for a day."
     assert book.input_schema["required"] == ["hours", "room"]
     assert properties["room"] == {"$ref": "#/$defs/Room", "description": "Which one."}

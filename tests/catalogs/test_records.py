@@ -101,10 +101,10 @@ def test_text_columns_of_a_csv_may_hold_json(listed, tmp_path):
     listing = listed("records", path="t.csv", agent="rest", agent_kind="api", columns=columns)
 
     assert [tool.id for tool in listing.tools] == ["kit/one/a", "kit/rest/b"]
-    first, second = listing.tools
-    assert first.input_schema["properties"] == {"x": {"type": "integer"}, "y": {"type": "string"}}
-    assert first.input_schema["required"] == ["x", "y"]
-    assert (first.tags, second.tags) == (("p", "q"), ("p, q",))
+    a, b = listing.tools
+    assert a.input_schema["properties"] == {"x": {"type": "integer"}, "y": {"type": "string"}}
+    assert a.input_schema["required"] == ["x", "y"]
+    assert (a.tags, b.tags) == (("p", "q"), ("p, q",))
     assert {agent.kind for agent in listing.agents} == {"api"}
 
 

@@ -13,7 +13,7 @@ TOOL = {"name": "forecast", "description": "Foretells the weather."}
 
 
 def entry(name, updated="2026-01-01T00:00:00Z", status="active", **server):
-    """An entry of a registry's answer."""
+    """An entry of a registry's reply."""
     described = {"name": name, "description": f"About {name}.", "version": "1.0.0", **server}
     return {"server": described, "_meta": {OFFICIAL: {"status": status, "updatedAt": updated}}}
 
@@ -25,8 +25,9 @@ class Registry:
         self.entries = list(entries)
 
     def __call__(self, query):
-        since, start = query.get("updated_since", ""), int(query.get("cursor", 0))
-        changed = [one for one in self.entries if one["_meta"][OFFICIAL]["updatedAt"] >= since]
+        since = query.get("updated_since", "")
+        start = int(query.get("cursor", 0))
+        changed = [item for item in self.entries if item["_meta"][OFFICIAL]["updatedAt"] >= since]
         page = changed[start : start + 2]
         more = {"nextCursor": str(start + 2)} if start + 2 < len(changed) else {}
         return {"servers": page, "metadata": {"count": len(page), **more}}
@@ -53,16 +54,16 @@ def test_with_a_state_only_changes_are_requested(listed):
         listed("registry", url=server.url, state="state.json")
         registry.entries[0] = entry("io.acme/a", "2026-02-02T00:00:00Z", description="New.")
         registry.entries[1] = entry("io.acme/b", "2026-02-01T00:00:00Z", "deleted")
-        asked = len(server.queries)
+        query_count = len(server.queries)
         listing = listed("registry", url=server.url, state="state.json")
 
     assert agents(listing) == {"io.acme/a": "New.", "io.acme/c": "About io.acme/c."}
-    assert server.queries[asked]["updated_since"] == "2026-01-01T00:00:00Z"
+    assert server.queries[query_count]["updated_since"] == "2026-01-01T00:00:00Z"
 
 
 def test_several_entries_of_one_package_are_one_server_with_several_addresses(listed):
     package = {"registryType": "npm", "identifier": "@acme/weather"}
-    remotes = [{"type": "streamable-http", "url": f"https://{one}.acme.io/mcp"} for one in "xy"]
+    remotes = [{"type": "streamable-http", "url": f"https://{host}.acme.io/mcp"} for host in "xy"]
     registry = Registry(
         entry("io.acme/x", packages=[package], remotes=remotes[:1]),
         entry("io.acme/y", packages=[package], remotes=remotes[1:]),
@@ -144,4 +145,4 @@ def test_an_entry_that_is_not_a_server_is_rejected(tmp_path, listed):
     listing = listed("registry", path="saved.json")
 
     assert list(agents(listing)) == ["io.acme/a"]
-    assert [one.where for one in listing.rejected] == ["servers[0]", "servers[1]"]
+    assert [record.where for record in listing.rejected] == ["servers[0]", "servers[1]"]

@@ -33,7 +33,8 @@ def skills(tmp_path, listed):
 def test_a_skill_is_listed_with_description_body_and_allowed_tools(skills):
     listing = skills(pdf=PDF)
 
-    (agent,), (skill,) = listing.agents, listing.tools
+    (agent,) = listing.agents
+    (skill,) = listing.tools
     assert (agent.id, agent.kind) == ("kit/kit", "skill")
     assert (skill.id, skill.name) == ("kit/kit/pdf", "pdf")
     assert skill.description == "Fill in forms: reads a PDF and writes its fields."

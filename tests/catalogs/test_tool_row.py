@@ -1,4 +1,4 @@
-"""A tool as a row of text: written once, and the same as what the records say of themselves."""
+"""A tool as a line of JSON, consistent with `pegboard.records`."""
 
 import json
 
