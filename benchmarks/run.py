@@ -18,12 +18,12 @@ from benchmarks.papers.reading import PROBLEMS_SHOWN
 from benchmarks.papers.strategies import Chosen
 from flows.build import BuildOptions, build
 from flows.cli.options import quiet_encoders
-from pegboard.cli.tables import count_text, list_text
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.measures import Measure
 from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import CACHED_QUERY_VECTORS, Searcher
+from pegboard.formatting import count_text, list_text
 from pegboard.search.query_vectors import QueryVectors
 from tasks.runtime import progress
 from tasks.settings.configuration import load_configuration

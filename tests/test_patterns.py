@@ -34,12 +34,11 @@ MANY = 10
 """Repetitions from which a quantifier may make a pattern slow."""
 UNNAMED = {
     "catalogs.openapi.document: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
-    "pegboard.encoders: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
-    "pegboard.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
+    "pegboard.extras: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
+    "pegboard.text.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clauses: re.compile(closing)": "its results are",
-    "pegboard.secret_values: re.compile(ignored.join(map(re.escape, encoding)), re.IGNORECASE)": (
-        "its quantifiers give nothing back"
-    ),
+    "pegboard.text.secret_values: re.compile(ignored.join(map(re.escape, encoding)), "
+    "re.IGNORECASE)": "its quantifiers give nothing back",
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",
     "tasks.safety.hostile: re.compile(shape.replace('\\n', ''))": "its results are",
 }

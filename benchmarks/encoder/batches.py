@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from benchmarks.encoder.examples import Example
-from pegboard.search.text import identifier_words
+from pegboard.text.words import identifier_words
 
 NEAREST = 0.7
 """The share of batches whose groups are the nearest to one; the others are drawn at random."""

@@ -26,8 +26,8 @@ from pegboard.evaluation.intervals import compare
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.usage import MIN_CLIENTS
 from pegboard.graph.tool_graph import ToolGraph
+from pegboard.ranking import ScoredTool
 from pegboard.retrieval.called import evidence_of, raised
-from pegboard.retrieval.parts import ScoredTool
 
 NAMES = ("ultratool", "toollinkos", "livemcpbench")
 FOLDS = 5

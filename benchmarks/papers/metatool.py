@@ -16,9 +16,9 @@ from typing import Any
 from benchmarks.papers import NAMES
 from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet, catalog_toml
 from benchmarks.papers.reading import Folder, text_of, texts_of
-from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery
+from pegboard.formatting import count_text
 
 TASKS = {
     "single": ("plugin_des.json", "single_tool_queries.jsonl"),

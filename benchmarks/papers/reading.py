@@ -12,8 +12,8 @@ from benchmarks.papers import NAMES
 from catalogs.records.source import read_rows
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing, ListingBuilder
-from pegboard.cli.tables import count_text, list_text
 from pegboard.errors import ConfigurationError
+from pegboard.formatting import count_text, list_text
 
 PROBLEMS_SHOWN = 3
 """Rows that a problem names as examples; it counts them all."""

@@ -14,7 +14,7 @@ from pegboard.evaluation.overhead import asks_llm
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.retrieval.llm.refinements import StepLoop
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.requests import Query
 from pegboard.retrieval.strategies import CLAUSES, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.papers.reading import LeftOut
 from catalogs.shared.listing import ListingBuilder
-from pegboard.cli.tables import count_text
+from pegboard.formatting import count_text
 from pegboard.schemas.loose import Unusable, loose_object
 
 FILE = "toolret_tools.jsonl"

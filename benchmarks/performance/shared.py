@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine, machine_line
-from pegboard.cli.tables import print_table
+from pegboard.formatting import table_lines
 
 REQUESTS = Path(__file__).parents[1] / "real" / "requests"
 _requests = count()
@@ -47,7 +47,8 @@ def print_rows(name: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -
         print(json.dumps({"machine": machine(*PACKAGES), name: list(rows)}, indent=2))
         return
     print(machine_line(*PACKAGES))
-    print_table([*rows[0]], [[_text(value) for value in row.values()] for row in rows])
+    lines = table_lines([*rows[0]], [[_text(value) for value in row.values()] for row in rows])
+    print("\n".join(lines))
 
 
 def _text(value: Any) -> str:

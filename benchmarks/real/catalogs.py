@@ -10,9 +10,9 @@ from benchmarks.papers.benchmark import Benchmark, BenchmarkBoard, QuerySet
 from benchmarks.papers.strategies import DEFAULT
 from catalogs.shared.isolation import list_isolated
 from catalogs.shared.kinds import source_kind
-from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames, read_queries
+from pegboard.formatting import count_text
 from pegboard.records import Tool
 
 REQUESTS = Path(__file__).parent / "requests"

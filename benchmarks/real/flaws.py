@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.real.catalogs import CATALOGS, listed
 from pegboard.encoders import DEFAULT_ENCODER, Encoder, load_encoder
-from pegboard.plain_text import sentences
 from pegboard.records import Tool
+from pegboard.text.plain_text import sentences
 from tasks.lint import findings
 from tasks.lint.search_rules import board_of
 

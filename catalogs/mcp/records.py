@@ -1,8 +1,8 @@
-"""Convert MCP records of tools, prompts, resources and skills to rows, for live servers and for
-saved results.
+"""MCP records of tools, as `tools/list` answers them, and of prompts, resources and skills, turned
+into rows: used for live servers and for saved answers alike.
 
-Raw records are read, not the SDK's models: pydantic rejects a whole page because of one malformed
-tool."""
+The raw records are read, not the SDK's models: pydantic refuses a whole page because of one
+malformed tool."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,15 +13,16 @@ from catalogs.skills import add_skill
 from pegboard.records import AgentKind
 
 VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
-"""Matches an expression in the URI template (RFC 6570) of a resource."""
+"""Of a resource's address, RFC 6570."""
 
 
 def add_tool(
     listing: ListingBuilder, agent: str, raw: Any, *, where: str, tags: Iterable[str] = ()
 ) -> None:
-    """Add one record of a tools/list result to the listing, or reject it.
+    """Add one record of a tools/list answer to the listing, or reject it.
 
-    The title replaces a missing description, and is stored as an annotation."""
+    A tool without a description is described by its title, which is also kept among the
+    annotations."""
     if not isinstance(raw, Mapping):
         listing.reject(
             where,
@@ -44,7 +45,7 @@ def add_tool(
 
 
 def agent_description(server_info: Any, instructions: Any = None) -> str:
-    """Join a server's title, description and instructions; missing ones are skipped."""
+    """Join a server's title, description and instructions, whichever it has."""
     info = server_info if isinstance(server_info, Mapping) else {}
     texts = [info.get("title"), info.get("description"), instructions]
     return "\n\n".join(
@@ -70,58 +71,49 @@ def _annotations(raw: Mapping[str, Any]) -> tuple[Any, str]:
         return annotations, ""
     title = next(
         (
-            text
-            for text in (raw.get("title"), annotations.get("title"))
-            if isinstance(text, str) and text.strip()
+            t
+            for t in (raw.get("title"), annotations.get("title"))
+            if isinstance(t, str) and t.strip()
         ),
         "",
     )
-    members = {**annotations, **({"title": title} if title else {})}
-    return {key: value for key, value in members.items() if value is not None}, title
+    stated = {**annotations, **({"title": title} if title else {})}
+    return {key: value for key, value in stated.items() if value is not None}, title
 
 
 def add_prompt(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
-    """Add one record of a prompts/list result, or reject it."""
-    declared = raw.get("arguments") if isinstance(raw, Mapping) else None
-    arguments = [
-        argument
-        for argument in (declared if isinstance(declared, list) else [])
-        if isinstance(argument, Mapping) and isinstance(argument.get("name"), str)
-    ]
+    """Add one record of a prompts/list answer, or reject it."""
+    arguments = raw.get("arguments") if isinstance(raw, Mapping) else None
+    own = arguments if isinstance(arguments, list) else []
+    named = [one for one in own if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
     schema = {
         "type": "object",
         "properties": {
-            argument["name"]: {
-                "type": "string",
-                "description": str(argument.get("description") or ""),
-            }
-            for argument in arguments
+            one["name"]: {"type": "string", "description": str(one.get("description") or "")}
+            for one in named
         },
-        "required": [
-            argument["name"] for argument in arguments if argument.get("required") is True
-        ],
+        "required": [one["name"] for one in named if one.get("required") is True],
     }
     add_tool(listing, agent, _with_schema(raw, schema), where=where)
 
 
 def add_resource(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
-    """Add one record of a list of resources or resource templates, or reject it.
-
-    Files of skills are skipped: they are listed as skills.
+    """Add one record of a list of resources or of templates, or reject it. The files of skills are
+    no resources of their own.
     """
     values: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     if str(values.get("uri")).startswith("skill://"):
         return
-    members = {key: values.get(key) for key in ("uri", "uriTemplate", "mimeType", "title")}
+    places = {key: values.get(key) for key in ("uri", "uriTemplate", "mimeType", "title")}
     variables = VARIABLES.findall(str(values.get("uriTemplate") or ""))
     names = [name.rstrip("*") for text in variables for name in text.split(",")]
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
-    annotations = {key: value for key, value in members.items() if isinstance(value, str)}
+    annotations = {key: value for key, value in places.items() if isinstance(value, str)}
     add_tool(listing, agent, _with_schema(raw, schema, annotations), where=where)
 
 
 def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -> Any:
-    """Return a record in the form of a tool: with an input schema."""
+    """Return a record with the schema of its arguments, as a tool has it."""
     if not isinstance(raw, Mapping):
         return raw
     return {**raw, "inputSchema": schema, "outputSchema": None, "annotations": annotations}
@@ -129,8 +121,7 @@ def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -
 
 def add_skill_of_server(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
     """Add a skill with its `uri` and the `text` of its SKILL.md, or reject it."""
-    uri = raw["uri"]
-    name = uri.split("/")[-2]
+    uri, name = raw["uri"], raw["uri"].split("/")[-2]
     add_skill(listing, agent, raw["text"], where=where, name=name, place={"uri": uri})
 
 
@@ -140,5 +131,4 @@ OTHERS: Mapping[str, tuple[Callable[..., None], AgentKind, str]] = {
     "resourceTemplates": (add_resource, "resource", "resources"),
     "skills": (add_skill_of_server, "skill", "skills"),
 }
-"""For each list of a server beside its tools: the function that adds a record, the kind of its
-agent, and the suffix of the agent's name."""
+"""What a server lists beside tools: how a record is added, and its agent's kind and suffix."""

@@ -1,8 +1,9 @@
-"""A supervisor process for the process that lists sources (Linux): it kills all descendants.
+"""On Linux, the process above one that lists sources: whatever the other starts is found below it,
+and ended.
 
-Linux reparents an orphaned process to the nearest ancestor that is a subreaper, so descendants
-cannot leave this tree, even in a new session. Other systems have no supervisor; there, descendants
-are killed only if they stay in the process group."""
+Linux gives a process whose parent has ended to the nearest ancestor that is a subreaper. A session
+or an environment of its own does not take a process out of this tree. On other systems there is no
+such process, and what a source started ends with it only if it stayed in its process group."""
 
 import ctypes
 import os
@@ -12,14 +13,11 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
-"""Option number of prctl(2)."""
 
 
 def supervise() -> None:
-    """Fork, and return in the child, which lists sources.
-
-    The parent waits for the child, kills its descendants, and exits with the child's status, or 128
-    plus the number of the signal that ended the child.
+    """Return in a child process, to list sources there. The parent stays here until the child has
+    ended, kills what it started, and exits with its status, or 128 and the number of its signal.
     """
     if sys.platform != "linux":
         return
@@ -37,7 +35,7 @@ def supervise() -> None:
 
 
 def kill_descendants(process: int) -> None:
-    """Kill all descendants of a process, until no new ones appear."""
+    """Kill what a process started, and what that started, until there is nothing new."""
     killed = set[int]()
     while descendants := _descendants(process) - killed:
         for descendant in descendants:
@@ -47,15 +45,15 @@ def kill_descendants(process: int) -> None:
 
 
 def _descendants(process: int) -> set[int]:
-    """Return the ids of all descendants of a process, without zombies."""
+    """Return the process ids; a process that has ended and was not waited for is none."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # The process name before these fields may contain brackets and spaces.
+            # The name before them may hold anything, brackets and spaces included.
             state, parent, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
             if state != "Z":
                 children.setdefault(int(parent), []).append(int(stat.parent.name))
-    tree = [process]
-    for member in tree:
-        tree += children.get(member, [])
-    return {*tree[1:]}
+    out = [process]
+    for each in out:
+        out += children.get(each, [])
+    return {*out[1:]}

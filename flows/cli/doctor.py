@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from flows.prefect.server import check_server, server_url
 from pegboard.cli.doctor import Check
-from pegboard.cli.tables import count_text
 from pegboard.errors import PegboardError
+from pegboard.formatting import count_text
 from pegboard.store.database import public_uri
 
 if TYPE_CHECKING:
@@ -87,7 +87,8 @@ def _writable(board: Path) -> str:
 
 def _store(uri: str) -> str:
     """List the tables at an address; write, read and delete a tiny file of the lake."""
-    from pegboard.store.database import connect, store_errors, table_names
+    from pegboard.store.database import store_errors
+    from pegboard.store.writing import connect, table_names
     from tasks.lake.files import Lake
 
     probe, lake = f"probe-{uuid.uuid4().hex}.txt", Lake(uri)

@@ -15,12 +15,12 @@ from pegboard.cli.output import (
     add_json_option,
     add_options,
     default_board,
-    plain,
     print_error,
     print_json,
+    progress_lines,
 )
-from pegboard.cli.tables import count_text, limited_lines, list_text, progress_lines
 from pegboard.errors import BoardNotFound, ConfigurationError
+from pegboard.formatting import count_text, limited_lines, list_text, plain
 
 if TYPE_CHECKING:
     from tasks.golden.checking import Checked, Finding, OnBoard

@@ -12,12 +12,11 @@ from pegboard.cli.output import (
     add_command,
     add_json_option,
     add_options,
-    plain,
     print_error,
     print_json,
 )
-from pegboard.cli.tables import count_text, limited_lines
 from pegboard.errors import GateFailed, SourceError
+from pegboard.formatting import count_text, limited_lines, plain
 
 if TYPE_CHECKING:
     from tasks.settings.configuration import Configuration

@@ -2,10 +2,8 @@
 
 from typing import Any
 
-from pegboard.cli.diff import field_lines
-from pegboard.cli.output import plain
-from pegboard.cli.tables import count_text, limited_lines
-from pegboard.store.diff import FieldChange
+from pegboard.formatting import count_text, limited_lines, plain
+from pegboard.store.diff import FieldChange, field_lines
 from tasks.gate.messages import held_run_lines, measured_line
 
 MAX_ROWS = 10

@@ -7,8 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from flows.cli.options import add_config_option, named_board
-from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json
-from pegboard.cli.tables import print_table
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_json, print_table
 
 if TYPE_CHECKING:
     from tasks.steps.prune import PruneResult

@@ -3,14 +3,8 @@
 import argparse
 
 from flows.cli.options import add_config_option, named_board, write_file
-from pegboard.cli.output import (
-    Subparsers,
-    add_command,
-    add_json_option,
-    plain,
-    print_error,
-    print_json,
-)
+from pegboard.cli.output import Subparsers, add_command, add_json_option, print_error, print_json
+from pegboard.formatting import plain
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\

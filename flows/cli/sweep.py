@@ -9,10 +9,10 @@ from pegboard.cli.output import (
     add_command,
     add_json_option,
     add_options,
-    plain,
     print_json,
+    print_table,
 )
-from pegboard.cli.tables import print_table
+from pegboard.formatting import plain
 
 EPILOG = """\
 Every index of a release is measured with every strategy, at every k. The indexes are those of

@@ -21,8 +21,8 @@ from flows.cli.printing import outcome_line, run_lines
 from flows.options import BuildOptions, failure_of
 from flows.prefect.runner import PrefectRunner, board_slug
 from flows.reindex import reindex as run_reindex
-from pegboard.cli.output import plain
 from pegboard.errors import GateFailed, PegboardError
+from pegboard.formatting import plain
 from tasks.runtime import progress
 from tasks.settings.configuration import load_configuration
 

@@ -18,8 +18,8 @@ from prefect.states import Failed
 from prefect.utilities.annotations import quote
 
 from pegboard.canonical import digest
-from pegboard.cli.output import plain
 from pegboard.errors import PegboardError
+from pegboard.formatting import plain
 from pegboard.store.database import public_uri
 from tasks.steps.compose import compose_agents, compose_index
 from tasks.steps.embed import embed_shard

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pegboard.records import Agent, Edge, Enrichment, Tool
     from pegboard.retrieval.found import AgentHit, AgentResult, FindResult
     from pegboard.retrieval.strategy import Strategy
-    from pegboard.store.follower import BoardStatus
+    from pegboard.search.follower import BoardStatus
     from pegboard.store.releases import Channel, Release, ReleaseStore
 
 __version__ = "0.1.0"
@@ -49,7 +49,7 @@ _HOMES = {
     "records": "Agent Edge Enrichment Tool",
     "retrieval.found": "AgentHit AgentResult FindResult",
     "retrieval.strategy": "Strategy",
-    "store.follower": "BoardStatus",
+    "search.follower": "BoardStatus",
     "store.releases": "Channel Release ReleaseStore",
 }
 _PLACES = {

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 from pegboard.board import Board
-from pegboard.store.follower import BoardStatus
+from pegboard.search.follower import BoardStatus
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:

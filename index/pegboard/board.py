@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from pegboard.errors import QueryError, StoreError
 from pegboard.hits import Hit
+from pegboard.ranking import Mode, check_mode
 from pegboard.records import Agent, Tool
+from pegboard.search.follower import BoardStatus, ChannelFollower
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, check_mode
-from pegboard.store.follower import BoardStatus, ChannelFollower
 from pegboard.store.releases import Release
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ import re
 from collections.abc import Collection, Iterator
 from typing import Literal, get_args
 
-from pegboard.boilerplate import argument_descriptions, sentence_key
-from pegboard.plain_text import joined, sentences, shortened
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.redaction import redact_credentials
-from pegboard.search.text import identifier_words
+from pegboard.text.boilerplate import argument_descriptions, sentence_key
+from pegboard.text.plain_text import joined, sentences, shortened
+from pegboard.text.redaction import redact_credentials
+from pegboard.text.words import identifier_words
 
 Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
 Shape = Literal["centroid", "single", "multi"]

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ParamSpec
 from pegboard.async_board import AsyncBoard
 from pegboard.board import Board
 from pegboard.encoders import Encoder
+from pegboard.search.follower import ChannelFollower
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.store.database import public_uri
-from pegboard.store.follower import ChannelFollower
 from pegboard.store.releases import ReleaseStore
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.redaction import is_secret_name, redact_opaque, remember_secrets
+from pegboard.text.redaction import is_secret_name, redact_opaque, remember_secrets
 
 SECRET_TABLES = ("headers", "env", "storage")
 """Tables whose values may be secrets whatever their names are."""

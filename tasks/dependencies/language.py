@@ -13,7 +13,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pegboard.search.text import identifier_words
+from pegboard.text.words import identifier_words
 
 MAX_PHRASE = 5
 """Words of a noun phrase; of a longer one the last are kept, where English puts the main noun."""

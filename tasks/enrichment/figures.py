@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.tables import limited_lines
 from pegboard.errors import ConfigurationError, PegboardError
+from pegboard.formatting import limited_lines
 from pegboard.llm import Completer
 from pegboard.llm.client import Client, Price, price_of
 from pegboard.tokens import token_bound

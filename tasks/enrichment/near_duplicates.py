@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from functools import cached_property, lru_cache
 from math import ceil
 
-from pegboard.search.text import singular_words
+from pegboard.text.words import singular_words
 
 NEAR = 0.9
 """Minimum Jaccard similarity of near-duplicates: one word in ten differs."""

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from pegboard.records import Agent, Tool
-from pegboard.redaction import redact_credentials
-from pegboard.search.text import identifier_words
+from pegboard.text.redaction import redact_credentials
+from pegboard.text.words import identifier_words
 
 if TYPE_CHECKING:
     import numpy as np

@@ -13,10 +13,10 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pegboard.languages import language_of
 from pegboard.llm.replies import answer_text, json_objects
-from pegboard.redaction import redact_credentials
-from pegboard.search.text import stop_word_languages
+from pegboard.text.languages import language_of
+from pegboard.text.redaction import redact_credentials
+from pegboard.text.words import stop_word_languages
 from tasks.enrichment.near_duplicates import near_duplicate, word_set
 from tasks.enrichment.products import (
     REPLIES,

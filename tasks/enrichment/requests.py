@@ -16,7 +16,7 @@ from pegboard.canonical import canonical_json, digest
 from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.llm.prompts import Prompt
 from pegboard.records import Agent, Tool
-from pegboard.redaction import redact_credentials
+from pegboard.text.redaction import redact_credentials
 from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.products import schema_of

@@ -3,11 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.diff import field_lines
-from pegboard.cli.gate import rules_text
-from pegboard.cli.output import plain
-from pegboard.cli.tables import count_text, interval_text, list_text
-from pegboard.store.diff import FieldChange
+from pegboard.formatting import count_text, interval_text, list_text, plain
+from pegboard.store.diff import FieldChange, field_lines
+from pegboard.store.gate import rules_text
 from tasks.safety.changed import unapproved
 
 MAX_QUERIES = 10

@@ -12,11 +12,11 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, GroupBy
 from pegboard.evaluation.intervals import interval, queries_needed
 from pegboard.evaluation.measures import Measure, parse_measure
+from pegboard.formatting import count_text
 
 if TYPE_CHECKING:
     import numpy as np

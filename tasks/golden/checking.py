@@ -25,11 +25,11 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard.cli.tables import list_text
 from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
 from pegboard.evaluation.searcher import Searcher
-from pegboard.plain_text import sentences
+from pegboard.formatting import list_text
 from pegboard.records import Tool
+from pegboard.text.plain_text import sentences
 from tasks.enrichment.near_duplicates import NearDuplicates, word_set
 from tasks.golden.reading import as_words
 from tasks.settings.release import MIN_QUERIES

@@ -30,7 +30,7 @@ from pegboard.llm.client import Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
-from pegboard.search.text import identifier_words, singular_words
+from pegboard.text.words import identifier_words, singular_words
 from pegboard.toml_settings import problems_of
 from tasks.enrichment.models import client_for
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in

@@ -12,7 +12,6 @@ tool. No destructive tool learns any (`revise.py`)."""
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from pegboard.cli.tables import count_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import (
     GoldenQuery,
@@ -21,8 +20,9 @@ from pegboard.evaluation.golden import (
     read_problems,
     read_queries,
 )
+from pegboard.formatting import count_text
 from pegboard.records import Tool
-from pegboard.search.text import singular_words
+from pegboard.text.words import singular_words
 from tasks.enrichment.near_duplicates import NearDuplicates
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import snapshot_rows

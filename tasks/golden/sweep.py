@@ -11,13 +11,13 @@ from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.tables import count_text, difference_text, list_text
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.intervals import ONE_SIDED, Interval, interval, is_no_worse
 from pegboard.evaluation.overhead import latency
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.formatting import count_text, difference_text, list_text
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.releases import ReleaseStore
 from pegboard.tokens import prompt_tokens

@@ -6,8 +6,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from pegboard import __version__
-from pegboard.cli.output import plain
-from pegboard.cli.tables import count_text
+from pegboard.formatting import count_text, plain
 from tasks.lint.findings import SEVERITIES, Finding, rules
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"

@@ -7,15 +7,15 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from pegboard.board import Board
-from pegboard.boilerplate import argument_descriptions, boilerplate, sentence_key
-from pegboard.cli.tables import count_text
 from pegboard.encoders import Encoder
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
-from pegboard.plain_text import sentences, shortened
+from pegboard.formatting import count_text
 from pegboard.records import Tool
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.text import identifier_words, query_words, stop_words, tokenize
 from pegboard.search.tool_release import AGENT, ToolRelease
+from pegboard.text.boilerplate import argument_descriptions, boilerplate, sentence_key
+from pegboard.text.plain_text import sentences, shortened
+from pegboard.text.words import identifier_words, query_words, stop_words, tokenize
 from tasks.lint.findings import Finding
 
 K = 5

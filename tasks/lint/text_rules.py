@@ -10,13 +10,18 @@ from typing import Any
 
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
-from pegboard.boilerplate import argument_descriptions, boilerplate, sentence_key, sentence_keys
 from pegboard.hits import Hit
 from pegboard.naming import MAX_CALL_NAME, valid_name
-from pegboard.plain_text import sentences
 from pegboard.records import Agent, Tool
 from pegboard.schemas.for_models import refused_keywords
-from pegboard.search.text import identifier_words, singular_words
+from pegboard.text.boilerplate import (
+    argument_descriptions,
+    boilerplate,
+    sentence_key,
+    sentence_keys,
+)
+from pegboard.text.plain_text import sentences
+from pegboard.text.words import identifier_words, singular_words
 from pegboard.tokens import definition_tokens, estimate_tokens
 from tasks.lint.findings import Finding, vague_names
 

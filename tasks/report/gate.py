@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.gate import rules_text
-from pegboard.cli.tables import count_text
 from pegboard.errors import StoreError
+from pegboard.formatting import count_text
+from pegboard.store.gate import rules_text
 from pegboard.store.releases import Channel, Release
 from tasks.gate.results import read_details
 from tasks.report.excerpts import first_rows

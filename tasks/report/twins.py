@@ -8,8 +8,7 @@ The score of two tools is the geometric mean of two similarities:
 - *Vectors*: the cosine after a share of the mean vector of each agent's tools was subtracted, so
   that what all tools of one API repeat does not make them alike.
 
-The constants are calibrated on the tools of two browser servers, whose figures are in
-docs/results/real.md.
+The constants are calibrated on the tools of two browser servers; docs/results.md has the figures.
 """
 
 import math
@@ -23,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.text import singular_words
+from pegboard.text.words import singular_words
 from tasks.report.excerpts import excerpt
 
 if TYPE_CHECKING:

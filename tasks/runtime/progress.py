@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 
-from pegboard.cli.output import plain
-from pegboard.cli.tables import progress_text
+from pegboard.formatting import plain, progress_text
 
 logger = logging.getLogger(__name__)
 

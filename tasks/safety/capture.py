@@ -25,7 +25,7 @@ from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.encoders import Encoder
 from pegboard.records import Agent, Tool
-from pegboard.search.text import singular_words
+from pegboard.text.words import singular_words
 from tasks.enrichment.neighbours import head_text
 from tasks.lake.files import Lake
 from tasks.lake.incremental import tool_rows

@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pegboard.records import Tool
-from pegboard.redaction import HIDDEN_CREDENTIAL, takes_credential
 from pegboard.schemas.for_models import referenced
+from pegboard.text.redaction import HIDDEN_CREDENTIAL, takes_credential
 from tasks.safety.untrusted import clean
 
 CUT = " [cut]"

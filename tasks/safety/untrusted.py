@@ -13,7 +13,7 @@ what the text asks for:
   that only a model reads, split the words that a check looks for, or reorder a text.
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
   address or an argument.
-- `credential`: a value that looks like a credential (`pegboard.redaction`).
+- `credential`: a value that looks like a credential (`pegboard.text.redaction`).
 
 A flag is a reason to look at a tool, not a verdict. An instruction on how to use the tool itself
 ("you must call this before get_library_docs"), a tool that sends e-mail and an argument that takes
@@ -27,7 +27,7 @@ from typing import Any
 
 from pegboard.llm import prompts
 from pegboard.records import Tool
-from pegboard.redaction import redact_credentials, takes_credential
+from pegboard.text.redaction import redact_credentials, takes_credential
 from tasks.safety.hostile import hostile_reasons
 from tasks.safety.readings import readings
 

@@ -14,13 +14,13 @@ from catalogs.shared.listing import SourceOptions
 from pegboard.documents import DEFAULT_PARTS, QUESTIONS, Part, Shape
 from pegboard.encoders import DEFAULT_ENCODER, allow_hosted
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.redaction import is_secret_name
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.glossary import TERM, usual_short_forms
-from pegboard.search.text import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.serve.settings import ServeSettings
 from pegboard.store.contract import embedding_table
 from pegboard.store.storage import remember_options
+from pegboard.text.redaction import is_secret_name
+from pegboard.text.words import DEFAULT_LANGUAGE, LANGUAGES
 from pegboard.toml_settings import (
     Settings,
     configured_encoders,
@@ -100,7 +100,7 @@ class BoardSettings(Settings):
 
 class IndexSettings(Settings):
     """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines parts
-    and shapes, `pegboard/search/text.py` what the language of their texts decides.
+    and shapes, `pegboard/text/words.py` what the language of their texts decides.
     """
 
     name: str = "full"

@@ -10,11 +10,11 @@ from typing import Annotated, Any, cast
 
 from pydantic import Field, ValidationError, field_validator
 
-from pegboard.cli.find import strategy_option
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.evaluation.overhead import asks_llm
+from pegboard.retrieval.strategies import load_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
@@ -149,7 +149,7 @@ def _strategies(
         try:
             table: Any = reference
             if isinstance(reference, str) and reference.endswith(".json"):
-                own: Any = strategy_option(str(path(reference)))
+                own: Any = load_strategy(str(path(reference)))
                 table = {"name": Path(reference).stem, **own}
             strategies.append(Strategy.from_dict(default_strategy(table) or {}))
         except QueryError as error:

@@ -15,12 +15,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
-from pegboard.boilerplate import most_tools, sentence_keys
 from pegboard.canonical import digest
 from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
 from pegboard.ranker.actions import tool_actions
 from pegboard.records import Tool
-from pegboard.search.text import tokenize
 from pegboard.store.contract import (
     CHECKSUM,
     agent_embedding_table,
@@ -28,6 +26,8 @@ from pegboard.store.contract import (
     embedding_table,
     row_key,
 )
+from pegboard.text.boilerplate import most_tools, sentence_keys
+from pegboard.text.words import tokenize
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, tool_rows, update_rows

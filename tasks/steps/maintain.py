@@ -128,7 +128,7 @@ def _index_configs(columns: Collection[str], rows: int) -> dict[str, Any]:
     partitions = partitions_for(rows)
     if "vector" not in columns:
         return {KEY: BTree()} if KEY in columns and partitions is not None else {}
-    # The words are prepared by `pegboard.search.text`.
+    # The words are prepared by `pegboard.text.words`.
     options: dict[str, Any] = dict.fromkeys(
         ("lower_case", "stem", "remove_stop_words", "ascii_folding", "with_position"), False
     )

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from pegboard.cli.tables import count_text, limited_lines
 from pegboard.encoders import runs_here
 from pegboard.errors import BoardNotFound, SourceError
+from pegboard.formatting import count_text, limited_lines
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.tokens import BYTES_PER_TOKEN

@@ -18,15 +18,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, cast
 
 from pegboard.errors import BoardError, StoreError
-from pegboard.store.database import (
-    EMPTY_TAG,
-    open_table,
-    set_tag,
-    sql_literals,
-    store_errors,
-    table_names,
-)
+from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
+from pegboard.store.writing import EMPTY_TAG, open_table, set_tag, table_names
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import remove_unused_files
 from tasks.report.storage import remove_reports

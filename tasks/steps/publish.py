@@ -12,8 +12,9 @@ from typing import Any
 
 from pegboard.errors import BoardError, PromotionConflict, PublishError, StoreError
 from pegboard.store.contract import key_column
-from pegboard.store.database import open_table, public_uri, set_tag, store_errors
+from pegboard.store.database import public_uri, store_errors
 from pegboard.store.releases import Pin, Release, ReleaseStore
+from pegboard.store.writing import open_table, set_tag
 from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration
 from tasks.steps.maintain import open_dataset, search_of

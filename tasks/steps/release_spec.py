@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
-from pegboard.languages import IndexLanguages
 from pegboard.ranker.model import Ranker, default_ranker
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
 from pegboard.store.releases import Pin, Release
+from pegboard.text.languages import IndexLanguages
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import read_gate
 from tasks.golden.sequences import learned_sequences

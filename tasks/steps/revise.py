@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
-from pegboard.cli.tables import list_text
+from pegboard.formatting import list_text
 from pegboard.records import Agent, Rejected, Tool
 from tasks.golden.reading import (
     held_out,

@@ -21,8 +21,8 @@ from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import row_frame
 from pegboard import canonical, foreign, records, schemas
 from pegboard.canonical import digest
-from pegboard.cli.tables import count_text
 from pegboard.errors import SourceError
+from pegboard.formatting import count_text
 from pegboard.records import Agent, Rejected
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import (

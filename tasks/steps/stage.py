@@ -21,8 +21,9 @@ from pegboard.store.contract import (
     table_metadata,
     table_schema,
 )
-from pegboard.store.database import open_table, public_uri, sql_literals, store_errors, table_names
+from pegboard.store.database import public_uri, sql_literals, store_errors
 from pegboard.store.releases import Pin, ReleaseStore
+from pegboard.store.writing import open_table, table_names
 from tasks.lake.vectors import row_vectors
 from tasks.runtime import progress
 from tasks.steps.maintain import maintain, open_dataset, search_of

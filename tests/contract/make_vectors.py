@@ -25,9 +25,9 @@ import pyarrow.parquet as pq
 from pegboard.encoders import load_encoder
 from pegboard.ranker.actions import request_actions
 from pegboard.search.glossary import spelled_out
-from pegboard.search.text import identifier_words, query_words, tokenize
 from pegboard.store.contract import CONTRACT
 from pegboard.store.releases import Channel, Release, ReleaseStore
+from pegboard.text.words import identifier_words, query_words, tokenize
 from tests import conftest
 from tests.conftest import Workshop, tool
 from tests.contract import read_parquet

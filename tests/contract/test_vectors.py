@@ -16,9 +16,9 @@ import pegboard
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
 from pegboard.search.glossary import spelled_out
-from pegboard.search.text import query_words
-from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
+from pegboard.store.writing import open_table
+from pegboard.text.words import query_words
 from tests.contract.make_vectors import write_parquet
 from tests.npm import node_modules
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pegboard
-from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
+from pegboard.store.writing import open_table
 from tests.faults import reader, world
 from tests.faults.publisher import PAUSE, gate, publish
 

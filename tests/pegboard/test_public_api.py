@@ -12,7 +12,7 @@ HEAVY = """
     tenacity tokenizers
 """
 LIGHT = """
-    pegboard pegboard.errors pegboard.store.contract pegboard.search.text pegboard.encoders
+    pegboard pegboard.errors pegboard.store.contract pegboard.text.words pegboard.encoders
     pegboard.cli.main pegboard.llm.client pegboard.llm.hosted
 """
 PUBLIC = """

@@ -7,8 +7,8 @@ import pytest
 
 import pegboard
 from pegboard.encoders import DEFAULT_ENCODER
-from pegboard.languages import IndexLanguages, language_of, main_language
-from pegboard.search.text import stop_word_languages
+from pegboard.text.languages import IndexLanguages, language_of, main_language
+from pegboard.text.words import stop_word_languages
 
 CATALOGS = json.loads(Path(__file__).with_name("other_languages.json").read_text("utf-8"))
 """A Chinese and a German catalog, each with requests and their right tools."""

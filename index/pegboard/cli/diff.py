@@ -7,8 +7,15 @@ from dataclasses import asdict
 from typing import Any
 
 from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
-from pegboard.cli.tables import count_text, limited_lines
-from pegboard.store.diff import Changes, FieldChange, IndexDiff, ReleaseDiff, diff_releases
+from pegboard.formatting import count_text, limited_lines
+from pegboard.store.diff import (
+    Changes,
+    FieldChange,
+    IndexDiff,
+    ReleaseDiff,
+    diff_releases,
+    field_lines,
+)
 from pegboard.store.releases import ReleaseStore
 
 EPILOG = """\
@@ -107,19 +114,6 @@ def _index(index: IndexDiff) -> str:
 
 def _lines_of_fields(fields: Mapping[str, FieldChange]) -> list[str]:
     return [line for name, change in fields.items() for line in field_lines(name, change)]
-
-
-def field_lines(name: str, field: FieldChange) -> list[str]:
-    """Return the name of a field with its old and new text; of lists, the items that differ."""
-    lines = [name]
-    for sign, value, parts in (("-", field.old, field.removed), ("+", field.new, field.added)):
-        for text in parts if isinstance(value, list) else (_text(value),):
-            lines += [f"  {sign} {line}" for line in text.splitlines() or [""]]
-    return lines
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
 
 
 def _short(value: Any) -> str:

@@ -16,9 +16,10 @@ from pegboard.cli.output import (
     default_board,
     print_json,
 )
-from pegboard.cli.tables import count_text
-from pegboard.encoders import DEFAULT_ENCODER, UNDERSTOOD, install_command, load_encoder
+from pegboard.encoders import DEFAULT_ENCODER, UNDERSTOOD, load_encoder
 from pegboard.errors import PegboardError
+from pegboard.extras import install_command
+from pegboard.formatting import count_text
 
 GROUP = "pegboard.checks"
 """Entry points of other distributions: functions that take the parsed options and yield checks."""

@@ -7,25 +7,19 @@ from contextlib import closing
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.find import llm_arguments, strategy_option
+from pegboard.cli.find import llm_arguments
 from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
     add_options,
-    plain,
     print_error,
     print_json,
-)
-from pegboard.cli.tables import (
-    count_text,
-    difference_text,
-    interval_text,
-    list_text,
     print_table,
     progress_lines,
 )
 from pegboard.errors import CompletionError
+from pegboard.formatting import count_text, difference_text, interval_text, list_text, plain
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
@@ -36,9 +30,6 @@ if TYPE_CHECKING:
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
 MISSING_SHOWN = 10
 """Missing tools that the warning names; it counts them all."""
-OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
-OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks")
-"""The head of the table of what answers took."""
 EPILOG = """\
 A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
@@ -129,8 +120,9 @@ def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[Release
     """
     from pegboard.evaluation.overhead import check_llm
     from pegboard.evaluation.systems import ReleaseSystem
+    from pegboard.retrieval.strategies import load_strategy
 
-    strategies = [strategy_option(name) for name in options.strategy or [None]]
+    strategies = [load_strategy(name) for name in options.strategy or [None]]
     systems = [
         ReleaseSystem.resolve(searcher, strategy, index)
         for strategy, index in product(strategies, options.index or [None])
@@ -154,6 +146,7 @@ def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSyst
 
 def _print_evaluations(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
     from pegboard.evaluation.comparison import differences, system_name
+    from pegboard.evaluation.overhead import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 
     first = evaluations[0]
     print(
@@ -238,23 +231,3 @@ def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallback
         print_error(name, error)
         return error.exit_code
     return 0
-
-
-def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
-
-    Args:
-        rows: as `Overhead.to_dict` gives them.
-    """
-    if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
-        return []
-    return [
-        [
-            f"{row['strategy']} in {row['index']}",
-            *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
-            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
-            f"{row['fallbacks']} of {row['queries']}",
-        ]
-        for row in rows
-        if row["queries"]
-    ]

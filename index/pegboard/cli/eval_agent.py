@@ -7,16 +7,16 @@ from contextlib import closing
 from typing import Any
 
 from pegboard.cli.eval import open_searcher
-from pegboard.cli.find import strategy_option
 from pegboard.cli.output import (
     Subparsers,
     add_command,
     add_json_option,
     add_options,
-    plain,
     print_json,
+    print_table,
+    progress_lines,
 )
-from pegboard.cli.tables import count_text, interval_text, print_table, progress_lines
+from pegboard.formatting import count_text, interval_text, plain
 
 EXAMPLES = """\
 examples:
@@ -80,6 +80,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
     from pegboard.evaluation.agent_evaluation import evaluate_agent
     from pegboard.evaluation.golden import read_queries
     from pegboard.llm.hosted import HostedCompleter
+    from pegboard.retrieval.strategies import load_strategy
 
     with closing(open_searcher(options)) as searcher:
         result = evaluate_agent(
@@ -89,7 +90,7 @@ def _eval_agent(options: argparse.Namespace) -> int:
                 options.model, api_base=options.api_base, api_key_env=options.api_key_env
             ),
             options.tools,
-            strategy=strategy_option(options.strategy),
+            strategy=load_strategy(options.strategy),
             index=options.index,
             max_fallbacks=options.max_fallbacks,
             reply_tokens=options.reply_tokens,

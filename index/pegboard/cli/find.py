@@ -1,10 +1,8 @@
 """`pegboard find` and `strategies`: tools for requests."""
 
 import argparse
-import json
 import textwrap
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pegboard.cli.output import (
@@ -14,12 +12,11 @@ from pegboard.cli.output import (
     add_json_option,
     add_options,
     open_board,
-    plain,
     print_json,
 )
 from pegboard.cli.replay import print_replay
-from pegboard.cli.tables import list_text
 from pegboard.errors import QueryError
+from pegboard.formatting import list_text, plain
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -106,19 +103,6 @@ def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
     return {name: values for name, values in filters.items() if values}
 
 
-def strategy_option(name: str | None) -> "str | dict[str, Any] | None":
-    """Return the strategy that an option names: its name, or what its JSON file holds."""
-    if name is None or not name.endswith(".json"):
-        return name
-    try:
-        value = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise QueryError(f"{name} cannot be read as JSON: {error}.") from error
-    if not isinstance(value, dict):
-        raise QueryError(f"{name} holds {type(value).__name__}; expected a JSON object.")
-    return value
-
-
 def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return `llm` and `llm_options` of `pegboard.open`. Raises QueryError for options of an LLM
     without --llm.
@@ -131,8 +115,10 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _find(options: argparse.Namespace) -> int:
+    from pegboard.retrieval.strategies import load_strategy
+
     if options.replay is not None:
-        return print_replay(options, strategy_option(options.strategy), where_of(options))
+        return print_replay(options, load_strategy(options.strategy), where_of(options))
     request = " ".join(options.request).strip()
     if not request:
         raise QueryError("The request is missing; `pegboard find --help` shows examples.")
@@ -140,7 +126,7 @@ def _find(options: argparse.Namespace) -> int:
         result = board.find(
             request,
             options.k,
-            strategy=strategy_option(options.strategy),
+            strategy=load_strategy(options.strategy),
             index=options.index,
             where=where_of(options),
             called=options.called,

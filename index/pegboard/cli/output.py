@@ -11,12 +11,14 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Generator
+import time
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING, Any, TextIO
 
 from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
+from pegboard.formatting import limited_lines, progress_text, table_lines
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -29,6 +31,8 @@ pegboard.toml of the current folder when it registers its commands."""
 CONFIGURATIONS: dict[str, Callable[[str | None], None]] = {}
 """Take the storage options and the encoders of the configuration at a path (None: the one in this
 folder). The pipeline adds one, so that a board has the same options however it was named."""
+PROGRESS_SECONDS = 5.0
+"""Between two lines of `progress_lines`."""
 UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 but tab and line feed, DEL, C1
     "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # directions of text
@@ -93,16 +97,45 @@ def print_json(value: Any) -> None:
     print(json_text(value))
 
 
+def print_table(
+    header: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    indent: str = "",
+    limit: int | None = None,
+) -> None:
+    """Print rows as aligned columns; with a limit the first ones, and the number of the others."""
+    lines = table_lines(header, rows, indent)
+    most = len(lines) if limit is None else limit + bool(header)
+    for line in limited_lines(lines, most, indent, "; --json lists all"):
+        print(line)
+
+
+def progress_lines(
+    what: str, total: int | None = None, *, quiet: bool = False
+) -> Callable[[int], None]:
+    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr every few seconds and at the
+    end, with the rate and the time left.
+    """
+    done, began = 0, time.monotonic()
+    printed = began
+
+    def advance(more: int) -> None:
+        nonlocal done, printed
+        done += more
+        now = time.monotonic()
+        if not quiet and (done == total or now - printed >= PROGRESS_SECONDS):
+            printed = now
+            text = str(done) if total is None else progress_text(done, total, now - began)
+            print(f"{what}: {text}", file=sys.stderr)
+
+    return advance
+
+
 def print_error(name: str, message: object) -> None:
     """Print what went wrong to stderr; only its first line begins at the margin."""
     first, *rest = str(message).split("\n")
     lines = [line if line.startswith(" ") else f"  {line}" for line in rest]
     print("\n".join([f"{name}: {first}", *lines]), file=sys.stderr)
-
-
-def plain(text: str) -> str:
-    """Return a text of a catalog as a part of one line."""
-    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def default_board() -> str | None:

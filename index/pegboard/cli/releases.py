@@ -10,11 +10,18 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import entry_points
 
 from pegboard.cli.diff import register_diff
-from pegboard.cli.gate import failures, gate_lines, gate_state
-from pegboard.cli.output import Subparsers, add_command, add_json_option, add_options, print_json
-from pegboard.cli.tables import count_text, print_table
+from pegboard.cli.output import (
+    Subparsers,
+    add_command,
+    add_json_option,
+    add_options,
+    print_json,
+    print_table,
+)
 from pegboard.errors import ContractMismatch
+from pegboard.formatting import count_text
 from pegboard.store.contract import CONTRACT, check_contract
+from pegboard.store.gate import failures, gate_lines, gate_state
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
 

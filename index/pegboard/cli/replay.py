@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pegboard.cli.output import open_board, plain, print_json
-from pegboard.cli.tables import count_text, limited_lines, list_text
+from pegboard.cli.output import open_board, print_json
 from pegboard.errors import ConfigurationError, QueryError
+from pegboard.formatting import count_text, limited_lines, list_text, plain
 
 if TYPE_CHECKING:
     from pegboard.evaluation.replay import Replay

@@ -5,8 +5,8 @@ import sys
 from pathlib import Path
 
 from pegboard.cli.output import Subparsers, add_command, add_options, default_board
-from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
+from pegboard.extras import install_command
 
 FILE = "pegboard.toml"
 HOST, PORT = "127.0.0.1", 8720

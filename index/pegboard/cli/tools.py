@@ -15,11 +15,11 @@ from pegboard.cli.output import (
     add_json_option,
     add_options,
     open_board,
-    plain,
     print_json,
+    print_table,
 )
-from pegboard.cli.tables import count_text, list_text, print_table
 from pegboard.errors import BoardNotFound, QueryError
+from pegboard.formatting import count_text, list_text, plain
 
 if TYPE_CHECKING:
     from pegboard.board import Board

@@ -17,7 +17,6 @@ Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteL
 
 import importlib
 import inspect
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -151,13 +150,6 @@ def check_allowed(name: str, allowed: Collection[str] = ()) -> None:
     )
 
 
-def knows_only_english(name: str) -> bool:
-    """Return whether the encoder of that name is known to be trained on English alone: the embedded
-    one, and models whose names end in `-en` or a version of it.
-    """
-    return re.search(r"all-MiniLM-L6-v2|minilm-tools|-en(-v[0-9.]+)?$", name) is not None
-
-
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
     """Return the vectors of search queries: by the encoder's own `encode_queries` where it has one,
     else by `encode`.
@@ -167,50 +159,6 @@ def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float3
         getattr(encoder, "encode_queries", encoder.encode),
     )
     return method(texts)
-
-
-def import_extra(module: str) -> Any:
-    """Return the imported module of an optional extra; raises EncoderError with the install command
-    where it is missing.
-    """
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        if isinstance(error, ModuleNotFoundError) and error.name == module:
-            raise missing_extra(module) from None
-        raise EncoderError(
-            f"{module} is installed but does not import: {error}. Reinstall it: "
-            f"{install_command(module)}"
-        ) from error
-
-
-def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
-    """Return the error for a package that is not installed; `requirement` is what brings it, where
-    that is another package.
-    """
-    command = install_command(requirement or module)
-    return EncoderError(
-        f"This needs the package {module}, which is not installed. Install it: {command}"
-    )
-
-
-def install_command(package: str) -> str:
-    """Return how to install the extra that brings a package, read from this distribution's own
-    metadata.
-    """
-    import importlib.metadata  # slow to import, and only an error needs it
-
-    try:
-        requirements = importlib.metadata.requires("pegboard") or []
-    except (
-        importlib.metadata.PackageNotFoundError
-    ):  # run from a source tree that was never installed
-        requirements = []
-    for requirement in requirements:
-        extra = re.search(r"extra == ['\"]([\w-]+)", requirement)
-        if extra and re.match(rf"{re.escape(package)}(?![\w-])", requirement):
-            return f"pip install './index[{extra[1]}]' in Pegboard's checkout"
-    return f"pip install {package}"
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:

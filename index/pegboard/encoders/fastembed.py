@@ -19,11 +19,11 @@ from pegboard.encoders import (
     DEFAULT_ENCODER,
     check_positive,
     checked_texts,
-    import_extra,
     prefix_notation,
     unit_rows,
 )
 from pegboard.errors import EncoderError
+from pegboard.extras import import_extra
 
 
 class FastembedEncoder:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from pegboard.encoders import checked_texts
 from pegboard.errors import ConfigurationError
-from pegboard.search.text import singular_words
+from pegboard.text.words import singular_words
 
 VERSION = 1
 """Part of the fingerprint. Increment it with any change by which a text gets another vector, one of
-`pegboard.search.text.singular_words` included."""
+`pegboard.text.words.singular_words` included."""
 SMOOTHING = 0.01
 """Added to every count, so that a text without words has a vector of length 1 too."""
 BLOCK_CELLS = 4_000_000

@@ -15,8 +15,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.encoders import check_positive, checked_texts, import_extra, prefix_notation
+from pegboard.encoders import check_positive, checked_texts, prefix_notation
 from pegboard.errors import CompletionError, EncoderError
+from pegboard.extras import import_extra
 from pegboard.llm.endpoint import Endpoint, import_litellm
 from pegboard.llm.failures import failure_kind, retrying
 

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pegboard.encoders import check_positive, checked_texts, import_extra, missing_extra, unit_rows
+from pegboard.encoders import check_positive, checked_texts, unit_rows
 from pegboard.encoders.batching import QueryBatches, processors
 from pegboard.errors import EncoderError
+from pegboard.extras import import_extra, missing_extra
 
 logger = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ from pegboard.evaluation.tool_calls import CallScore, RightCall, score_calls
 from pegboard.hits import Hit, as_openai_tools, call_names
 from pegboard.llm import ChatReply, ChatRequest, Completer, Message
 from pegboard.llm.client import Budget, Client, price_of
-from pegboard.redaction import redact_line
+from pegboard.text.redaction import redact_line
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,8 +7,8 @@ from importlib import import_module
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any
 
-from pegboard.encoders import install_command
 from pegboard.errors import ConfigurationError
+from pegboard.extras import install_command
 
 if TYPE_CHECKING:
     import numpy as np

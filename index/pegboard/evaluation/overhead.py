@@ -131,3 +131,30 @@ def asks_llm(strategy: Strategy) -> bool:
 def _reasons(overhead: Overhead) -> str:
     shown = list(overhead.reasons.items())[:REASONS_SHOWN]
     return "; ".join(f"{reason} ({count})" for reason, count in shown)
+
+
+OVERHEAD_TITLE = "what the answers took: means of a query; cost and fallbacks of all"
+
+
+OVERHEAD = ("system", "searches", "LLM calls", "tokens", "USD", "fallbacks")
+"""The head of the table of what answers took."""
+
+
+def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
+    """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
+
+    Args:
+        rows: as `Overhead.to_dict` gives them.
+    """
+    if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
+        return []
+    return [
+        [
+            f"{row['strategy']} in {row['index']}",
+            *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
+            "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
+            f"{row['fallbacks']} of {row['queries']}",
+        ]
+        for row in rows
+        if row["queries"]
+    ]

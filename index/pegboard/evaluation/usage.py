@@ -17,9 +17,9 @@ from typing import Any
 
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery
-from pegboard.redaction import HIDDEN_CREDENTIAL, redact, redact_credentials
-from pegboard.search.text import query_words
-from pegboard.secret_values import HIDDEN
+from pegboard.text.redaction import HIDDEN_CREDENTIAL, redact, redact_credentials
+from pegboard.text.secret_values import HIDDEN
+from pegboard.text.words import query_words
 
 MIN_CLIENTS = 2
 """Minimum number of different clients behind an example."""

@@ -1,1 +1,1 @@
-"""Reading untrusted files and JSON within limits."""
+"""Bytes and JSON that others wrote: read within limits."""

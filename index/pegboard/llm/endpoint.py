@@ -10,10 +10,10 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, TypeVar, cast
 
-from pegboard.encoders import import_extra
 from pegboard.errors import CompletionError, ConfigurationError, EncoderError
+from pegboard.extras import import_extra
 from pegboard.llm.failures import NEXT_STEPS, failure_kind, may_pass, retry_after
-from pegboard.redaction import redact_line
+from pegboard.text.redaction import redact_line
 
 _Result = TypeVar("_Result")
 

@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
-from pegboard.encoders import import_extra
 from pegboard.errors import CompletionError
+from pegboard.extras import import_extra
 
 NEXT_STEPS = {
     "model": "Check the model's name and api_base.",

@@ -30,8 +30,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
-from pegboard.encoders import import_extra
 from pegboard.errors import ConfigurationError, did_you_mean
+from pegboard.extras import import_extra
 from pegboard.llm import ChatRequest, Message
 
 COMMON_VALUES = ("context", "examples")

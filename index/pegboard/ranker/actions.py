@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 
 from pegboard.records import Tool
-from pegboard.search.text import identifier_words
+from pegboard.text.words import identifier_words
 
 METHODS: Mapping[str, frozenset[str]] = {
     "GET": frozenset({"list", "get"}),

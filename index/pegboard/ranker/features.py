@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pegboard.search.ranking import ScoredTool
+from pegboard.ranking import ScoredTool
 
 if TYPE_CHECKING:
     import numpy as np

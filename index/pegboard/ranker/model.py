@@ -17,7 +17,7 @@ from typing import Any
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.actions import request_actions
 from pegboard.ranker.features import FEATURES, Measures, feature_matrix
-from pegboard.search.ranking import ScoredTool
+from pegboard.ranking import ScoredTool
 
 RANKER_VERSION = 1
 """Changes when a feature of the same name means something else; others are known by name."""

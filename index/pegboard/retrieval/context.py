@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.llm import ChatRequest
 from pegboard.ranker.features import Measures
+from pegboard.ranking import Mode, ScoredTool, convex_combination, hybrid_depth
 from pegboard.records import Tool
 from pegboard.retrieval.execution import Execution
 from pegboard.retrieval.found import NO_LLM, PartTrace, Trace
-from pegboard.retrieval.parts import Query, Ranking, Request
-from pegboard.retrieval.strategy import Strategy
+from pegboard.retrieval.requests import Query, Ranking, Request
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import ScoredTool, convex_combination, hybrid_depth
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,15 +40,18 @@ class Searches:
     Attributes:
         index: the name of one of the release's indexes.
         k: the number of tools that the caller wants.
+        mode: how each query is searched.
+        alpha: the weight of the cosine, if a hybrid search ranks by it instead of by the ranker.
         vector: the vector of the only query, if the caller encoded it.
     """
 
     loaded: LoadedRelease
     vectors: QueryVectors
-    strategy: Strategy
     index: str
     where: Filter | None
     k: int
+    mode: Mode
+    alpha: float | None = None
     vector: "Sequence[float] | NDArray[np.floating] | None" = None
 
     def can_search(self, text: str) -> bool:
@@ -64,7 +66,7 @@ class Searches:
         """
         if not texts:
             return []
-        mode, index = self.strategy.mode, self.index
+        mode, index = self.mode, self.index
         n = max(depth, self.k, hybrid_depth(self.k) if mode == "hybrid" else 0)
         searched = self.loaded.index(index)
         tokens = [self.loaded.query_words(index, text) for text in texts]
@@ -95,10 +97,11 @@ class Searches:
 
     def ranking(self, result: QueryRankings) -> Ranking:
         """Return the ranking of what was found for one query, as deep as it was searched."""
-        mode, alpha = self.strategy.mode, self.strategy.alpha
-        if mode == "hybrid" and alpha is not None:
-            return convex_combination(result.rankings["vector"], result.rankings["text"], alpha)
-        return result.rankings["ranker" if mode == "hybrid" else mode]
+        if self.mode != "hybrid":
+            return result.rankings[self.mode]
+        if self.alpha is None:
+            return result.rankings["ranker"]
+        return convex_combination(result.rankings["vector"], result.rankings["text"], self.alpha)
 
 
 @dataclass(slots=True)
@@ -172,7 +175,7 @@ class Context:
     @property
     def thresholds(self) -> dict[str, float] | None:
         """The ranker's thresholds by name; None but in a hybrid search."""
-        return self.loaded.thresholds(self.searches.index, self.searches.strategy.mode)
+        return self.loaded.thresholds(self.searches.index, self.searches.mode)
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
         """Return at most `depth` tools for every query: one encoder call, one search for all."""

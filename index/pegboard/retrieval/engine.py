@@ -11,10 +11,12 @@ from functools import partial
 from pegboard.retrieval.called import lifted
 from pegboard.retrieval.context import Context, QueryRankings
 from pegboard.retrieval.found import PartTrace
-from pegboard.retrieval.parts import Candidates, Fusion, Query, Ranking, Refinement, Transform
+from pegboard.retrieval.parts import Fusion, Refinement, Transform
+from pegboard.retrieval.requests import Candidates, Query, Ranking
+from pegboard.retrieval.strategy import Strategy
 
 
-async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
+async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Candidates]:
     """Answer several requests of one release: one encoder call and one search for all queries.
 
     Args:
@@ -26,7 +28,6 @@ async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
     if not states:
         return []
     execution, searches = states[0].execution, states[0].searches
-    strategy = searches.strategy
     queries = await execution.gather(
         [partial(transformed, strategy.transforms, state) for state in states]
     )
@@ -49,7 +50,7 @@ async def run_strategy(states: Sequence[Context]) -> list[Candidates]:
                 searches=len(searched),
             )
         )
-        pending.append(partial(_rank, state, own, [by_text[query.text] for query in own]))
+        pending.append(partial(_rank, strategy, state, own, [by_text[query.text] for query in own]))
     return await execution.gather(pending)
 
 
@@ -74,9 +75,8 @@ async def transformed(transforms: Sequence[Transform], state: Context) -> list[Q
 
 
 async def _rank(
-    state: Context, queries: Sequence[Query], results: Sequence[QueryRankings]
+    strategy: Strategy, state: Context, queries: Sequence[Query], results: Sequence[QueryRankings]
 ) -> Candidates:
-    strategy = state.searches.strategy
     rankings: dict[int, list[Ranking]] = {}
     weights: dict[int, list[float]] = {}
     texts: dict[int, str] = {}

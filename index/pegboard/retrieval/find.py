@@ -14,7 +14,7 @@ from pegboard.retrieval.context import Context, QueryRankings, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import FindResult, StepResult, Trace
-from pegboard.retrieval.parts import Candidates, Request
+from pegboard.retrieval.requests import Candidates, Request
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.search.arguments import check_arguments
@@ -110,7 +110,16 @@ async def _find(
 ) -> list[FindResult]:
     index = loaded.index_name(arguments.index or strategy.index)
     where = loaded.filter(arguments.where)
-    searches = Searches(loaded, vectors, strategy, index, where, arguments.k, arguments.vector)
+    searches = Searches(
+        loaded,
+        vectors,
+        index,
+        where,
+        arguments.k,
+        strategy.mode,
+        strategy.alpha,
+        arguments.vector,
+    )
     history = tuple(_message(message) for message in arguments.history)
     states = [
         Context(
@@ -125,7 +134,7 @@ async def _find(
         for text in arguments.requests
     ]
     answerable = [state for state in states if searches.can_search(state.request.text)]
-    ranked = await run_strategy(answerable)
+    ranked = await run_strategy(strategy, answerable)
     candidates = {id(state): own for state, own in zip(answerable, ranked, strict=True)}
     return [
         await execution.run(lambda state=state: _result(state, candidates.get(id(state))))

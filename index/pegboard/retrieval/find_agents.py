@@ -20,18 +20,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pegboard.ranking import Mode, ScoredTool, check_mode, convex_combination
 from pegboard.retrieval.context import Context, Searches
 from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import AgentHit, AgentResult, Trace
-from pegboard.retrieval.parts import Ranking, Request
+from pegboard.retrieval.requests import Ranking, Request
 from pegboard.retrieval.rules.clauses import Clauses
-from pegboard.retrieval.strategy import Strategy
 from pegboard.search.arguments import check_arguments
 from pegboard.search.filters import Filter
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.ranking import Mode, ScoredTool, check_mode, convex_combination
 
 if TYPE_CHECKING:
     from pegboard.retrieval.llm.caller import LlmCaller
@@ -86,8 +85,7 @@ def find_agents(
     index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
     trace, texts = Trace("agents"), (request,)
     if decompose and request.strip():
-        strategy = Strategy(name=trace.strategy, modes=(mode,))
-        searches = Searches(loaded, vectors, strategy, index, allowed, k)
+        searches = Searches(loaded, vectors, index, allowed, k, mode)
         texts = (request, *_decomposed(request, searches, trace, caller))
     texts = [text for text in dict.fromkeys(texts) if text.strip()]
     if not texts:

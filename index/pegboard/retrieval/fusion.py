@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from math import exp
 from typing import ClassVar, Literal
 
-from pegboard.retrieval.parts import Part, Ranking, ScoredTool
+from pegboard.ranking import ScoredTool
+from pegboard.retrieval.parts import Part
+from pegboard.retrieval.requests import Ranking
 
 
 def by_range(scores: Sequence[float]) -> list[float]:

@@ -1,4 +1,4 @@
-"""The protocols of a strategy's parts, and the records that pass between them.
+"""The protocols of a strategy's parts.
 
     transforms -> searches -> fusion of each step -> refinements of each step -> fusion over the
     steps -> refinements
@@ -9,75 +9,16 @@ that needs an LLM calls `context.ask` (`context.py`); if there is no usable repl
 fallback and records that in the trace."""
 
 import typing
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal, Protocol
 
 from pegboard.errors import QueryError
-from pegboard.llm import Message
-from pegboard.search.ranking import ScoredTool
-
-if TYPE_CHECKING:
-    from pegboard.retrieval.context import Context
-
-Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back", "missing"]
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request to find tools for.
-
-    Attributes:
-        text: in the words of the person who has it, or as a transform rewrote it.
-        k: the number of tools that the caller wants.
-        history: the conversation before it, oldest first.
-    """
-
-    text: str
-    k: int
-    history: tuple[Message, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Query:
-    """One text to search for.
-
-    Attributes:
-        step: the step of the request that it belongs to, from 1; 0 is the request as a whole.
-            Queries of one step are fused first.
-        role: where it comes from.
-        weight: what its ranking counts beside the others of its step, in fusions that weigh.
-    """
-
-    text: str
-    step: int = 0
-    role: Role = "request"
-    weight: float = 1.0
-
-
-Ranking = Sequence[ScoredTool]
-"""Tools, best first, none twice."""
-
-
-@dataclass(frozen=True, slots=True)
-class Candidates:
-    """The tools found so far.
-
-    Attributes:
-        steps: the ranking of every step, by its number; a request that was not decomposed has one.
-        ranking: of all steps together.
-        texts: the text of every step; of step 0, the request as it was last rewritten.
-        searches: the ranking of every query of a step, by the query's text.
-    """
-
-    steps: Mapping[int, Ranking]
-    ranking: Ranking
-    texts: Mapping[int, str]
-    searches: Mapping[int, Mapping[str, Ranking]] = field(
-        default_factory=dict[int, Mapping[str, Ranking]]
-    )
+from pegboard.ranking import ScoredTool
+from pegboard.retrieval.context import Context
+from pegboard.retrieval.requests import Candidates, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +71,7 @@ class Transform(Protocol):
 
     part: ClassVar[str]
 
-    async def transform(self, queries: Sequence[Query], context: "Context") -> list[Query]:
+    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the new queries; `queries` has at least the request itself."""
         ...
 
@@ -150,6 +91,6 @@ class Refinement(Protocol):
 
     part: ClassVar[str]
 
-    async def refine(self, candidates: Candidates, context: "Context") -> list[ScoredTool]:
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the ranking that replaces `candidates.ranking`."""
         ...

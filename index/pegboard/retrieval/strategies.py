@@ -1,6 +1,8 @@
 """The strategies that come with the library, by name."""
 
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from pegboard.errors import QueryError
@@ -102,3 +104,16 @@ def named_strategy(name: str) -> Strategy:
             "of your own, as JSON values."
         )
     return Strategy.from_dict({"name": name, **STRATEGIES[name][1]})
+
+
+def load_strategy(name: str | None) -> "str | dict[str, Any] | None":
+    """Return the strategy that an option names: its name, or what its JSON file holds."""
+    if name is None or not name.endswith(".json"):
+        return name
+    try:
+        value = json.loads(Path(name).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise QueryError(f"{name} cannot be read as JSON: {error}.") from error
+    if not isinstance(value, dict):
+        raise QueryError(f"{name} holds {type(value).__name__}; expected a JSON object.")
+    return value

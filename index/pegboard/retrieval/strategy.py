@@ -12,9 +12,9 @@ from typing import Any, cast
 
 from pegboard.errors import QueryError
 from pegboard.ranker.model import default_ranker
+from pegboard.ranking import MODES, Mode
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
 from pegboard.retrieval.parts import Fusion, Refinement, Transform, fits, options_of
-from pegboard.search.ranking import MODES, Mode
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {

@@ -1,2 +1,1 @@
-"""Convert declarations of tools to JSON Schema: function schemas, Python functions, loosely written
-parameters, OpenAPI schemas."""
+"""Tools as their sources declare them: function schemas, Python functions, loose parameters."""

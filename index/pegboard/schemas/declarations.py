@@ -1,4 +1,4 @@
-"""Function schemas of LLM APIs. The format is detected automatically:
+"""Function schemas as they are given to an LLM API; their shape tells whose.
 
 {"type": "function", "function": {"name", "parameters"}}       OpenAI, chat completions
 {"type": "function", "name", "parameters"}                     OpenAI, responses
@@ -16,27 +16,23 @@ from pegboard.schemas.loose import object_schema
 from pegboard.schemas.openapi import to_json_schema
 
 LISTS = ("functionDeclarations", "function_declarations", "tools", "functions")
-"""Keys of an object whose values are lists of declarations."""
-FORMATS = (
+"""The keys under which an object holds a list of declarations."""
+SHAPES = (
     "OpenAI's (`type`: `function`, with `name` and `parameters`, in `function` or not), "
     "Anthropic's (`name`, `input_schema`) and Gemini's (`functionDeclarations`)"
 )
-"""The known formats, for error messages."""
 INPUTS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
-"""Keys of the input schema, in order of preference."""
 OUTPUTS = ("responseJsonSchema", "response_json_schema", "response")
-"""Keys of the output schema in Gemini's format, in order of preference."""
 GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
-"""Names of types in Gemini's schemas."""
 COUNTS = {
     f"{limit}{what}" for limit in ("min", "max") for what in ("Items", "Length", "Properties")
 }
-"""Keywords that may be text in Gemini's schemas, as Protocol Buffers write 64-bit integers."""
+"""Keywords that Gemini's schemas may hold as text: 64-bit integers of Protocol Buffers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A tool as its source declares it, not validated."""
+    """What a source declares of a tool, not yet validated."""
 
     name: Any
     description: Any = ""
@@ -48,16 +44,16 @@ class Declaration:
 def function_records(
     value: Any, where: str, gemini: bool = False
 ) -> Iterator[tuple[str, Any, bool]]:
-    """Yield each declaration in a value, its place, and whether its list has Gemini's format."""
+    """Yield each declaration in a value with its place, and whether it is in a list of Gemini's."""
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
             place = f"{where}[{index}]"
-            # An item without a declaration is yielded itself, so that the caller reports it.
+            # One that holds no declaration is yielded itself, so that it is not lost in silence.
             yield from list(function_records(item, place, gemini)) or [(place, item, gemini)]
         return
     record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     lists = [key for key in LISTS if isinstance(record.get(key), list)]
-    # Subclasses of `dict`, such as RepeatedNames, are left to the caller.
+    # One of another type than `dict` is for the caller to check.
     if not lists or isinstance(record.get("name"), str) or type(record) is not dict:
         yield where, value, gemini
     for key in lists:
@@ -66,7 +62,7 @@ def function_records(
 
 
 def read_function(record: Any, gemini: bool = False) -> Declaration | None:
-    """Return the declaration in a record; None if its format is unknown."""
+    """Return what a record declares; None if its shape is unknown."""
     declared = _declared(record, gemini)
     if declared is None:
         return None
@@ -85,17 +81,17 @@ def read_function(record: Any, gemini: bool = False) -> Declaration | None:
 
 
 def _declared(record: Any, gemini: bool) -> Mapping[str, Any] | None:
-    """Return the part of a record with name and schema; None if its format is unknown."""
+    """The part of a record that has name and schema."""
     if not isinstance(record, dict):
         return None
     outer = cast("dict[str, Any]", record)
     inner = outer.get("function")
     if isinstance(inner, dict) and outer.get("type", "function") == "function":
         function = cast("dict[str, Any]", inner)
-        siblings = {
+        beside = {
             key: value for key, value in outer.items() if key not in ("type", "function", *function)
         }
-        return function | siblings
+        return function | beside
     if gemini or outer.get("type") == "function" or any(key in outer for key in INPUTS):
         return outer
     return None
@@ -113,7 +109,7 @@ def _schema(declared: Mapping[str, Any], keys: tuple[str, ...], gemini: bool) ->
 
 
 def _from_gemini(schema: Any) -> Any:
-    """Convert Gemini's schema, a subset of OpenAPI 3.0 with types in capitals, to JSON Schema."""
+    """JSON Schema of Gemini's schema, a part of OpenAPI 3.0's with types in capitals."""
     if not isinstance(schema, dict):
         return schema
     converted = {

@@ -1,16 +1,15 @@
-"""Convert tool definitions to what model APIs accept; one invalid schema fails a whole request."""
+"""A tool's definition as model APIs take it: they refuse a whole request for one tool's schema."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_DESCRIPTION = 1_024
-"""Maximum characters of a function's description for OpenAI; longer ones are an error."""
+"""Characters of a function's description for OpenAI; a longer one is an error."""
 _REFUSED = ("allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else", "$ref")
-"""Keywords that OpenAI or Anthropic reject at the top level of an input schema."""
 
 
 def cut_description(text: str, length: int = MAX_DESCRIPTION) -> str:
-    """Return the text, cut at a word boundary to at most `length` characters."""
+    """Return the text, cut at a word to the length that OpenAI takes."""
     if len(text) <= length:
         return text
     head, _, _ = text[: length - 1].rpartition(" ")
@@ -18,34 +17,34 @@ def cut_description(text: str, length: int = MAX_DESCRIPTION) -> str:
 
 
 def refused_keywords(schema: Mapping[str, Any]) -> list[str]:
-    """Return the top-level keywords of an input schema that OpenAI or Anthropic reject."""
+    """Return the keywords at the top of an input schema that OpenAI and Anthropic refuse."""
     return [keyword for keyword in _REFUSED if keyword in schema]
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's input schema as an object with properties.
 
-    OpenAI and Anthropic reject alternatives at the top level. They are replaced by the properties
-    of all alternatives; the tool itself checks what each alternative requires.
+    OpenAI and Anthropic refuse alternatives at its top level. The properties of all of them are
+    offered instead; what each requires is left to the tool to check.
     """
-    completed = {"type": "object", "properties": {}, **schema}
-    if completed["type"] == "object" and not refused_keywords(completed):
-        return completed
+    whole = {"type": "object", "properties": {}, **schema}
+    if whole["type"] == "object" and not refused_keywords(whole):
+        return whole
     properties, required = _parts(schema, schema, depth=4)
-    merged = {name: value for name, value in completed.items() if name not in _REFUSED}
-    merged |= {"type": "object", "properties": properties}
-    merged.pop("required", None)
+    kept = {name: value for name, value in whole.items() if name not in _REFUSED}
+    kept |= {"type": "object", "properties": properties}
+    kept.pop("required", None)
     if required:
-        merged["required"] = list(dict.fromkeys(required))
-    return merged
+        kept["required"] = list(dict.fromkeys(required))
+    return kept
 
 
 def _parts(schema: Any, root: Mapping[str, Any], depth: int) -> tuple[dict[str, Any], list[str]]:
-    """Return the properties of a schema and all its alternatives, and the always required names."""
+    """The properties of a schema and all its alternatives, and those that it always requires."""
     if not isinstance(schema, Mapping) or depth < 0:
         return {}, []
-    declared: Any = schema.get("properties")
-    properties: dict[str, Any] = dict(declared) if isinstance(declared, Mapping) else {}
+    own: Any = schema.get("properties")
+    properties: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
     required = [name for name in _listed(schema.get("required")) if isinstance(name, str)]
     always = [*_listed(schema.get("allOf")), referenced(schema.get("$ref"), root)]
     for keyword, parts in (
@@ -64,7 +63,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def referenced(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Return the target of a reference within the schema `root`; None for any other reference."""
+    """Return what a reference within the schema `root` means; None for any other."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     value: Any = root

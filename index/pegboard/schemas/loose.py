@@ -1,7 +1,7 @@
 """Convert loosely written parameters to JSON Schema: lists of parameters, and types such as `str`,
 `List[int]` or `bool, optional`.
 
-Nothing is dropped: unknown type names become `x-type`, and unknown keywords are kept."""
+Nothing is dropped: an unknown type name becomes `x-type`, and an unknown keyword stays."""
 
 import json
 import re
@@ -24,7 +24,6 @@ TYPES: dict[str, str] = {
     ),
     **dict.fromkeys(("null", "none", "nonetype"), "null"),
 }
-"""JSON Schema type by loose type name, in lower case."""
 FORMATS = {
     "date": "date",
     "datetime": "date-time",
@@ -32,21 +31,17 @@ FORMATS = {
     "timestamp": "date-time",
     "time": "time",
 }
-"""JSON Schema `format` of a string by loose type name, in lower case."""
 ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
-"""Type names that allow any value; an enum lists its values in a separate keyword."""
+"""Type names that allow any value; an enum lists its values in its own keyword."""
 MAX_TYPE = 1_000
-"""Maximum characters of a type name that is parsed; longer ones become `x-type`."""
+"""Characters of a type name that is looked at."""
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
-"""Keywords whose values are objects from names to schemas."""
 LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
-"""Keywords whose values are lists of schemas."""
 SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
-"""Keywords whose value is a schema."""
 
 
 class Unusable(Exception):
-    """A text or value that cannot be converted to a schema, and why."""
+    """A text or value that cannot be read as a schema, and why."""
 
 
 def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
@@ -64,8 +59,7 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     if value in (None, ""):
         return None
     if isinstance(value, Mapping) and _is_schema(value):
-        schema = _schema(dict(value))
-        names: list[str] = []
+        schema, names = _schema(dict(value)), []
     elif isinstance(value, Mapping):
         schema, names = _object(dict(value).items())
     elif isinstance(value, list):
@@ -81,8 +75,8 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
 
 
 def mended(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a loosely written schema as valid JSON Schema: type names, flags and repeated names in
-    `required`, and members that are null are corrected.
+    """Return an invalid JSON Schema with what is merely loose written as JSON Schema has it: type
+    names, flags and repeated names in `required`, and members that are null.
 
     Raises Unusable for a property that is neither a schema nor the name of a type.
 
@@ -94,8 +88,8 @@ def mended(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an object's schema unchanged. Wrap any other schema in an object as `result`, with
-    FastMCP's mark.
+    """Return an object's schema as it is; wrap another in an object as its `result`, marked as by
+    FastMCP.
     """
     if "object" in str(schema.get("type", "object")):
         return schema
@@ -108,7 +102,7 @@ def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def loose_type(text: str) -> dict[str, Any]:
-    """Return the schema of a type name; unknown names become `x-type`."""
+    """Return the schema of a type name; an unknown one becomes `x-type`."""
     if len(text) > MAX_TYPE:
         return {"x-type": text}
     name = " ".join(text.split()).strip("`'\"")
@@ -149,7 +143,7 @@ def _union(names: Iterable[str], original: str) -> dict[str, Any]:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Return whether a mapping is a schema; if not, its keys are parameters (even `type`)."""
+    """Whether a mapping is a schema, not parameters by name (one may be named `type`)."""
     if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
         return True
     members = value.get("properties", {})
@@ -188,7 +182,7 @@ def _named(item: Any, number: int) -> tuple[str, Any]:
 
 
 def _member(name: str, spec: Any) -> tuple[Any, bool]:
-    """Return the schema of one parameter, and whether it is required."""
+    """The schema of one parameter, and whether it is required."""
     if spec is None or isinstance(spec, bool):
         return {}, False
     if isinstance(spec, str):
@@ -207,7 +201,7 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
 
 
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """Convert loose type names at every level, and single values where a list is expected."""
+    """Replace loose type names at every level, and single values where a list is expected."""
     out: dict[str, Any] = {}
     flagged: list[str] = []
     for key, value in spec.items():
@@ -253,7 +247,7 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
         ):
             out["examples"] = [value]
         elif key == "required" and isinstance(value, bool):
-            continue  # a flag of a property, which its parent has read
+            continue  # a flag, which only says something of a property
         elif value is not None or key in ("default", "const"):
             out[key] = value
     names = out.get("required", [])

@@ -9,10 +9,10 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.ranker.features import Measures
+from pegboard.ranking import ScoredTool, best_per_tool
 from pegboard.search.filters import Filter
 from pegboard.search.memory import BM25_DIGITS, COSINE_DIGITS, MemoryIndex
 from pegboard.search.postings import Postings, WordStatistics
-from pegboard.search.ranking import ScoredTool, best_per_tool
 from pegboard.store.database import sql_literals, store_errors
 from pegboard.store.reading import BoardTable
 

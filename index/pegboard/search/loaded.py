@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.ranker.model import Ranker
-from pegboard.records import Agent, Edge, Enrichment, Tool
+from pegboard.ranking import Mode, ScoredTool
+from pegboard.records import Agent, Tool
 from pegboard.search.filters import Filter
 from pegboard.search.glossary import spelled_out
 from pegboard.search.lance_index import LanceIndex
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.ranking import Mode, ScoredTool
-from pegboard.search.text import DEFAULT_LANGUAGE, query_words
-from pegboard.store.checks import ENRICHMENT, TOOL, rows_problem, shape_problem
+from pegboard.store.checks import rows_problem
 from pegboard.store.contract import (
     CHECKSUM,
     EDGES,
@@ -23,13 +22,13 @@ from pegboard.store.contract import (
     check_contract,
     column_checksums,
     embedding_table,
-    json_value,
     row_checksums,
-    tool_fields,
 )
 from pegboard.store.database import public_uri, sql_literals, store_errors
 from pegboard.store.reading import BoardTable
 from pegboard.store.releases import Release, ReleaseStore
+from pegboard.store.rows import agent_from_row, edge_from_row, tool_from_row, unusable_row
+from pegboard.text.words import DEFAULT_LANGUAGE, query_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -91,7 +90,7 @@ class LoadedRelease:
         return spelled_out(request, self.release.manifest.get("glossary") or {})
 
     def query_words(self, index: str, request: str) -> list[str]:
-        """The words by which a request is searched in an index; see `text.query_words`."""
+        """The words by which a request is searched in an index; see `words.query_words`."""
         return query_words(self.spelled_out(request), self.language(index))
 
     def index(self, name: str) -> MemoryIndex | LanceIndex:
@@ -329,50 +328,4 @@ class Agents(dict[str, Agent]):
     """Agents by id. Raises StoreError for one that a tool or a row names and the release lacks."""
 
     def __missing__(self, identity: str) -> Agent:
-        raise _unusable("agents", identity, "it is missing, though the release names it")
-
-
-def agent_from_row(row: Mapping[str, Any]) -> Agent:
-    """The agent of a row of the `agents` table."""
-    fields = {
-        name: row[name] for name in ("id", "catalog", "name", "description", "kind", "source")
-    }
-    return Agent(**fields, enrichment=_enrichment("agents", row))
-
-
-def tool_from_row(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of the `tools` table. Raises StoreError if its JSON cannot be used."""
-    try:
-        fields = tool_fields(row)
-        problem = shape_problem(fields, TOOL, "it")
-    except (TypeError, ValueError) as error:
-        raise _unusable("tools", row["id"], str(error)) from None
-    if problem:
-        raise _unusable("tools", row["id"], problem)
-    return Tool(**fields, enrichment=_enrichment("tools", row), flags=tuple(row["flags"]))
-
-
-def edge_from_row(row: Mapping[str, Any]) -> Edge:
-    """The dependency of a row of the `edges` table."""
-    names = ("source", "target", "type", "parameter", "reason", "origin", "confidence", "evidence")
-    return Edge(**{name: row[name] for name in names})
-
-
-def _enrichment(table: str, row: Mapping[str, Any]) -> Enrichment | None:
-    written = row["enrichment"]
-    if not written:
-        return None
-    try:
-        values = json_value(written)
-    except ValueError as error:
-        raise _unusable(table, row["id"], str(error)) from None
-    if problem := shape_problem(values, ENRICHMENT, "its enrichment"):
-        raise _unusable(table, row["id"], problem)
-    return Enrichment.from_dict(values)
-
-
-def _unusable(table: str, key: str, problem: str) -> StoreError:
-    return StoreError(
-        f"The row {key!r:.200} of table '{table}' cannot be used: {problem}. `pegboard build` "
-        f"writes it again, and `pegboard rollback` returns to the release before."
-    )
+        raise unusable_row("agents", identity, "it is missing, though the release names it")

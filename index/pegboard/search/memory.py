@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from pegboard.ranker.abbreviations import abbreviated, short_forms
 from pegboard.ranker.features import Measures
+from pegboard.ranking import ScoredTool, best_per_tool
 from pegboard.search.filters import Filter
 from pegboard.search.postings import Postings, WordStatistics, one_piece
-from pegboard.search.ranking import ScoredTool, best_per_tool
-from pegboard.search.text import identifier_words, tokenize
+from pegboard.text.words import identifier_words, tokenize
 
 if TYPE_CHECKING:
     import numpy as np

@@ -6,23 +6,23 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pegboard.boilerplate import boilerplate
 from pegboard.canonical import digest
 from pegboard.documents import agent_text, documents_of, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
-from pegboard.languages import IndexLanguages
 from pegboard.ranker.actions import tool_actions
 from pegboard.ranker.model import default_ranker
 from pegboard.records import Agent, Tool, agent_id, tool_id
-from pegboard.schemas.declarations import FORMATS, Declaration, function_records, read_function
+from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
 from pegboard.schemas.signature import NoSchema, described
 from pegboard.search.glossary import usual_short_forms
 from pegboard.search.loaded import SEARCHED, LoadedRelease
 from pegboard.search.memory import MemoryIndex
-from pegboard.search.text import DEFAULT_LANGUAGE, tokenize
 from pegboard.store.contract import CONTRACT, EDGES, table_schema
 from pegboard.store.releases import Release
+from pegboard.text.boilerplate import boilerplate
+from pegboard.text.languages import IndexLanguages
+from pegboard.text.words import DEFAULT_LANGUAGE, tokenize
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -194,7 +194,7 @@ def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | s
     else:
         for place, record, gemini in function_records(value, where):
             declaration = read_function(record, gemini)
-            expected = f"expected a Python function, an MCP tool, or one of {FORMATS}"
+            expected = f"expected a Python function, an MCP tool, or one of {SHAPES}"
             yield place, declaration or f"unknown shape {type(record).__name__}; {expected}"
 
 

@@ -25,7 +25,6 @@ from pegboard import __version__
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.records import Agent, Edge, Tool
-from pegboard.redaction import redact
 from pegboard.retrieval.strategies import STRATEGIES
 from pegboard.serve.access import TOKEN, Client, bearer_token
 from pegboard.serve.finder import MAX_QUERY
@@ -33,6 +32,7 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.http_errors import ApiError, invalid
 from pegboard.serve.own_tools import HINTS, READ
 from pegboard.serve.views import View
+from pegboard.text.redaction import redact
 
 Answer = dict[str, Any]
 

@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 
 from pegboard.errors import BoardNotFound, PegboardError, QueryError
-from pegboard.redaction import redact
+from pegboard.text.redaction import redact
 
 log = logging.getLogger("pegboard.serve")
 

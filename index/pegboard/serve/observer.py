@@ -33,10 +33,10 @@ from opentelemetry import trace
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 from pegboard.errors import ConfigurationError
-from pegboard.redaction import redact, redact_line
 from pegboard.retrieval.found import FindResult
 from pegboard.serve.access import Client
 from pegboard.serve.views import View
+from pegboard.text.redaction import redact, redact_line
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
 MAX_QUERY = 2_000

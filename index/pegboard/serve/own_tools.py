@@ -12,7 +12,6 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import from_json
 
-from pegboard.plain_text import sentences, shortened
 from pegboard.records import READ_KINDS, Tool
 from pegboard.schemas.toon import toon_definitions, typescript_signature
 from pegboard.serve.access import fits
@@ -20,6 +19,7 @@ from pegboard.serve.gateway import Gateway
 from pegboard.serve.observer import Found
 from pegboard.serve.sessions import Session
 from pegboard.serve.views import RESERVED, View
+from pegboard.text.plain_text import sentences, shortened
 from pegboard.tokens import estimate_tokens
 
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED

@@ -17,10 +17,10 @@ from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 from pydantic import ValidationError
 
-from pegboard.redaction import redact, redact_line
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
+from pegboard.text.redaction import redact, redact_line
 
 STDERR_LINES, STDERR_SHOWN = 5, 800
 CHATTER = re.compile(r"\b(INFO|DEBUG)\b|Processing request of type|npm (notice|warn)")

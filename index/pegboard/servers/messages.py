@@ -15,8 +15,8 @@ from pydantic import ValidationError
 
 from pegboard.errors import SourceError
 from pegboard.foreign.files import parse_json
-from pegboard.secret_values import SecretValues
 from pegboard.servers.config import ServerProblem
+from pegboard.text.secret_values import SecretValues
 
 NOT_SHOWN = "Not shown: it has a secret of the gateway in it."
 """In place of binary content without a part of it, which clients refuse with the whole result."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TextIO
 
-from pegboard.redaction import is_secret_name
+from pegboard.text.redaction import is_secret_name
 
 MARK = "PEGBOARD_LISTING"
 """The environment variable of a server's process, and of all that it starts, by which they are

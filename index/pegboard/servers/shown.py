@@ -9,14 +9,14 @@ from collections.abc import Iterable, Iterator
 from typing import Literal, cast
 from urllib.parse import parse_qsl, urlsplit
 
-from pegboard.redaction import (
+from pegboard.servers.references import resolve_references
+from pegboard.text.redaction import (
     HIDDEN,
     is_secret_name,
     opaque_parts,
     public_url,
     redact_opaque,
 )
-from pegboard.servers.references import resolve_references
 
 URL = re.compile(r"\b[A-Za-z][A-Za-z0-9+.-]{0,60}://[^\s'\"]+")
 

@@ -19,9 +19,9 @@ from key_value.aio.stores.filetree import (
 from key_value.aio.wrappers.encryption import FernetEncryptionWrapper
 from mcp.shared.auth import OAuthMetadata
 
-from pegboard.redaction import remember_secrets
-from pegboard.secret_values import SecretValues
 from pegboard.servers.config import ServerProblem
+from pegboard.text.redaction import remember_secrets
+from pegboard.text.secret_values import SecretValues
 
 KEY = "PEGBOARD_TOKEN_KEY"
 """The environment variable with the text from which the key of the tokens is derived."""

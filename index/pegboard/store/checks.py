@@ -8,7 +8,6 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
-from pegboard.search.text import LANGUAGES
 from pegboard.store.contract import (
     CONTRACT,
     INDEX_NAME,
@@ -17,6 +16,7 @@ from pegboard.store.contract import (
     release_tables,
     table_schema,
 )
+from pegboard.text.words import LANGUAGES
 
 if TYPE_CHECKING:
     import pyarrow as pa

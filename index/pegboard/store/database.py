@@ -4,97 +4,23 @@ Readers use `reading.py`.
 """
 
 from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager, suppress
-from datetime import timedelta
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
-from pegboard.redaction import public_url
 from pegboard.store.contract import TABLES_FOLDER
 from pegboard.store.failures import cleaned, damage_error, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
+from pegboard.text.redaction import public_url
 
 if TYPE_CHECKING:
-    from lancedb.db import DBConnection
-    from lancedb.table import Table
+    pass
 
-NO_TAG = "does not exist"
-EMPTY_TAG = "EOF while parsing"
-"""What Lance says of a tag that is missing, and of one whose file is empty."""
-MAX_TABLES = 1_000_000
 RUST_PANICS = ("PanicException", "RustPanic")
 """The names of what a panic of the compiled core raises, in a call and in a future. The first is no
 `Exception`, and neither can be imported.
 """
-
-
-def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
-    """Return the database of the board at `uri` for writers; its handles see the newest version.
-
-    Args:
-        given: storage options, which go before those configured and those of the environment (see
-            `storage.py`).
-
-    Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
-    """
-    import lancedb
-
-    from pegboard.store.reading import ReaderDatabase
-
-    options, seconds = opening_options(uri, given)
-    if seconds is not None:  # LanceDB by itself waits for a silent store for minutes
-        ReaderDatabase(uri, given)
-    with store_errors(uri):
-        return lancedb.connect(
-            database_address(uri),
-            read_consistency_interval=timedelta(0),
-            storage_options=options or None,
-        )
-
-
-def open_table(
-    database: "DBConnection", name: str, uri: str, version: int | None = None
-) -> "Table":
-    """Return a table for writers, pinned to a version if one is given. Raises BoardNotFound."""
-    with missing_tables(uri, name, version):
-        table = database.open_table(name)
-        if version is not None:
-            table.checkout(version)
-        return table
-
-
-def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> None:
-    """Make a tag name a version of a table.
-
-    A tag that was being moved when the disk was full may be left empty: it is set anew.
-
-    Args:
-        renew: write it again, with today's date, also if it names that version.
-    """
-    tags = table.tags
-    try:
-        if renew or tags.get_version(name) != version:
-            tags.update(name, version)
-        return
-    except (RuntimeError, ValueError) as error:
-        if EMPTY_TAG in str(error):
-            tags.delete(name)
-        elif NO_TAG not in str(error):
-            raise
-    try:
-        tags.create(name, version)
-    except (OSError, RuntimeError, ValueError):
-        # Lance repeats a request whose answer was lost, and then finds its own tag.
-        with suppress(OSError, RuntimeError, ValueError):
-            if tags.get_version(name) == version:
-                return
-        raise
-
-
-def table_names(database: "DBConnection") -> list[str]:
-    """Return the names of all tables of the database."""
-    return database.list_tables(limit=MAX_TABLES).tables
 
 
 def opening_options(

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pegboard.records import Enrichment, Tool
-from pegboard.search.loaded import tool_from_row
 from pegboard.store.contract import EDGES, check_contract, embedding_table
 from pegboard.store.database import sql_literals
 from pegboard.store.releases import Pin, Release, ReleaseStore
+from pegboard.store.rows import tool_from_row
 
 IDS_AT_ONCE = 1_000
 RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "questions")
@@ -217,3 +217,16 @@ def _digests(store: ReleaseStore, pin: Pin) -> dict[str, str]:
     """The digest of each tool, by its id."""
     rows = store.read_rows(pin, ["id", "digest"], name="tools")
     return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
+
+
+def field_lines(name: str, field: FieldChange) -> list[str]:
+    """Return the name of a field with its old and new text; of lists, the items that differ."""
+    lines = [name]
+    for sign, value, parts in (("-", field.old, field.removed), ("+", field.new, field.added)):
+        for text in parts if isinstance(value, list) else (_readable(value),):
+            lines += [f"  {sign} {line}" for line in text.splitlines() or [""]]
+    return lines
+
+
+def _readable(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)

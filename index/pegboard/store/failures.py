@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from pegboard.errors import StoreError
-from pegboard.redaction import redact
+from pegboard.text.redaction import redact
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,10 @@ from pegboard.store.contract import (
     table_metadata,
     table_schema,
 )
-from pegboard.store.database import (
-    connect,
-    open_table,
-    public_uri,
-    set_tag,
-    sql_literals,
-    store_errors,
-    table_names,
-)
+from pegboard.store.database import public_uri, sql_literals, store_errors
 from pegboard.store.failures import REBUILD
 from pegboard.store.reading import BoardTable, ReaderDatabase
+from pegboard.store.writing import connect, open_table, set_tag, table_names
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigurationError
-from pegboard.redaction import is_secret_name, redact, remember_secrets
+from pegboard.text.redaction import is_secret_name, redact, remember_secrets
 
 OPEN_TIMEOUT = "open_timeout"
 """Pegboard's own option: seconds within which a store has to answer for the first time."""

@@ -5,7 +5,7 @@ import pytest
 import pegboard
 from pegboard.search.loaded import LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
-from pegboard.search.text import tokenize
+from pegboard.text.words import tokenize
 
 QUERIES = [
     "convert an amount of dollars",

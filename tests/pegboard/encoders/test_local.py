@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pegboard.encoders import encode_queries, knows_only_english, load_encoder
+from pegboard.encoders import encode_queries, load_encoder
 from pegboard.encoders.local import MAX_BATCH_TOKENS
 from pegboard.errors import EncoderError
+from pegboard.text.languages import knows_only_english
 
 NAME = "local/minilm-tools-v1"
 TEXTS = [

@@ -9,9 +9,9 @@ from typing import Any
 from pegboard.board import Board
 from pegboard.encoders import load_encoder
 from pegboard.records import Agent, Tool
+from pegboard.search.follower import ChannelFollower
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.tool_release import ToolRelease
-from pegboard.store.follower import ChannelFollower
 from pegboard.store.releases import Channel
 
 ENCODER = load_encoder("hashing/64")

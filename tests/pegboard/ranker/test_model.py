@@ -11,7 +11,7 @@ from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ContractMismatch
 from pegboard.ranker.features import FEATURES, Measures, feature_matrix
 from pegboard.ranker.model import OTHERS, Ranker, default_ranker
-from pegboard.search.ranking import ScoredTool
+from pegboard.ranking import ScoredTool
 
 
 def found(**changes):

@@ -8,12 +8,13 @@ from types import SimpleNamespace
 
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.llm import ChatReply
+from pegboard.ranking import ScoredTool
 from pegboard.records import Agent, Tool
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import PartTrace
 from pegboard.retrieval.llm.caller import LlmCaller
-from pegboard.retrieval.parts import Candidates, Request, ScoredTool
-from pegboard.search.text import tokenize
+from pegboard.retrieval.requests import Candidates, Request
+from pegboard.text.words import tokenize
 
 DESCRIPTIONS = {
     "sea/list_tides": "High and low tide at a harbour.",

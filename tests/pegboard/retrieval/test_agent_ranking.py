@@ -1,5 +1,5 @@
+from pegboard.ranking import ScoredTool
 from pegboard.retrieval.find_agents import Evidence, rank_agents, ranked_entities
-from pegboard.search.ranking import ScoredTool
 
 
 def ranked(**scores: float) -> list[ScoredTool]:

@@ -3,7 +3,7 @@ import sys
 
 import pytest
 
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.requests import Query
 from pegboard.retrieval.rules.clauses import MAX_TEXT, Clauses, DummySteps, split_clauses
 from tests.pegboard.retrieval.stubs import context, transformed
 

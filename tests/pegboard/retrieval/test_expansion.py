@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.graph.tool_graph import ToolGraph
 from pegboard.records import Edge
-from pegboard.retrieval.parts import Request
+from pegboard.retrieval.requests import Request
 from pegboard.retrieval.rules.dependencies import Dependencies
 from tests.pegboard.retrieval.stubs import StubContext, one_step, refined, scored
 

@@ -15,7 +15,8 @@ import pegboard
 from pegboard import AsyncBoard
 from pegboard.errors import QueryError
 from pegboard.ranker.model import default_ranker
-from pegboard.retrieval.parts import Query, ScoredTool
+from pegboard.ranking import ScoredTool
+from pegboard.retrieval.requests import Query
 from pegboard.retrieval.strategy import Strategy
 from tests.pegboard.retrieval.stubs import ScriptedCompleter
 

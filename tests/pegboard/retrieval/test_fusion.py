@@ -2,8 +2,8 @@ import random
 
 import pytest
 
+from pegboard.ranking import ScoredTool
 from pegboard.retrieval.fusion import BestScore, ReciprocalRank, RoundRobin, Weighted
-from pegboard.retrieval.parts import ScoredTool
 
 FUSIONS = [
     ReciprocalRank(),

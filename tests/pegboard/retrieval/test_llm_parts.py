@@ -16,7 +16,7 @@ from pegboard.retrieval.llm.transforms import (
     Rewrite,
     StepBackPrompting,
 )
-from pegboard.retrieval.parts import Candidates, Query
+from pegboard.retrieval.requests import Candidates, Query
 from pegboard.retrieval.rules.clauses import Clauses
 from tests.pegboard.retrieval.stubs import candidates, context, offered_names, refined, transformed
 

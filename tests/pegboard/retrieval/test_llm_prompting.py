@@ -10,7 +10,7 @@ from pegboard.llm.prompts import read_prompt
 from pegboard.records import Agent, Enrichment, Tool
 from pegboard.retrieval.llm.questions import FORMATS, PROMPTS, labelled, show_history, show_tools
 from pegboard.retrieval.llm.transforms import Rewrite
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.requests import Query
 from tests.pegboard.retrieval.stubs import context, transformed
 
 NAMES = sorted({path.stem for path in PROMPTS.iterdir()})

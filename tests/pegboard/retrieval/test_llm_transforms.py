@@ -4,7 +4,7 @@ import pytest
 
 from pegboard.llm import Message
 from pegboard.retrieval.llm import transforms
-from pegboard.retrieval.parts import Query
+from pegboard.retrieval.requests import Query
 from tests.pegboard.retrieval.stubs import context, prompt_text, shown_names, transformed
 
 REQUEST = "what are the tides at Whitby, and then send Anna an email about it"

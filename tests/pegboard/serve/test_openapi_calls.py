@@ -9,12 +9,12 @@ import pytest
 from pydantic import ValidationError
 
 from pegboard.records import Tool
-from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.openapi import _result
 from pegboard.serve.calls.openapi_request import build_request
 from pegboard.serve.calls.results import CallProblem
 from pegboard.serve.settings import ApiSettings
 from pegboard.servers.messages import NOT_SHOWN
+from pegboard.text.secret_values import SecretValues
 from tests.pegboard.serve.office import called
 
 TOKEN = "tk-4711-abcdef-0815"

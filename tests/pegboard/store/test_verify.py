@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from pegboard.store.contract import CONTRACT
-from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
 from pegboard.store.verify import verify_release
+from pegboard.store.writing import open_table
 
 ISSUE = "tool = 'kit/git/create_issue'"
 RATES = "name = 'list_rates'"

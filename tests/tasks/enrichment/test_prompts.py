@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pegboard.errors import ConfigurationError
 from pegboard.records import Tool
-from pegboard.redaction import redact_credentials
+from pegboard.text.redaction import redact_credentials
 from tasks.enrichment.products import REPLIES
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.safety.prompt_tool import tool_data

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from pegboard.cli.tables import progress_text
+from pegboard.formatting import progress_text
 from tasks.runtime import progress
 
 

@@ -5,9 +5,9 @@ import pytest
 from flows.cli.printing import run_lines
 from flows.options import failure_of
 from flows.reindex import reindex
-from pegboard.cli.gate import failures, gate_lines, gate_state
 from pegboard.cli.main import main
 from pegboard.records import Tool
+from pegboard.store.gate import failures, gate_lines, gate_state
 from tasks.report.storage import report_release
 from tasks.safety.changed import NEW_TEXT, UNAPPROVED, new_texts
 

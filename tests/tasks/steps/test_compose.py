@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from pegboard.canonical import digest
 from pegboard.documents import PARTS, agent_text, documents_of
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.search.text import tokenize
+from pegboard.text.words import tokenize
 from tasks.lake.row_sets import read_rows
 from tasks.settings.configuration import IndexSettings
 from tasks.steps.compose import compose_agents, compose_index

@@ -5,9 +5,9 @@ import shutil
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.store.database import open_table
 from pegboard.store.diff import Changes, diff_releases
 from pegboard.store.verify import verify_release
+from pegboard.store.writing import open_table
 from tasks.lake.row_sets import read_rows
 from tasks.steps.edges import compose_edges
 

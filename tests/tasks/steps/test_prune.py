@@ -13,8 +13,8 @@ from lance.dataset import Tags as DatasetTags
 
 import pegboard
 from pegboard.errors import PromotionConflict
-from pegboard.store.database import open_table
 from pegboard.store.releases import Channel, Release
+from pegboard.store.writing import open_table
 from tasks.lake.files import Lake
 from tasks.settings.configuration import KeepSettings
 from tasks.steps import prune

@@ -11,8 +11,8 @@ import pegboard
 from pegboard.errors import PromotionConflict, PublishError
 from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import key_column
-from pegboard.store.database import open_table
 from pegboard.store.releases import ReleaseStore
+from pegboard.store.writing import open_table
 from tasks.steps.publish import publish_release
 from tasks.steps.release_spec import table_digest
 from tests.pegboard.retrieval.stubs import ScriptedCompleter

@@ -9,7 +9,7 @@ import pytest
 import pegboard
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.contract import column_names, table_schema
-from pegboard.store.database import open_table
+from pegboard.store.writing import open_table
 from tasks.steps.stage import stage_tables
 
 MODES = ["hybrid", "vector", "text"]

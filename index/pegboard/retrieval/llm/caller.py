@@ -17,7 +17,7 @@ from typing import Any
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.event_loops import run_in_loop
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.redaction import redact_line
+from pegboard.text.redaction import redact_line
 
 TIMEOUT = 10.0
 """Default seconds for one question: a slower search is better answered without an LLM."""

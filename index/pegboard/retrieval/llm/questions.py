@@ -12,12 +12,14 @@ from typing import Any, Generic, TypeVar, cast
 
 from pegboard.llm import ChatRequest
 from pegboard.llm.prompts import REPLY_TOKENS, Prompt, PromptFormat, fenced, read_prompt
+from pegboard.ranking import ScoredTool
 from pegboard.records import Tool
-from pegboard.redaction import redact_credentials
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import NO_LLM
 from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
-from pegboard.retrieval.parts import Candidates, Part, Query, Ranking, ScoredTool
+from pegboard.retrieval.parts import Part
+from pegboard.retrieval.requests import Candidates, Query, Ranking
+from pegboard.text.redaction import redact_credentials
 
 Value = TypeVar("Value")
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
+from pegboard.ranking import ScoredTool
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import NO_LLM
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
@@ -30,7 +31,7 @@ from pegboard.retrieval.llm.questions import (
 )
 from pegboard.retrieval.llm.replies import read_texts, texts_schema
 from pegboard.retrieval.llm.transforms import Expand
-from pegboard.retrieval.parts import Candidates, Query, Ranking, ScoredTool
+from pegboard.retrieval.requests import Candidates, Query, Ranking
 
 
 @dataclass(frozen=True, slots=True)

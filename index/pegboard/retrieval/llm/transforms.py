@@ -28,7 +28,7 @@ from pegboard.retrieval.llm.replies import (
     text_schema,
     texts_schema,
 )
-from pegboard.retrieval.parts import Query, Role
+from pegboard.retrieval.requests import Query, Role
 from pegboard.retrieval.rules.clauses import Clauses
 
 

@@ -1,40 +1,43 @@
-"""Expands a ranking by the dependencies between tools.
+"""The expansion of a ranking by the dependencies between tools.
 
 Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the first tool of the
-ranking, then its dependencies depth first, then the second tool and its dependencies, and so on,
-without duplicates; finally cut to the number of tools requested."""
+ranking, then its dependencies depth first, then the second tool and its dependencies, and so on, no
+tool twice; cut at last to the number of tools that is wanted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pegboard.graph.tool_graph import DEPENDENCY_LIMIT, ORIGINS
+from pegboard.ranking import ScoredTool
 from pegboard.records import Edge, EdgeOrigin
 from pegboard.retrieval.context import Context
-from pegboard.retrieval.parts import Candidates, Part, Ranking, ScoredTool
+from pegboard.retrieval.parts import Part
+from pegboard.retrieval.requests import Candidates, Ranking
 
 LAST_STEP = 0.01
-"""Distance between the last tool and its dependencies as a share of its score, if no tool follows.
+"""The share of its score by which the dependencies of the last tool stay below it, where nothing
+follows them.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies(Part):
-    """A refinement: the first tools of a ranking, each followed by its dependencies, then the rest
-    of the ranking.
+    """A refinement: the first tools of a ranking, each followed by what it needs, then the rest of
+    the ranking.
 
-    A dependency that the search also found is placed where it is needed, if that is higher. Scores
-    stay in order: those of dependencies lie at equal distances between the scores of the tool that
-    needs them and of the next tool. Only tools that pass the caller's filter are added; the
-    dependencies of a tool that does not pass are not followed. `context.added` has the reason for
-    each added tool.
+    A dependency that the search found as well stands where it is needed, if that is further up.
+    Scores still fall: those of the dependencies lie between that of the tool that brought them and
+    that of the next, in even steps, and are equal where those are. Only what passes the caller's
+    filter is added; what only a tool needs that does not pass is not needed. Why a tool was added
+    is in `context.added`.
 
     Attributes:
-        initial: the number of first tools that are expanded. On ToolLinkOS 1, 2, 3 and 5 have
+        initial: the tools that are expanded, from the first. On ToolLinkOS 1, 2, 3 and 5 have
             mAP@10 .899, .904, .905 and .905.
-        limit: the maximum number of dependencies of one tool, d_limit. On ToolLinkOS 3, 5, 7 and 10
-            have mAP@10 .686, .856, .901 and .905; more do not change it.
-        origins: the origins of the edges that are followed.
+        limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856,
+            .901 and .905; more change nothing.
+        origins: which edges count.
         rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
@@ -46,7 +49,7 @@ class Dependencies(Part):
     rest: bool = True
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """Return the expanded ranking, cut to the request's k."""
+        """The expanded ranking, cut to what the request wants."""
         ranking = candidates.ranking
         initial = [row.tool for row in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
@@ -69,14 +72,13 @@ class Dependencies(Part):
     async def _walks(
         self, initial: Sequence[str], passing: set[str], context: Context
     ) -> tuple[dict[str, list[Edge]], int]:
-        """Return the dependencies of each of the first tools that pass the filter, and the number
-        of tools reached that do not.
+        """What each of the first tools needs, as far as it passes; and how many were seen on the
+        way that do not.
 
         A check may be a query to a store, so all tools that one traversal reaches are checked
         together.
         """
-        checked = set(passing)
-        refused: set[str] = set()
+        checked, refused = set(passing), set[str]()
         dependencies = context.loaded.graph.dependencies
 
         def passes(target: str) -> bool:
@@ -92,15 +94,15 @@ class Dependencies(Part):
 
 
 def _placed(walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:
-    """Return the tools that are placed after a tool that needs them, each with the edge that
-    requires it. They include first tools that an earlier tool needs.
+    """The tools that stand somewhere because they are needed there, by the edge that says so; the
+    first tools that an earlier one needs are among them.
     """
     placed: dict[str, Edge] = {}
-    walked: set[str] = set()
+    before: set[str] = set()
     for tool, walk in walks.items():
-        walked.add(tool)
+        before.add(tool)
         for edge in walk:
-            if edge.target not in walked:
+            if edge.target not in before:
                 placed.setdefault(edge.target, edge)
     return placed
 
@@ -119,23 +121,23 @@ def _why(edge: Edge) -> dict[str, Any]:
 def _scored(
     ranking: Ranking, walks: Mapping[str, Sequence[Edge]], placed: Mapping[str, Edge]
 ) -> list[ScoredTool]:
-    """Return the expanded ranking: ranked tools keep their scores, and dependencies get scores
-    between their neighbours'.
+    """The expanded ranking: tools that stand for themselves keep their scores, those in between get
+    scores in between.
     """
-    score_of = {row.tool: row.score for row in ranking}
+    own = {row.tool: row.score for row in ranking}
     order: dict[str, None] = {}
     for tool, walk in walks.items():
         order.setdefault(tool)
         order.update(dict.fromkeys(edge.target for edge in walk if edge.target in placed))
-    order.update(dict.fromkeys(score_of))
+    order.update(dict.fromkeys(own))
     scored: list[ScoredTool] = []
     waiting: list[str] = []
     for tool in order:
         if tool in placed:
             waiting.append(tool)
             continue
-        scored += _between(waiting, scored, score_of[tool])
-        scored.append(ScoredTool(tool, score_of[tool]))
+        scored += _between(waiting, scored, own[tool])
+        scored.append(ScoredTool(tool, own[tool]))
         waiting = []
     return scored + _between(waiting, scored, None)
 

@@ -13,8 +13,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.canonical import canonical_json, digest
 from pegboard.records import Tool
-from pegboard.redaction import redact_line
 from pegboard.serve.calls.results import CallProblem
+from pegboard.text.redaction import redact_line
 
 KEY = "confirm"
 ASKED, AGREED, SEPARATOR = "asked:", "agreed:", "|"

@@ -19,10 +19,10 @@ from fastmcp.server.middleware import CallNext, Middleware, MiddlewareContext
 from fastmcp.tools import FunctionTool, ToolResult
 from mcp_types import CallToolResult
 
-from pegboard.redaction import is_secret_name, redact
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.servers.config import Server
 from pegboard.servers.references import secrets_in_catalogs
+from pegboard.text.redaction import is_secret_name, redact
 
 MAX_MESSAGE = 2_000
 """Characters of an exception that are shown."""

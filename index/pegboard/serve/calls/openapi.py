@@ -14,8 +14,6 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
 from pegboard.records import Tool
-from pegboard.redaction import public_url, redact_line
-from pegboard.secret_values import SecretValues
 from pegboard.serve.calls.connection import client_token
 from pegboard.serve.calls.openapi_request import build_request, check_operation
 from pegboard.serve.calls.results import CallProblem, too_large
@@ -23,6 +21,8 @@ from pegboard.serve.settings import ApiSettings, CallSettings
 from pegboard.servers.config import References
 from pegboard.servers.messages import NOT_SHOWN
 from pegboard.servers.references import referenced_values
+from pegboard.text.redaction import public_url, redact_line
+from pegboard.text.secret_values import SecretValues
 
 log = logging.getLogger("pegboard.serve")
 

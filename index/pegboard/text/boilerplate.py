@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pegboard.canonical import digest
-from pegboard.plain_text import sentences
 from pegboard.records import Tool
+from pegboard.text.plain_text import sentences
 
 MOST_TOOLS = 5
 MOST_SHARE = 0.02

@@ -23,7 +23,7 @@ from collections.abc import Callable, Collection, Iterable
 from functools import lru_cache
 from urllib.parse import urlsplit, urlunsplit
 
-from pegboard.secret_values import HIDDEN, SHORTEST_SECRET, SecretValues
+from pegboard.text.secret_values import HIDDEN, SHORTEST_SECRET, SecretValues
 
 MAX_MESSAGE = 100_000
 """Characters of a message that are looked at; the rest is left out."""

@@ -1,14 +1,14 @@
-"""How numbers, lists and tables are written for people: on a terminal, in messages, in Markdown."""
+"""How counts, lists, measures and tables are written for people: on terminals, in messages, in
+Markdown.
+"""
 
-import sys
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.output import plain
 
-PROGRESS_SECONDS = 5.0
-"""Between two lines of `progress_lines`."""
+def plain(text: str) -> str:
+    """Return a text of a catalog as a part of one line."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def interval_text(row: Mapping[str, Any]) -> str:
@@ -57,19 +57,6 @@ def table_lines(
     return lines
 
 
-def print_table(
-    header: Sequence[str],
-    rows: Iterable[Sequence[str]],
-    indent: str = "",
-    limit: int | None = None,
-) -> None:
-    """Print rows as aligned columns; with a limit the first ones, and the number of the others."""
-    lines = table_lines(header, rows, indent)
-    most = len(lines) if limit is None else limit + bool(header)
-    for line in limited_lines(lines, most, indent, "; --json lists all"):
-        print(line)
-
-
 def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """The lines of a Markdown table; what would break a cell is escaped."""
     lines = [header, ["---"] * len(header), *rows]
@@ -99,24 +86,3 @@ def _duration(seconds: float) -> str:
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5_400 else f"{seconds / 3_600:.1f} h"
-
-
-def progress_lines(
-    what: str, total: int | None = None, *, quiet: bool = False
-) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr every few seconds and at the
-    end, with the rate and the time left.
-    """
-    done, began = 0, time.monotonic()
-    printed = began
-
-    def advance(more: int) -> None:
-        nonlocal done, printed
-        done += more
-        now = time.monotonic()
-        if not quiet and (done == total or now - printed >= PROGRESS_SECONDS):
-            printed = now
-            text = str(done) if total is None else progress_text(done, total, now - began)
-            print(f"{what}: {text}", file=sys.stderr)
-
-    return advance

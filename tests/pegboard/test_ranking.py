@@ -1,6 +1,6 @@
 import pytest
 
-from pegboard.search.ranking import ScoredTool, best_per_tool, convex_combination
+from pegboard.ranking import ScoredTool, best_per_tool, convex_combination
 
 
 def ranked(**scores):

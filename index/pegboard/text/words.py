@@ -109,7 +109,7 @@ def stop_word_languages() -> tuple[str, ...]:
 
 @cache
 def _stop_lists() -> dict[str, tuple[str, ...]]:
-    text = files("pegboard.search").joinpath("stop_words.json").read_text("utf-8")
+    text = files("pegboard.text").joinpath("stop_words.json").read_text("utf-8")
     return {
         language: tuple(" ".join(lines).split()) for language, lines in json.loads(text).items()
     }

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.search.text import (
+from pegboard.text.words import (
     LANGUAGES,
     MAX_TOKEN,
     NO_LANGUAGE,

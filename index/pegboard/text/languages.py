@@ -2,14 +2,14 @@
 words. A text that has neither, as `GET /v2/users`, has no language.
 """
 
+import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 
-from pegboard.encoders import knows_only_english
-from pegboard.search.text import (
+from pegboard.text.words import (
     DEFAULT_LANGUAGE,
     LANGUAGES,
     NO_LANGUAGE,
@@ -148,6 +148,13 @@ def encoder_knows(encoder: str, language: str | None) -> bool:
     that it does not.
     """
     return language in (None, DEFAULT_LANGUAGE) or not knows_only_english(encoder)
+
+
+def knows_only_english(name: str) -> bool:
+    """Return whether the encoder of that name is known to be trained on English alone: the embedded
+    one, and models whose names end in `-en` or a version of it.
+    """
+    return re.search(r"all-MiniLM-L6-v2|minilm-tools|-en(-v[0-9.]+)?$", name) is not None
 
 
 def _has_latin_letters(language: str | None) -> bool:

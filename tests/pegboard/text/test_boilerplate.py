@@ -1,8 +1,8 @@
 """Sentences that many tools of one catalog share."""
 
-from pegboard.boilerplate import boilerplate, sentence_key
 from pegboard.documents import documents_of, summary_of
 from pegboard.records import Agent, Enrichment, Tool
+from pegboard.text.boilerplate import boilerplate, sentence_key
 
 AGENT = Agent("kit/git", "kit", "git")
 SHARED = "Anyone may use it."

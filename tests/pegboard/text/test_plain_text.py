@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.plain_text import sentences, shortened
+from pegboard.text.plain_text import sentences, shortened
 
 
 @pytest.mark.parametrize(

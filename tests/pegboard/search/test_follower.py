@@ -19,7 +19,7 @@ import pegboard
 from pegboard import opening
 from pegboard.errors import BoardNotFound, StoreError
 from pegboard.ranker.model import default_ranker
-from pegboard.store.follower import ChannelFollower
+from pegboard.search.follower import ChannelFollower
 
 
 @pytest.fixture

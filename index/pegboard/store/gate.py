@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from pegboard.cli.output import plain
-from pegboard.cli.tables import count_text, interval_text
+from pegboard.formatting import count_text, interval_text, plain
 from pegboard.store.releases import Channel, Release
 
 STATES = {None: "skipped", True: "holds", False: "failed"}

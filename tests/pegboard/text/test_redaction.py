@@ -5,7 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pegboard.llm import endpoint
-from pegboard.redaction import (
+from pegboard.store.failures import store_error
+from pegboard.text.redaction import (
     is_secret_name,
     public_url,
     redact,
@@ -15,8 +16,7 @@ from pegboard.redaction import (
     remember_secrets,
     takes_credential,
 )
-from pegboard.secret_values import SecretValues
-from pegboard.store.failures import store_error
+from pegboard.text.secret_values import SecretValues
 from tasks.safety.untrusted import CREDENTIAL, flags_of_text
 from tests.encodings import encodings
 
