@@ -4,7 +4,10 @@ import ast
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+import pytest
 
 from pegboard.serve.access import AccessRules
 from pegboard.serve.settings import load_gateway_settings
@@ -15,6 +18,30 @@ ROOMS = ("flows", "tasks", "catalogs", "index/pegboard")
 MAX_FUNCTION_LINES = 100
 """Lines of the longest function accepted."""
 MODULES = [path for room in ROOMS for path in sorted((ROOT / room).rglob("*.py"))]
+
+
+def imported_modules(path: Path) -> set[Path]:
+    """Return the modules that a module imports anywhere, also in functions and for types."""
+    modules = set[Path]()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
+            modules |= {
+                module
+                for alias in node.names
+                if (module := module_at(f"{node.module}.{alias.name}") or module_at(node.module))
+            }
+        elif isinstance(node, ast.Import):
+            modules |= {module for alias in node.names if (module := module_at(alias.name))}
+    return modules - {path}
+
+
+def module_at(name: str) -> Path | None:
+    """Return the file of one of the house's modules, by its dotted name; None for others."""
+    place = ROOT.joinpath(*(["index"] if name.startswith("pegboard") else []), *name.split("."))
+    for path in (place.with_suffix(".py"), place / "__init__.py"):
+        if path in MODULES:
+            return path
+    return None
 
 
 def test_imports_run_one_way():
@@ -30,6 +57,16 @@ def test_imports_run_one_way():
         "contracts"
     ]
     assert f"Contracts: {len(contracts)} kept, 0 broken." in done.stdout
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    imports = TopologicalSorter({path: imported_modules(path) for path in MODULES})
+
+    try:
+        imports.prepare()
+    except CycleError as error:
+        circle = [str(path.relative_to(ROOT)) for path in error.args[1]]
+        pytest.fail(f"These modules import each other: {' -> '.join(circle)}")
 
 
 def test_no_function_grows_too_long():
