@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pegboard.serve.access import AccessRules
+from pegboard.serve.access.clients import Clients
 from pegboard.serve.settings import load_gateway_settings
 from tasks.settings.configuration import load_configuration
 
@@ -110,7 +110,7 @@ def test_every_commented_setting_of_the_example_exists(tmp_path, monkeypatch):
     for variable in ("SUPPORT_TOKEN", "ADMIN_TOKEN"):
         monkeypatch.setenv(variable, f"token-of-{variable}")
     gateway = load_gateway_settings(tmp_path / "pegboard.toml")
-    clients = AccessRules(gateway.serve.clients).clients
+    clients = Clients(gateway.serve.clients).by_name
     assert {name: client.operator for name, client in clients.items()} == {
         "support": False,
         "admin": True,

@@ -54,9 +54,10 @@ def _serve(options: argparse.Namespace) -> int:
     import asyncio
 
     try:
-        from pegboard.serve.app import create_app, listen, serve_http, serve_stdio
         from pegboard.serve.calls.upstreams import sign_in
         from pegboard.serve.gateway import open_gateway
+        from pegboard.serve.http.app import create_app
+        from pegboard.serve.running import listen, serve_http, serve_stdio
         from pegboard.serve.settings import load_gateway_settings
     except ModuleNotFoundError as error:
         raise ConfigurationError(
@@ -73,7 +74,7 @@ def _serve(options: argparse.Namespace) -> int:
         raise ConfigurationError("No board is named. Expected --board URI or -c pegboard.toml.")
     if options.stdio:
         gateway = open_gateway(file, board, options.channel)
-        gateway.stdio_client = options.client
+        gateway.access.stdio_client_name = options.client
         asyncio.run(serve_stdio(gateway))
         return 0
     host = options.host

@@ -1,16 +1,17 @@
 """Finding tools for a client, among those alone that it may see."""
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pegboard.errors import QueryError
 from pegboard.hits import Hit
 from pegboard.retrieval.found import FindResult
-from pegboard.serve.access import Client
-from pegboard.serve.calls.turns import Turns
-from pegboard.serve.observer import Found, Observer
-from pegboard.serve.views import View, Views
+from pegboard.serve.access.clients import Client
+from pegboard.serve.access.control import AccessControl
+from pegboard.serve.access.views import View
+from pegboard.serve.concurrency import ConcurrencyLimit
+from pegboard.serve.metrics import Metrics
 
 MAX_QUERY = 8_000
 """Characters of a request for tools."""
@@ -20,17 +21,35 @@ MAX_SEARCHES = 32
 """Searches at once: those of one client fill a batch of the encoder, and no more."""
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a search found.
+
+    Attributes:
+        view: the release as the client sees it; gives the hits' call names.
+        result: the hits, best first, all of them visible to the client.
+        reason: why there are none, or why those there are may not fit; else "".
+    """
+
+    view: View
+    result: FindResult
+    reason: str = ""
+
+
 class Finder:
-    """Searches the views of a board, and tells the observer of each search.
+    """Searches the views of a board, and records each search.
 
     Args:
         strategy: that answers where a request names none; the release's own if None.
     """
 
-    def __init__(self, views: Views, observer: Observer, strategy: str | None = None) -> None:
-        self.views, self.observer = views, observer
+    def __init__(
+        self, access: AccessControl, metrics: Metrics, strategy: str | None = None
+    ) -> None:
+        self._access = access
+        self.metrics = metrics
         self._strategy = strategy
-        self._turns = Turns(MAX_SEARCHES)
+        self._limit = ConcurrencyLimit(MAX_SEARCHES)
 
     async def find(
         self,
@@ -47,8 +66,8 @@ class Finder:
         A tool that the request names exactly, by id, call name or true name, comes first.
 
         Args:
-            session: for the observer.
-            callable_only: as in `Views.of`.
+            session: the client's session, for the request log; "" outside one.
+            callable_only: as in `AccessControl.view`.
             options: those of `Board.find`, such as `strategy` and `where`.
 
         Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
@@ -56,13 +75,14 @@ class Finder:
         _check_query(query)
         start = time.perf_counter()
         options["strategy"] = options.get("strategy") or self._strategy
-        async with self._turns.of(client):
-            view = await self.views.of(client, callable_only=callable_only)
+        async with self._limit.place(client):
+            view = await self._access.view(client, callable_only=callable_only)
             result = await view.board.find(query, k, **options)
             if not options.get("where"):
                 result = await _named_first(view, query, k, result)
         found = Found(view, result, _reason(view, query, result))
-        self.observer.found(client, session, query, found, (time.perf_counter() - start) * 1_000)
+        ms = (time.perf_counter() - start) * 1_000
+        self.metrics.record_search(client, session, query, result, ms)
         return found
 
     async def find_agents(self, client: Client, query: str) -> list[dict[str, Any]]:
@@ -70,8 +90,8 @@ class Finder:
         those of their tools that fit best. Raises as `find` does.
         """
         _check_query(query)
-        async with self._turns.of(client):
-            view = await self.views.of(client, callable_only=True)
+        async with self._limit.place(client):
+            view = await self._access.view(client, callable_only=True)
             agents = await view.board.search_agents(query, AGENTS, decompose=True)
             tools = [
                 await view.board.find(query, AGENT_TOOLS, where={"agent": hit.agent.id}, llm=False)

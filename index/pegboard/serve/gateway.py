@@ -2,22 +2,20 @@
 
 import asyncio
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-
-from fastmcp.server.auth import AuthProvider
 
 from pegboard.board import Board
 from pegboard.errors import PegboardError
 from pegboard.opening import open_board
-from pegboard.serve.access import AccessRules, Client, bearer_token
-from pegboard.serve.auth import open_auth
+from pegboard.serve.access.clients import Clients
+from pegboard.serve.access.control import AccessControl
+from pegboard.serve.access.identity_provider import open_identity_provider
+from pegboard.serve.access.unmatched_rules import settings_without_effect
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
-from pegboard.serve.observer import Observer
-from pegboard.serve.sessions import Sessions
+from pegboard.serve.metrics import Metrics
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
-from pegboard.serve.views import Views
 
 FileStates = dict[Path, tuple[int, int, int]]
 
@@ -25,50 +23,45 @@ log = logging.getLogger("pegboard.serve")
 
 
 class Gateway:
-    """A board, who may use it, and how; `close` ends it.
+    """A board, who may use it, and how. `close` ends it.
 
     Args:
-        board: follows its channel.
+        board: its channel is followed.
 
     Attributes:
-        settings, rules: those that hold now.
-        closed: whether every client needs credentials, since others than this machine may ask.
-        stdio_client: the client of a gateway over stdio.
-        saving: held while a golden query is saved.
+        settings: the settings that hold now.
+        access: decides who may see and call what.
+        caller: calls the tools.
+        finder: finds tools for clients.
+        golden_lock: held while a golden query is saved.
 
     Raises:
-        ConfigurationError: the request log cannot be written, or `[serve.auth]` cannot be used.
+        ConfigurationError: the clients, the request log or `[serve.auth]` cannot be used.
     """
 
     def __init__(self, settings: GatewaySettings, board: Board) -> None:
         serve = settings.serve
-        self.board, self.settings, self.rules = board, settings, AccessRules(serve.clients)
-        self._read = self._seen = _states(settings)
-        self.closed = False
-        self.stdio_client: str | None = None
-        self.observer = Observer(None if serve.log is None else settings.base / serve.log)
-        self.caller = Caller(settings, self.observer)
-        self.views = Views(board, can_call=self.caller.can_call)
+        clients = Clients(serve.clients)
+        self.settings = settings
+        self.board = board
+        self.metrics = Metrics(None if serve.log is None else settings.base / serve.log)
+        self.caller = Caller(settings, self.metrics)
+        self.access = AccessControl(
+            clients, board, self.caller.call_problem, open_identity_provider(serve.auth)
+        )
         strategy = serve.llm.strategy if serve.llm else None
-        self.finder = Finder(self.views, self.observer, strategy)
-        self.auth: AuthProvider | None = open_auth(serve.auth)
-        self.sessions = Sessions()
-        self.saving = asyncio.Lock()
+        self.finder = Finder(self.access, self.metrics, strategy)
+        self.golden_lock = asyncio.Lock()
+        self._loaded_files = _states(settings)
+        """The states of the files that the settings were read from."""
+        self._seen_files = self._loaded_files
+        """The states of the files when they were last looked at."""
 
     @property
-    def golden(self) -> Path | None:
+    def golden_file(self) -> Path | None:
         """The file to which the page adds golden queries; None if it may not."""
         file = self.settings.serve.golden
         return None if file is None else self.settings.base / file
-
-    async def client(self, headers: Mapping[str, str]) -> Client | None:
-        """Return the client of a request, from its headers by lower-case name; None if unknown."""
-        client, token = self.rules.client(headers), bearer_token(headers)
-        if client is None and token and self.auth is not None:
-            access = await self.auth.verify_token(token)
-            if access is not None:
-                return self.rules.client(headers, access.claims)
-        return client
 
     async def reload_if_changed(self) -> bool:
         """Take the rules, catalogs, servers, APIs and limits of files that changed, and return
@@ -80,44 +73,56 @@ class Gateway:
         that, so only a start does.
         """
         states = await asyncio.to_thread(_states, self.settings)
-        settled, self._seen = states == self._seen, states
+        settled = states == self._seen_files
+        self._seen_files = states
         # At the first look that sees a change, the file may be half written.
-        if states == self._read or not settled or self.settings.file is None:
+        if states == self._loaded_files or not settled or self.settings.file is None:
             return False
-        self._read = states
+        self._loaded_files = states
         try:
             settings = await asyncio.to_thread(load_gateway_settings, self.settings.file)
-            rules = AccessRules(settings.serve.clients)
+            clients = Clients(settings.serve.clients)
         except PegboardError as error:
             log.error("The settings stay as they were: %s", error)
             return False
-        if why := self._opens(rules):
+        if why := self.access.opened_by(clients):
             log.error(
                 "The settings stay as they were: in %s %s. Restart the gateway if that is meant.",
                 settings.file,
                 why,
             )
             return False
-        self.settings, self.rules = settings, rules
-        self._read = self._seen = _states(settings)
+        self.settings = settings
+        self.access.clients = clients
+        self._loaded_files = self._seen_files = _states(settings)
         log.warning("The settings of %s were read again.", settings.file)
         await self.caller.reload(settings)
-        self.views.forget()
+        self.access.drop_views()
         return True
 
+    async def warn_of_settings_without_effect(self) -> str:
+        """Log the settings that match nothing in the current release; return its id."""
+        clients, serve = self.access.clients, self.settings.serve
+        try:
+            release, entries = await self.access.entries()
+        except PegboardError as error:
+            log.warning("The rules could not be compared with the release: %s", error)
+            return self.board.status().release
+        tools = list(entries.values())
+        problems = await asyncio.to_thread(settings_without_effect, clients, serve, tools)
+        if problems:
+            log.warning(
+                "pegboard serve: settings without effect in release %s, perhaps misspelt:\n%s",
+                release,
+                "\n".join(f"  - {problem}" for problem in problems),
+            )
+        return release
+
     async def close(self) -> None:
-        """End what calls started, and stop following the board."""
+        """End the servers that calls started, and stop following the board."""
         await self.caller.close()
         self.board.close()
-        self.observer.close()
-
-    def _opens(self, rules: AccessRules) -> str:
-        """Say why everyone would be let in by rules that replace these; else ""."""
-        if self.rules.clients and not rules.clients:
-            return "[serve.clients] has no clients any more, and anyone could call every tool"
-        if self.closed and rules.is_open:
-            return "a client has no credentials, and the gateway is not on loopback"
-        return ""
+        self.metrics.close()
 
 
 def open_gateway(

@@ -186,7 +186,8 @@ class ServeSettings(Settings):
         requests_per_minute: that each client may make; None for no limit.
         k: tools that `search_tools` returns where the request does not say; `max_k` at most.
         allowed_hosts: names by which the gateway may be reached besides its own address.
-        auth: an identity provider, as FastMCP has it; see `pegboard.serve.auth`.
+        auth: an identity provider, as FastMCP has it; see
+            `pegboard.serve.access.identity_provider`.
         pinned: ids of tools that are always listed, with `*` as in rules.
         python: catalogs whose Python functions may run, each in a process of its own.
         log: a file to which a line for each request is written.

@@ -12,7 +12,7 @@ from tests.children import start_child
 
 
 def test_without_the_extra_it_says_how_to_install_it(monkeypatch, capsys):
-    monkeypatch.setitem(sys.modules, "pegboard.serve.app", None)
+    monkeypatch.setitem(sys.modules, "pegboard.serve.http.app", None)
 
     assert main(["serve", "--board", "board"]) == 2
     assert "pip install './index[serve]' in Pegboard's checkout" in capsys.readouterr().err
@@ -49,7 +49,7 @@ def test_an_address_that_cannot_be_had_is_named_before_the_board_is_opened(tmp_p
 
 
 def test_a_gateway_that_cannot_start_ends_with_an_error(board_uri, monkeypatch):
-    monkeypatch.setattr("pegboard.serve.app.telling_of_changes", lambda _: None)
+    monkeypatch.setattr("pegboard.serve.http.app.following_changes", lambda *_: None)
 
     assert main(["serve", "--board", board_uri, "--port", "0"]) == 1
 

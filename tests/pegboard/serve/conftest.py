@@ -18,9 +18,9 @@ import uvicorn
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.opening import open_board
-from pegboard.serve.app import create_app
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.mcp_server import mcp_server
+from pegboard.serve.http.app import create_app
+from pegboard.serve.mcp.server import mcp_server
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tests.pegboard.serve.office import office as office
 

@@ -103,7 +103,9 @@ def office(tmp_path, monkeypatch):
             async def call(function, schema=None, /, agent="kit/kit", **arguments):
                 identity, schema = tool_id(agent, function), schema or {}
                 tool = Tool(identity, "kit", agent, function, input_schema=schema)
-                return await gateway.caller.call(gateway.rules.client({}), tool, arguments)
+                return await gateway.caller.call(
+                    gateway.access.clients.of_headers({}), tool, arguments
+                )
 
             try:
                 return await block(call, table)
@@ -117,9 +119,9 @@ def office(tmp_path, monkeypatch):
 
 async def called(gateway, name, arguments):
     """The result of a call without MCP, by a client without credentials."""
-    client = gateway.rules.client({})
-    view = await gateway.views.of(client)
-    tool = await view.board.tool(view.id_of(name))
+    client = gateway.access.clients.of_headers({})
+    view = await gateway.access.view(client)
+    tool = await view.tool_named(name)
     return await gateway.caller.call(client, tool, arguments)
 
 

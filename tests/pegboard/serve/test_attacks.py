@@ -13,11 +13,11 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from pegboard.opening import open_board
-from pegboard.serve.app import create_app
+from pegboard.serve.access.views import RESERVED
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.mcp_server import mcp_server
+from pegboard.serve.http.app import create_app
+from pegboard.serve.mcp.server import mcp_server
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
-from pegboard.serve.views import RESERVED
 
 HIDDEN = "kit/desk/burn_archive"
 TOKENS = {"ANA_TOKEN": "ana-4711-token", "BOB_TOKEN": "bob-0815-token"}
@@ -61,7 +61,7 @@ def settings(tmp_path, desk_uri, monkeypatch):
     """The settings of a file that a test may change."""
     for name, value in TOKENS.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr("pegboard.serve.changes.LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("pegboard.serve.mcp.changes.LOOK_SECONDS", 0.01)
     script = Path(__file__).parent / "upstream" / "desk.py"
     server = f"""
 [board]
@@ -194,8 +194,8 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
 def test_a_client_with_too_many_sessions_loses_those_it_used_longest_ago_and_no_other(
     settings, served, desk_uri, monkeypatch
 ):
-    monkeypatch.setattr("pegboard.serve.request_ids.MAX_OPEN", 3)
-    monkeypatch.setattr("pegboard.serve.request_ids.MAX_OPENING", 2_000)
+    monkeypatch.setattr("pegboard.serve.mcp.endpoint.MAX_OPEN", 3)
+    monkeypatch.setattr("pegboard.serve.mcp.endpoint.MAX_OPENING", 2_000)
 
     with served(desk_uri, settings) as (url, _):
         of_bob = opened_session(url, BOB)
@@ -342,8 +342,8 @@ def test_no_change_of_the_file_lets_everyone_in(settings, desk_uri, caplog, text
     reads = asyncio.run(looks(gateway))
 
     assert reads == [False, False]
-    assert gateway.rules.client({}) is None
-    assert gateway.rules.client({"authorization": ANA["Authorization"]}).name == "ana"
+    assert gateway.access.clients.of_headers({}) is None
+    assert gateway.access.clients.of_headers({"authorization": ANA["Authorization"]}).name == "ana"
     assert "The settings stay as they were" in caplog.text
     assert why in caplog.text
 
@@ -360,7 +360,7 @@ def test_on_loopback_a_changed_file_may_let_in_others(settings, desk_uri):
     settings.file.write_text(EVERYONE)
 
     assert asyncio.run(looks(gateway)) == [False, True]
-    assert gateway.rules.client({}).name == "everyone"
+    assert gateway.access.clients.of_headers({}).name == "everyone"
 
 
 def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):
@@ -375,12 +375,12 @@ def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):
                 settings.file.write_text(part)
             reads.append(await gateway.reload_if_changed())
         await gateway.close()
-        return reads, gateway.rules
+        return reads, gateway.access.clients
 
     reads, rules = asyncio.run(run())
 
     assert reads == [False, False, False, True, False]
-    assert rules.clients["ana"].deny
+    assert rules.by_name["ana"].deny
 
 
 def test_a_name_that_comes_to_mean_another_tool_is_not_obeyed(workshop):

@@ -7,7 +7,6 @@ import pytest
 import pegboard
 from pegboard.hits import as_openai_tools
 from pegboard.integrations.board_search import BoardSearch
-from pegboard.serve.changes import warn_of_idle_rules
 
 SKILL = """---
 name: fill_forms
@@ -134,7 +133,7 @@ def test_what_is_read_is_neither_listed_nor_reported(uri, session_of, caplog):
 
     async def run():
         async with session_of(uri, catalogs, pinned=["*"], mode="gateway") as (gateway, client):
-            await warn_of_idle_rules(gateway)
+            await gateway.warn_of_settings_without_effect()
             await client.call_tool("search_tools", FORMS)
             return (await client.list_tools()).tools
 

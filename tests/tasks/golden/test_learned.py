@@ -8,7 +8,7 @@ import json
 import pegboard
 from pegboard.cli.main import main
 from pegboard.opening import open_board
-from pegboard.serve.access import Client
+from pegboard.serve.access.clients import Client
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 from tasks.settings.configuration import load_configuration
@@ -35,7 +35,7 @@ def use(uri, log, clients, query, tool):
             who = Client(name=client, claims={"sub": client})
             found = await gateway.finder.find(who, query, 3, session=session)
             assert tool in [hit.tool.id for hit in found.result.hits]
-            gateway.observer.called(who, session, tool, "ok", 1.0, 10)
+            gateway.metrics.record_call(who, session, tool, "ok", 1.0, 10)
         await gateway.close()
 
     asyncio.run(run())

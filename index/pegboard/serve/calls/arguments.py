@@ -10,7 +10,7 @@ import jsonschema_rs
 from pydantic_core import from_json
 
 from pegboard.records import Tool
-from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.errors import CallProblem
 
 CHECKED = {
     *("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),

@@ -3,32 +3,32 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from functools import partial
 from typing import Any
 
-from mcp_types import CallToolResult
+from mcp_types import CallToolResult, TextContent
 
-from pegboard.records import READ_KINDS, Tool, agent_id, tool_id
-from pegboard.serve.access import Client
+from pegboard.records import Tool
+from pegboard.serve.access.clients import Client
+from pegboard.serve.access.views import check_callable
 from pegboard.serve.calls.arguments import check_arguments
-from pegboard.serve.calls.confirm import SEPARATOR, AskFirst
+from pegboard.serve.calls.confirmation import SEPARATOR, AskFirst
 from pegboard.serve.calls.openapi import OpenAPICalls
-from pegboard.serve.calls.results import CallProblem, error_result, too_large
-from pegboard.serve.calls.turns import Turns
-from pegboard.serve.calls.upstreams import configured_upstreams
-from pegboard.serve.observer import Observer, Outcome
+from pegboard.serve.calls.upstreams import Upstream, configured_upstreams
+from pegboard.serve.concurrency import ConcurrencyLimit
+from pegboard.serve.errors import CallProblem, Outcome, answer_too_large
+from pegboard.serve.metrics import Metrics
 from pegboard.serve.settings import GatewaySettings
 
 Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
-"""Returns if the user agrees to a call; see `pegboard.serve.calls.confirm`."""
+"""Returns if the user agrees to a call; see `pegboard.serve.calls.confirmation`."""
 
 
 class Caller:
-    """Calls tools, and tells the observer of each call. Callers check what a client may call."""
+    """Calls tools that a client may call, and records each call."""
 
-    def __init__(self, settings: GatewaySettings, observer: Observer) -> None:
-        self.observer = observer
-        self._turns: dict[str, Turns] = {}
+    def __init__(self, settings: GatewaySettings, metrics: Metrics) -> None:
+        self._metrics = metrics
+        self._concurrency: dict[str, ConcurrencyLimit] = {}
         self._set(settings)
 
     def _set(self, settings: GatewaySettings) -> None:
@@ -60,17 +60,22 @@ class Caller:
         for upstream in self.upstreams.values():
             upstream.end_idle()
 
-    def can_call(self, tool: Tool, kind: str = "") -> str:
+    def call_problem(self, tool: Tool, kind: str) -> str:
         """Return why a tool of the release cannot be called with these settings; "" if it can.
 
         Args:
-            kind: of its agent.
+            kind: the kind of the tool's agent.
         """
         try:
-            self._route("", "", tool, kind, {})
+            check_callable(tool, kind)
+            self._upstream_of(tool)
         except CallProblem as problem:
             return str(problem)
         return ""
+
+    def needs_confirmation(self, tool: Tool) -> bool:
+        """Whether the user has to agree to a call of a tool."""
+        return tool.is_destructive and self.limits.destructive == "confirm"
 
     async def call(
         self,
@@ -95,14 +100,15 @@ class Caller:
         start, size = time.perf_counter(), 0
         outcome: Outcome = "failed"
         try:
-            result = await self._guarded(client, session, tool, kind, arguments, confirm)
+            result = await self._checked_call(client, session, tool, kind, arguments, confirm)
             repeated = {"structured_content"} if result.content else None  # else all there is
             size = len(result.model_dump_json(exclude=repeated, exclude_none=True))
             if size > self.limits.max_bytes:
-                raise CallProblem("too_large", too_large(self.limits.max_bytes))
+                raise answer_too_large(self.limits.max_bytes)
             outcome = "tool_error" if result.is_error else "ok"
         except CallProblem as problem:
-            result, outcome = error_result(str(problem)), problem.outcome
+            result = CallToolResult(content=[TextContent(text=str(problem))], is_error=True)
+            outcome = problem.outcome
         except AskFirst:
             outcome = "unconfirmed"
             raise
@@ -111,7 +117,7 @@ class Caller:
             raise
         finally:
             ms = (time.perf_counter() - start) * 1_000
-            self.observer.called(client, session, tool.id, outcome, ms, size)
+            self._metrics.record_call(client, session, tool.id, outcome, ms, size)
         return result
 
     async def close(self) -> None:
@@ -119,7 +125,7 @@ class Caller:
         upstreams = (upstream.close() for upstream in self.upstreams.values())
         await asyncio.gather(self._apis.close(), *upstreams)
 
-    async def _guarded(
+    async def _checked_call(
         self,
         client: Client,
         session: str,
@@ -129,51 +135,60 @@ class Caller:
         confirm: Confirm | None,
     ) -> CallToolResult:
         """Check the arguments, ask the user if need be, and call within the time limit."""
-        limit = self.limits.timeout
-        place, call = self._route(client.name, session, tool, kind, arguments)
+        check_callable(tool, kind)
+        upstream = self._upstream_of(tool)
         check_arguments(tool, arguments)
         agreed: str | None = None
         if tool.is_destructive and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
             agreed = await confirm(tool, arguments)
-        turns = self._turns.setdefault(place, Turns(self.limits.concurrency))
-        busy = f"Too many calls of {place} are under way, and {tool.id} was not called. Try again."
-        async with turns.of(client, limit, busy):
+        try:
+            return await self._limited_call(upstream, client, session, tool, arguments)
+        except AskFirst as question:
+            if agreed:
+                state = f"{agreed}{SEPARATOR}{question.result.request_state or ''}"
+                question.result = question.result.model_copy(update={"request_state": state})
+            raise
+
+    async def _limited_call(
+        self,
+        upstream: Upstream | None,
+        client: Client,
+        session: str,
+        tool: Tool,
+        arguments: Mapping[str, Any],
+    ) -> CallToolResult:
+        """Call within the time limit, and the concurrency limit of the tool's server or API."""
+        timeout = self.limits.timeout
+        key = tool.agent if upstream is not None else tool.catalog
+        limit = self._concurrency.setdefault(key, ConcurrencyLimit(self.limits.concurrency))
+        busy = f"Too many calls of {key} are under way, and {tool.id} was not called. Try again."
+        async with limit.place(client, timeout, busy):
             try:
-                async with asyncio.timeout(limit):
-                    return await call()
-            except AskFirst as question:
-                if agreed:
-                    state = f"{agreed}{SEPARATOR}{question.result.request_state or ''}"
-                    question.result = question.result.model_copy(update={"request_state": state})
-                raise
+                async with asyncio.timeout(timeout):
+                    if upstream is not None:
+                        return await upstream.call(client.name, session, tool, arguments)
+                    return await self._apis.call(tool, arguments)
             except TimeoutError:
                 raise CallProblem(
                     "timeout",
-                    f"{tool.id} did not answer within {limit:g} seconds. Whether the call had an "
+                    f"{tool.id} did not answer within {timeout:g} seconds. Whether the call had an "
                     f"effect is not known: check before you repeat it.",
                 ) from None
 
-    def _route(
-        self, client: str, session: str, tool: Tool, kind: str, arguments: Mapping[str, Any]
-    ) -> tuple[str, Callable[[], Awaitable[CallToolResult]]]:
-        """Return whose turns a call takes, a server's by its agent or a catalog's, and the call."""
-        if kind in READ_KINDS:
-            raise CallProblem(
-                "refused",
-                f"{tool.id} is a {kind}, which is not called. Read it with get_tool, and follow "
-                f"it.",
-            )
-        # Rules decide by the id: it has to be that of what is called.
-        of_agent = tool.id == tool_id(tool.agent, tool.name)
-        if not of_agent or not tool.agent.startswith(agent_id(tool.catalog, "")):
-            raise CallProblem("refused", f"{tool.id} is not the id of its catalog, agent and name.")
-        if (upstream := self.upstreams.get(tool.agent)) is not None:
-            return tool.agent, partial(upstream.call, client, session, tool, arguments)
+    def _upstream_of(self, tool: Tool) -> Upstream | None:
+        """Return the MCP server that runs a tool; None if it is an operation of an API.
+
+        Raises:
+            CallProblem: nothing in the settings runs it.
+        """
+        upstream = self.upstreams.get(tool.agent)
+        if upstream is not None:
+            return upstream
         if tool.annotations.get("path") and tool.annotations.get("method"):
             self._apis.check(tool)
-            return tool.catalog, partial(self._apis.call, tool, arguments)
+            return None
         raise CallProblem(
             "refused",
             f"The tool {tool.id} cannot be called: the gateway's pegboard.toml has nothing that "

@@ -10,7 +10,6 @@ from typing import Any
 
 from fastmcp.client.transports import ClientTransport
 from fastmcp.server.context import Context
-from fastmcp.server.dependencies import get_context
 from fastmcp.server.providers import proxy
 from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
@@ -21,13 +20,12 @@ from mcp_types import (
     InputRequiredResult,
     ToolListChangedNotification,
 )
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
-from pegboard.serve.access import TOKEN, bearer_token
-from pegboard.serve.calls.confirm import KEY, AskFirst, own_part
-from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.calls.client_request import client_request, is_modern
+from pegboard.serve.calls.confirmation import KEY, AskFirst, own_part
+from pegboard.serve.errors import CallProblem
 from pegboard.serve.settings import CallSettings
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.connect import ServerTransport, handshake, list_all
@@ -120,7 +118,7 @@ class Connection:
             CallProblem: the server broke off, or answered with an error of the protocol.
             AskFirst: the server asks the user something first.
         """
-        front = front_request()
+        front = client_request()
         answers, state = _answers(front)
         if self._forwards and front is not None:
             rc: Any = front.request_context
@@ -207,15 +205,6 @@ class Connection:
         return self._transport.reason(error)
 
 
-def front_request() -> Context | None:
-    """Return the MCP request that is being answered, if any."""
-    try:
-        context = get_context()
-    except RuntimeError:
-        return None
-    return context if context.request_context is not None else None
-
-
 def _progress_of(front: Context, telling: asyncio.Lock) -> ProgressFnT:
     """Return what tells the client of a request of progress. What reads the server's messages runs
     in the context of the request that opened the session.
@@ -231,30 +220,6 @@ def _progress_of(front: Context, telling: asyncio.Lock) -> ProgressFnT:
             await asyncio.create_task(told, context=context)
 
     return report
-
-
-def is_modern(front: Context | None) -> bool:
-    """Whether a request comes in the protocol since 2026-07-28."""
-    request: Any = front.request_context if front else None
-    return request is not None and request.protocol_version in MODERN_PROTOCOL_VERSIONS
-
-
-def client_token() -> str:
-    """Return the bearer token of the request that is being answered.
-
-    Raises:
-        CallProblem: it has none.
-    """
-    front = front_request()
-    request: Any = front.request_context if front else None
-    token = bearer_token(request.request.headers) if request and request.request else TOKEN.get()
-    if not token:
-        raise CallProblem(
-            "refused",
-            "The server of this tool takes the client's own token, and the request has no bearer "
-            "token. Call it over HTTP, with Authorization: Bearer ...",
-        )
-    return token
 
 
 def _answers(front: Context | None) -> tuple[Any, str | None]:

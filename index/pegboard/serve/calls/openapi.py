@@ -14,9 +14,9 @@ from pydantic import BaseModel, Field, FiniteFloat, ValidationError
 from pydantic_core import from_json
 
 from pegboard.records import Tool
-from pegboard.serve.calls.connection import client_token
+from pegboard.serve.calls.client_request import client_token
 from pegboard.serve.calls.openapi_request import build_request, check_operation
-from pegboard.serve.calls.results import CallProblem, too_large
+from pegboard.serve.errors import CallProblem, answer_too_large
 from pegboard.serve.settings import ApiSettings, CallSettings
 from pegboard.servers.config import References
 from pegboard.servers.messages import NOT_SHOWN
@@ -100,7 +100,7 @@ class OpenAPICalls:
             async for chunk in response.aiter_bytes():
                 body += chunk
                 if len(body) > self.limits.max_bytes:
-                    raise CallProblem("too_large", too_large(self.limits.max_bytes))
+                    raise answer_too_large(self.limits.max_bytes)
         finally:
             await response.aclose()
         return response.status_code, response.headers.get("content-type", ""), bytes(body)

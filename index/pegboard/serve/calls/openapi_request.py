@@ -15,7 +15,7 @@ from fastmcp.utilities.openapi.models import HTTPRoute
 
 from pegboard.errors import did_you_mean
 from pegboard.records import Tool
-from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.errors import CallProblem
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 STYLES = ("form", "simple", "spaceDelimited", "pipeDelimited", "deepObject", "json")

@@ -18,14 +18,10 @@ from mcp_types import CallToolResult
 
 from pegboard.errors import ConfigurationError, SourceError
 from pegboard.records import Tool, agent_id
-from pegboard.serve.calls.connection import (
-    Connection,
-    client_token,
-    front_request,
-    is_modern,
-)
+from pegboard.serve.calls.client_request import client_request, client_token, is_modern
+from pegboard.serve.calls.connection import Connection
 from pegboard.serve.calls.functions import functions_server
-from pegboard.serve.calls.results import CallProblem
+from pegboard.serve.errors import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 from pegboard.servers.connect import ServerTransport, handshake
@@ -130,7 +126,7 @@ class Upstream:
         if self._shared:
             client = session = ""
         token = client_token() if self._own.auth == "passthrough" else ""
-        key = client, session, is_modern(front_request()), token
+        key = client, session, is_modern(client_request()), token
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is None or not connection.usable:
@@ -184,7 +180,7 @@ class Upstream:
             raise self._not_started() from None
         self._note("")
         self._connections[key] = connection
-        front = front_request()
+        front = client_request()
         peer = getattr(front.session, "_connection", None) if front else None
         if session and not modern and peer is not None:
             # It ends with the client's session, which a modern request has none of.

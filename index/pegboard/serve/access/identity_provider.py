@@ -1,0 +1,56 @@
+"""The identity provider of `[serve.auth]`: FastMCP verifies its tokens as JWTs, or gets them by
+signing in (OAuth)."""
+
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
+from fastmcp.server.auth import AuthProvider
+
+from pegboard.errors import ConfigurationError
+from pegboard.toml_settings import secret_of
+
+TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
+"""Short names of classes below `fastmcp.server.auth`."""
+
+
+def open_identity_provider(settings: Mapping[str, Any] | None) -> AuthProvider | None:
+    """Return what verifies tokens; None if `[serve.auth]` is not there.
+
+    Args:
+        settings: `type`, a class of FastMCP, and its arguments.
+
+    Raises:
+        ConfigurationError: a variable is not set, an argument is missing or unknown, or the
+            identity provider does not answer.
+    """
+    if settings is None:
+        return None
+    from fastmcp.server.auth import RemoteAuthProvider, TokenVerifier
+
+    options = {name: _resolved(name, value) for name, value in settings.items()}
+    kind = str(options.pop("type", "jwt"))
+    module, _, name = TYPES.get(kind, kind).partition(":")
+    try:
+        provider: AuthProvider = getattr(import_module(f"fastmcp.server.auth.{module}"), name)(
+            **options
+        )
+        base, issuer = options.get("base_url"), options.get("issuer")
+        if isinstance(provider, TokenVerifier) and base and issuer:
+            return RemoteAuthProvider(provider, [issuer], base)
+    except Exception as error:  # FastMCP's own, and those of its HTTP client
+        raise ConfigurationError(
+            f'[serve.auth] cannot be used with type = "{kind}": {error}. Correct it, or see that '
+            f"the identity provider answers at its address."
+        ) from error
+    return provider
+
+
+def _resolved(name: str, value: Any) -> Any:
+    """Return an argument; that of a secret or a key is the value of a `${VARIABLE}`."""
+    if not name.endswith(("secret", "key")):
+        return value
+    try:
+        return secret_of(str(value))
+    except ValueError as error:
+        raise ConfigurationError(f"serve.auth.{name}: {error}.") from None

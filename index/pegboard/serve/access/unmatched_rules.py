@@ -1,0 +1,63 @@
+"""Settings without effect in a release: a misspelt `deny` rule leaves open what it should close."""
+
+from collections.abc import Collection, Iterator
+
+from pegboard.records import Tool
+from pegboard.serve.access.clients import Clients, matches_pattern, matches_rule
+from pegboard.serve.access.views import Entry
+from pegboard.serve.settings import Rule, ServeSettings
+
+
+def settings_without_effect(
+    clients: Clients, settings: ServeSettings, tools: Collection[Entry]
+) -> list[str]:
+    """Return a line for each rule or pattern that no tool of the release matches, and for each
+    agent with tools that the gateway cannot call.
+    """
+    return [*_unmatched_rules(clients, settings, tools), *_tools_not_offered(tools)]
+
+
+def _unmatched_rules(
+    clients: Clients, settings: ServeSettings, tools: Collection[Tool]
+) -> Iterator[str]:
+    values_by_field = {
+        "agent": {tool.agent for tool in tools},
+        "catalog": {tool.catalog for tool in tools},
+        "tag": {tag for tool in tools for tag in tool.tags},
+        "tool": {tool.id for tool in tools},
+    }
+    for place, rule in _rules(clients, settings):
+        problems = [
+            f"{place}.{field}: {pattern!r:.200} matches no {field} of the release"
+            for field, patterns in rule
+            for pattern in patterns or ()
+            if not any(matches_pattern(value, pattern) for value in values_by_field[field])
+        ]
+        if not problems and not any(matches_rule(rule, tool) for tool in tools):
+            problems = [f"{place}: no tool fits all its fields"]
+        yield from problems
+
+
+def _rules(clients: Clients, settings: ServeSettings) -> Iterator[tuple[str, Rule]]:
+    """Yield the rules of clients, and other settings that refer to tools as rules, with places."""
+    for name, client in clients.by_name.items():
+        for kind, rules in (("allow", client.allow or ()), ("deny", client.deny)):
+            for number, rule in enumerate(rules):
+                yield f"serve.clients.{name}.{kind}[{number}]", rule
+    if settings.pinned:
+        yield "serve.pinned", Rule(tool=settings.pinned)
+    for place, names in (("serve.python", settings.python), ("serve.apis", tuple(settings.apis))):
+        if names:
+            yield place, Rule(catalog=names)
+
+
+def _tools_not_offered(tools: Collection[Entry]) -> Iterator[str]:
+    """Yield a line for each agent with tools that the gateway cannot call; none for a gateway that
+    can call no tool at all, which is for searching.
+    """
+    if all(tool.problem for tool in tools):
+        return
+    problem_tools = {tool.agent: tool for tool in tools if tool.problem and not tool.is_read}
+    for agent, tool in problem_tools.items():
+        count = sum(other.agent == agent and bool(other.problem) for other in tools)
+        yield f"{agent}: {count} tools are not offered, such as this: {tool.problem}"

@@ -1,0 +1,1 @@
+"""The HTTP application: authentication, the API, Agentic Resource Discovery and the page."""

@@ -1,0 +1,334 @@
+"""The HTTP API under /v1: find, read and call tools, read agents, dependencies and the states of
+servers, and save golden queries; beside it /healthz and /metrics.
+
+Every answer is about what the client may see, since it comes from the client's view of a release.
+A tool that is hidden from it and one that does not exist get the same answer.
+"""
+
+import asyncio
+import json
+import logging
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Depends, Query
+from fastapi.security import HTTPBearer
+from prometheus_client import CONTENT_TYPE_PLAIN_0_0_4
+from pydantic import Field, StringConstraints
+from starlette.requests import Request
+from starlette.responses import Response
+
+from pegboard import __version__
+from pegboard.errors import ConfigurationError
+from pegboard.evaluation.golden import GoldenQuery, read_queries
+from pegboard.records import Agent, Edge, Tool
+from pegboard.retrieval.strategies import STRATEGIES
+from pegboard.serve.access.annotations import visible_annotations
+from pegboard.serve.access.clients import HTTP_TOKEN, bearer_token
+from pegboard.serve.access.views import View
+from pegboard.serve.errors import RequestError, invalid
+from pegboard.serve.finder import MAX_QUERY
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.http.requests import Parameters, Viewing, Visiting
+from pegboard.text.redaction import redact
+
+Answer = dict[str, Any]
+
+log = logging.getLogger("pegboard.serve")
+
+Words = Annotated[
+    str, Field(min_length=1, max_length=MAX_QUERY, description="What is needed, in plain words.")
+]
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+ToolId = Annotated[str, Field(min_length=1, max_length=1_000)]
+
+
+class FindParameters(Parameters):
+    """Which tools fit a request."""
+
+    query: Words
+    k: Annotated[int, Field(ge=1, le=100, description="The most tools that are returned.")] = 5
+    strategy: Annotated[
+        Name | None,
+        Field(description="A built-in strategy (GET /v1/status); by default the release's."),
+    ] = None
+    index: Annotated[Name | None, Field(description="An index; by default the release's.")] = None
+    explain: Annotated[
+        bool,
+        Field(description="Also return what each feature adds, and each part's queries and ranks."),
+    ] = False
+
+
+class ToolsParameters(Parameters):
+    """Which tools are listed, by id."""
+
+    agent: Annotated[str | None, Field(max_length=1_000, description="An agent's id.")] = None
+    text: Annotated[
+        str | None,
+        Field(max_length=200, description="Words that the id or the description contains."),
+    ] = None
+    limit: Annotated[int, Field(ge=1, le=200, description="Tools on a page.")] = 50
+    after: Annotated[
+        str | None, Field(max_length=1_000, description="The `next` of the page before.")
+    ] = None
+
+
+class CallParameters(Parameters):
+    """A call of a tool."""
+
+    tool: Annotated[ToolId, Field(description="Its id, or the name by which it is called.")]
+    arguments: dict[str, Any] = Field({})
+    confirm: Annotated[
+        bool, Field(description="Whether the user agrees to a call that may destroy something.")
+    ] = False
+
+
+class GoldenParameters(Parameters):
+    """A request with the tools that are right for it."""
+
+    query: Annotated[Words, StringConstraints(strip_whitespace=True, min_length=1)]
+    tools: Annotated[
+        tuple[ToolId, ...],
+        Field(min_length=1, max_length=50, description="Ids of all right tools."),
+    ]
+    kind: Literal["single", "multi", "parallel", "sequential"] | None = None
+
+
+health_router = APIRouter(include_in_schema=False)
+router = APIRouter(prefix="/v1", dependencies=[Depends(HTTPBearer(auto_error=False))])
+
+
+@health_router.get("/healthz")
+async def health(request: Request) -> Answer:
+    """Return whether the board can be read (`stale` if not), and the number of MCP servers by
+    state.
+    """
+    gateway: Gateway = request.app.state.gateway
+    status = gateway.board.status()
+    return {
+        "status": "ok" if status.error is None else "stale",
+        "release": status.release,
+        "channel": status.channel,
+        "age_seconds": round(status.age_seconds, 1),
+        "upstreams": Counter(own["state"] for own in gateway.caller.health().values()),
+    }
+
+
+@health_router.get("/metrics")
+async def metrics(visit: Visiting) -> Response:
+    """Return counts and times for Prometheus, of all clients."""
+    visit.check_operator("Metrics")
+    text = visit.gateway.metrics.as_text(visit.gateway.caller.health())
+    return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+@router.get("/status")
+async def status(visit: Visiting, view: Viewing) -> Answer:
+    """Return what the gateway serves, and what this client may do."""
+    gateway, client = visit.gateway, visit.client
+    release = await view.board.release()
+    return {
+        "version": __version__,
+        "channel": gateway.board.status().channel,
+        "release": view.release,
+        "client": client.name,
+        "operator": client.operator,
+        "tools": len(view.entries),
+        "indexes": sorted(release.manifest["indexes"]),
+        "golden": gateway.golden_file is not None and client.operator,
+        "strategies": {name: description for name, (description, _) in STRATEGIES.items()},
+    }
+
+
+@router.post("/find")
+async def find(visit: Visiting, given: FindParameters) -> Answer:
+    """Return the tools for a request, best first. `probability` is that of at least one fitting
+    tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each ranking
+    that found a tool, its rank and score there.
+    """
+    if given.strategy not in (None, *STRATEGIES):
+        raise invalid(
+            f"There is no strategy {given.strategy!r}.", "strategy",
+            f"Expected one of {', '.join(STRATEGIES)}.",
+        )  # fmt: skip
+    options = given.model_dump(include={"strategy", "index", "explain"})
+    found = await visit.gateway.finder.find(visit.client, given.query, given.k, **options)
+    answer = found.result.to_dict()
+    for hit, values in zip(found.result.hits, answer["hits"], strict=True):
+        values["agent_name"] = hit.agent.name
+        values["call_name"] = found.view.call_name(hit.tool.id)
+    shown = {hit.tool.id for hit in found.result.hits}
+    for part in answer["trace"]["parts"]:
+        ranks = part.get("ranks", {})
+        part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in shown}
+    return {"reason": found.reason, **answer}
+
+
+@router.get("/tools")
+async def tools(view: Viewing, given: Annotated[ToolsParameters, Query()]) -> Answer:
+    """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
+    words = (given.text or "").casefold().split()
+    matching = sorted(
+        entry.id
+        for entry in view.entries.values()
+        if given.agent in (None, entry.agent) and all(word in entry.text for word in words)
+    )
+    later = [one for one in matching if given.after is None or one > given.after]
+    page = later[: given.limit]
+    return {
+        "release": view.release,
+        "total": len(matching),
+        "tools": [_row(await _tool(view, one), view) for one in page],
+        "next": page[-1] if len(later) > given.limit else None,
+    }
+
+
+@router.get("/tools/{id:path}")
+async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
+    """Return one tool with its schemas, its agent, and its dependencies among the tools one may
+    see, with the names of those. `cannot_be_called` says why, "" where it can be.
+    """
+    tool = await _tool(view, id)
+    agents = {agent.id: agent for agent in await view.board.list_agents()}
+    graph = await view.board.graph()
+    needs = _visible_edges(graph.edges_from(tool.id), view)
+    needed_by = _visible_edges(graph.edges_to(tool.id), view)
+    return {
+        "release": view.release,
+        "tool": {
+            **_row(tool, view),
+            "catalog": tool.catalog,
+            "input_schema": tool.input_schema,
+            "output_schema": tool.output_schema,
+            "annotations": visible_annotations(visit.client, view.entries[id], tool),
+            "examples": tool.examples,
+            "destructive": tool.is_destructive,
+            "cannot_be_called": visit.gateway.caller.call_problem(tool, view.entries[id].kind),
+        },
+        "agent": _agent(agents[tool.agent]),
+        "dependencies": needs,
+        "dependents": needed_by,
+        "names": {
+            one: view.entries[one].name
+            for edge in needs + needed_by
+            for one in (edge.source, edge.target)
+        },
+    }
+
+
+@router.post("/call")
+async def call(request: Request, visit: Visiting, view: Viewing, given: CallParameters) -> Response:
+    """Call a tool, and return its result as MCP has it: a failure has `isError`."""
+    HTTP_TOKEN.set(bearer_token(request.headers))
+    tool = await view.tool_named(given.tool)
+    if tool is None:
+        raise _unknown_tool(given.tool, "tool")
+    caller = visit.gateway.caller
+    if caller.needs_confirmation(tool) and not given.confirm:
+        raise RequestError(
+            409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",
+            'Repeat the call with "confirm": true if the user agrees.',
+        )  # fmt: skip
+    kind = view.entries[tool.id].kind
+    result = await caller.call(visit.client, tool, given.arguments, kind=kind, confirm=_agreed)
+    return Response(
+        result.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json"
+    )
+
+
+@router.get("/agents")
+async def agents(view: Viewing) -> Answer:
+    """Return the agents that have tools which the client may see."""
+    tools = Counter(entry.agent for entry in view.entries.values())
+    agents = await view.board.list_agents()
+    rows = [{**_agent(agent), "tools": tools[agent.id]} for agent in agents if tools[agent.id]]
+    return {"release": view.release, "agents": rows}
+
+
+@router.post("/golden")
+async def save_golden(
+    visit: Visiting, view: Viewing, given: GoldenParameters, response: Response
+) -> Answer:
+    """Add a request with its right tools to the golden queries; `saved` is false if the file has
+    the request, whatever its tools.
+    """
+    visit.check_operator("Golden queries")
+    file = visit.gateway.golden_file
+    if file is None:
+        raise RequestError(
+            403, "not_configured", "This gateway saves no golden queries.", "golden",
+            'Name a file under [serve] of pegboard.toml: golden = "golden.jsonl".',
+        )  # fmt: skip
+    tools = dict.fromkeys(given.tools)
+    for number, identity in enumerate(tools):
+        await _tool(view, identity, f"tools.{number}")
+    query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
+    async with visit.gateway.golden_lock:
+        saved = await asyncio.to_thread(_save, file, query)
+    response.status_code = 201 if saved else 200
+    return {"saved": saved}
+
+
+@router.get("/servers")
+async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
+    """Return by agent the state of its MCP server, `idle`, `up` or `failed`, why, and since
+    when.
+    """
+    visit.check_operator("The states of servers")
+    return visit.gateway.caller.health()
+
+
+async def _agreed(*_: Any) -> None:
+    """Let a call be made, since its request says that the user agrees."""
+
+
+async def _tool(view: View, identity: str, where: str = "id") -> Tool:
+    """Return a tool by its id. Raises RequestError if the client may see none of that id."""
+    tool = await view.tool(identity)
+    if tool is None:
+        raise _unknown_tool(identity, where)
+    return tool
+
+
+def _unknown_tool(identity: str, where: str) -> RequestError:
+    return RequestError(
+        404, "unknown_tool", f"There is no tool {identity!r:.200} that you may see.", where,
+        "GET /v1/tools lists those there are; ids are percent-encoded in an address.",
+    )  # fmt: skip
+
+
+def _save(file: Path, query: GoldenQuery) -> bool:
+    """Add a golden query to a file unless it has the request; return whether it was added."""
+    try:
+        data = file.read_bytes() if file.exists() else b""
+        for stored in read_queries(file) if data else ():
+            if stored.query.split() == query.query.split() and not stored.history:
+                return False
+        line = json.dumps(query.to_dict(), ensure_ascii=False) + "\n"
+        with file.open("a", encoding="utf-8") as lines:
+            lines.write(line if not data or data.endswith(b"\n") else "\n" + line)
+    except (ConfigurationError, OSError) as error:
+        log.error("A golden query was not saved: %s", error)
+        raise RequestError(
+            503, "not_saved", "The file of golden queries cannot be read or written.",
+            "golden", "The gateway's log says why.",
+        ) from error  # fmt: skip
+    return True
+
+
+def _row(tool: Tool, view: View) -> Answer:
+    """Return what lists of tools have of a tool."""
+    names = ("id", "name", "agent", "description", "tags", "flags")
+    return {name: getattr(tool, name) for name in names} | {"call_name": view.call_name(tool.id)}
+
+
+def _agent(agent: Agent) -> Answer:
+    """Return what clients see of an agent."""
+    names = ("id", "name", "catalog", "kind", "description")
+    return {name: getattr(agent, name) for name in names}
+
+
+def _visible_edges(edges: Sequence[Edge], view: View) -> list[Edge]:
+    return [edge for edge in edges if {edge.source, edge.target} <= view.entries.keys()]

@@ -1,0 +1,51 @@
+"""What every HTTP request has: its parameters, the gateway, and the client with its view."""
+
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends
+from pydantic import BaseModel, ConfigDict
+from starlette.requests import Request
+
+from pegboard.serve.access.clients import Client
+from pegboard.serve.access.views import View
+from pegboard.serve.errors import RequestError
+from pegboard.serve.gateway import Gateway
+
+
+class Parameters(BaseModel):
+    """The parameters of an operation. Unknown ones are an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """The gateway and the client of a request, which the application recognised."""
+
+    gateway: Gateway
+    client: Client
+
+    def check_operator(self, what: str) -> None:
+        """Raise RequestError if the client is no operator; `what` is a noun phrase."""
+        if not self.client.operator:
+            raise RequestError(
+                403, "operators_only", f"{what} are for operators.", "Authorization",
+                "Ask whoever runs the gateway for the token of a client with `operator = true`.",
+            )  # fmt: skip
+
+
+async def _visit(request: Request) -> Visit:
+    """Return the gateway and the client of a request."""
+    return Visit(request.app.state.gateway, request.state.client)
+
+
+Visiting = Annotated[Visit, Depends(_visit)]
+
+
+async def _view(visit: Visiting) -> View:
+    """Return the release as the client of a request sees it."""
+    return await visit.gateway.access.view(visit.client)
+
+
+Viewing = Annotated[View, Depends(_view)]

@@ -1,0 +1,266 @@
+"""What `tools/list` has: the gateway's own tools, by which a model searches the board's tools,
+reads and calls them; and of the board's the pinned ones, those that the session found, and those
+that fit the request's context."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
+
+from mcp_types import Tool as McpTool
+from mcp_types import ToolAnnotations
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic.json_schema import SkipJsonSchema
+from pydantic_core import from_json
+
+from pegboard.records import READ_KINDS, Tool
+from pegboard.schemas.toon import toon_definitions, typescript_signature
+from pegboard.serve.access.annotations import READ_ANNOTATIONS, shown_hints
+from pegboard.serve.access.clients import matches_pattern
+from pegboard.serve.access.views import RESERVED, View
+from pegboard.serve.finder import Found
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.mcp.sessions import Session
+from pegboard.text.plain_text import sentences, shortened
+from pegboard.tokens import estimate_tokens
+
+SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
+MAX_FITTING = 20
+"""Tools that are listed for a context."""
+SHOWN_AGENTS = 20
+"""Agents that the description of `search_tools` names."""
+_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+
+
+def _parsed(value: Any) -> Any:
+    """Return arguments that a model wrote as JSON into a text, or null for none."""
+    return from_json(value) if isinstance(value, str) else value or {}
+
+
+class GatewayToolArguments(BaseModel):
+    """The arguments of one of the gateway's own tools, from which its definition follows."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SearchTools(GatewayToolArguments):
+    """Find tools by what they should do, best first. Call one with call_tool, or directly where it
+    is listed.
+    """
+
+    query: str = Field(description="What a tool should do, in plain words, or its exact name.")
+    k: Annotated[int, Field(ge=1)] | SkipJsonSchema[None] = Field(
+        None, description="How many tools to return at most."
+    )
+    agent: str | SkipJsonSchema[None] = Field(
+        None, description="Only tools of this agent, named as search_agents returned it."
+    )
+
+
+class CallTool(GatewayToolArguments):
+    """Call a tool that search_tools found."""
+
+    name: str = Field(description="As search_tools returned it.")
+    arguments: Annotated[dict[str, Any], BeforeValidator(_parsed)] = Field(
+        default_factory=dict[str, Any], description="As the tool's signature has them."
+    )
+
+
+class SearchAgents(GatewayToolArguments):
+    """Find agents (servers and APIs) for a request that needs several tools that belong together.
+    Returns their names, descriptions and the names of the tools that fit best.
+    """
+
+    query: str = Field(description="What is to be done, in plain words.")
+
+
+class GetTool(GatewayToolArguments):
+    """Return the whole definition of a tool: its description and its schemas."""
+
+    name: str = Field(description="As search_tools returned it.")
+
+
+async def listed_tools(gateway: Gateway, session: Session, context: str = "") -> list[McpTool]:
+    """Return the tools that a session is sent, of the board's those that its client may see.
+
+    Args:
+        context: what the request is about, in words; "" if it does not say.
+
+    Raises as `Finder.find` does for a context.
+    """
+    fitting = await _fitting_ids(gateway, session, context) if context.strip() else []
+    view = await gateway.access.view(session.client, callable_only=True)
+    ids = listed_ids(gateway, view, session)
+    session.listed = tuple(ids)
+    ids |= {view.call_name(identity): identity for identity in fitting if identity in view.entries}
+    tools = gateway_tools(view, gateway.settings.serve.max_k)
+    for name, identity in ids.items():
+        tool = await view.board.tool(identity)
+        if tool is not None:
+            tools.append(mcp_tool(name, tool))
+    session.give(ids)
+    sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
+    gateway.metrics.record_list(session.client, session.id, len(tools), sent, view.tokens)
+    return tools
+
+
+def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]:
+    """Return the ids of the board's tools in a session's list by call name: pinned, then in order
+    of discovery, so that a list only grows at its end.
+    """
+    serve = gateway.settings.serve
+    pinned = [
+        identity
+        for identity in (view.entries if serve.pinned else ())
+        if any(matches_pattern(identity, pattern) for pattern in serve.pinned)
+    ]
+    found = session.found if serve.mode == "gateway" else {}
+    ids = [*pinned, *(one for one in found if one in view.entries)]
+    tools = [identity for identity in ids if not view.entries[identity].is_read]
+    return {view.call_name(identity): identity for identity in tools}
+
+
+async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
+    """Return the ids of the tools that fit a context: those above the release's threshold, below
+    which nothing fits (Armory).
+    """
+    found = await gateway.finder.find(
+        session.client, context, MAX_FITTING, session=session.id, callable_only=True
+    )
+    least = (await found.view.board.thresholds()).get("nothing_fits", 0.0)
+    return [
+        hit.tool.id
+        for hit in found.result.hits
+        if (hit.probability is None or hit.probability >= least)
+        and hit.agent.kind not in READ_KINDS
+    ]
+
+
+def gateway_tools(view: View, max_k: int) -> list[McpTool]:
+    """Return the definitions of the gateway's own tools, for a client's view."""
+    search = _gateway_tool(SEARCH_TOOLS, SearchTools, _behind(view))
+    search.input_schema["properties"]["k"]["maximum"] = max_k
+    return [
+        search,
+        _gateway_tool(CALL_TOOL, CallTool),
+        _gateway_tool(SEARCH_AGENTS, SearchAgents),
+        _gateway_tool(GET_TOOL, GetTool),
+    ]
+
+
+def mcp_tool(name: str, tool: Tool) -> McpTool:
+    """Return a tool of the board as `tools/list` has it, under its call name."""
+    hints = shown_hints(tool)
+    return McpTool(
+        name=name,
+        description=tool.description,
+        input_schema=_object_schema(tool.input_schema),
+        annotations=ToolAnnotations.model_validate(hints) if hints else None,
+    )
+
+
+def definition_of(view: View, tool: Tool) -> dict[str, Any]:
+    """Return all that a client is shown of a tool; of what is not called, how it is used."""
+    entry = view.entries[tool.id]
+    values: dict[str, Any] = {
+        "name": view.call_name(tool.id),
+        "agent": tool.agent,
+        "description": tool.description,
+        "inputSchema": _object_schema(tool.input_schema),
+        "outputSchema": tool.output_schema,
+        "annotations": shown_hints(tool),
+    }
+    if entry.is_read:
+        del values["inputSchema"]
+        values |= {"kind": entry.kind, "arguments": tool.input_schema.get("properties")}
+        values |= {key: tool.annotations.get(key) for key in READ_ANNOTATIONS}
+    return {key: value for key, value in values.items() if value}
+
+
+def search_answer(found: Found, listed: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the answer to a search as JSON values.
+
+    Args:
+        listed: names of tools that the session's `tools/list` has anyway.
+    """
+    view = found.view
+    tools: list[dict[str, Any]] = []
+    for hit in found.result.hits:
+        name = view.call_name(hit.tool.id)
+        own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
+        own["description"] = first_sentence(hit.tool.description)
+        if hit.agent.kind in READ_KINDS:
+            own["kind"] = hit.agent.kind
+        else:
+            own["signature"] = typescript_signature(name, hit.tool.input_schema)
+        if hints := shown_hints(hit.tool):
+            own["annotations"] = hints
+        if hit.probability is not None:
+            own["probability"] = round(hit.probability, 2)
+        if name in listed:
+            own["listed"] = True
+        tools.append(own)
+    already = ", ".join(str(tool["name"]) for tool in tools if tool.get("listed"))
+    note = " ".join(filter(None, (found.reason, already and f"You already have {already}.")))
+    return {"tools": tools, **({"note": note} if note else {})}
+
+
+def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
+    """Return the answer to a search as a text: its JSON, or definitions as TOON or TypeScript."""
+    named = [
+        (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
+        for hit in found.result.hits
+        if hit.agent.kind not in READ_KINDS
+    ]
+    read = [
+        f"{found.view.call_name(hit.tool.id)} ({hit.agent.kind}, read it with {GET_TOOL}): "
+        f"{first_sentence(hit.tool.description)}"
+        for hit in found.result.hits
+        if hit.agent.kind in READ_KINDS
+    ]
+    if results == "toon":
+        text = toon_definitions(named)
+    elif results == "typescript":
+        text = "\n".join(
+            f"/** {' '.join(description.replace('*/', '* /').split())} */\n"
+            f"declare function {typescript_signature(name, schema)}: unknown;"
+            for name, description, schema in named
+        )
+    else:
+        return compact_json(answer)
+    return "\n\n".join(filter(None, (text, "\n".join(read), answer.get("note"))))
+
+
+def compact_json(values: Any) -> str:
+    """Return JSON without blanks."""
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
+
+
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a description, cut to a length that a line takes."""
+    return shortened(next(iter(sentences(text)), ""))
+
+
+def _behind(view: View) -> str:
+    """Say which agents a client's tools belong to: a model that knows will search."""
+    names = view.agents[:SHOWN_AGENTS]
+    more = len(view.agents) - len(names)
+    if not names:
+        return ""
+    read = any(entry.is_read for entry in view.entries.values())
+    note = f" What has a kind is not called, but read with {GET_TOOL}." if read else ""
+    return f"{note} They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
+
+
+def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an input schema as MCP demands it, of type object."""
+    return {"type": "object", "properties": {}, **schema}
+
+
+def _gateway_tool(name: str, model: type[GatewayToolArguments], more: str = "") -> McpTool:
+    schema = model.model_json_schema()
+    for part in (schema, *schema["properties"].values()):
+        part.pop("title", None)
+        part.pop("default", None)
+    description = " ".join(schema.pop("description").split()) + more
+    hints = None if name == CALL_TOOL else _READS
+    return McpTool(name=name, description=description, input_schema=schema, annotations=hints)

@@ -1,0 +1,72 @@
+"""The gateway as a process: over HTTP, or over stdin and stdout."""
+
+import asyncio
+import logging
+import os
+import signal
+import socket
+from contextlib import suppress
+
+from fastapi import FastAPI
+
+from pegboard.errors import ConfigurationError
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.mcp.changes import following_changes
+from pegboard.serve.mcp.server import mcp_server
+
+BACKLOG = 2048
+"""Most connections that wait to be accepted."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address of this machine; port 0 means a free one.
+
+    Raises:
+        ConfigurationError: the address is in use, or is none of this machine.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        # Where one of these fails, `create_server` leaves its socket open.
+        host.encode("idna")
+        port.to_bytes(2, "big")
+        return socket.create_server((host, port), family=family, backlog=BACKLOG)
+    except (OSError, UnicodeError, OverflowError) as error:
+        raise ConfigurationError(
+            f"Cannot listen on {host}, port {port}: {getattr(error, 'strerror', None) or error}. "
+            f"Expected an address of this machine with --host, such as 127.0.0.1, and with --port "
+            f"one from 1024 that no other process listens on; --port 0 takes a free one."
+        ) from None
+
+
+def serve_http(app: FastAPI, listening: socket.socket) -> bool:
+    """Serve an application over HTTP until interrupted; return whether it began to."""
+    import uvicorn
+
+    # Idle connections stay open for longer than clients use them again.
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
+    server = uvicorn.Server(config)
+    # Of what a second Ctrl-C cut off, uvicorn would write tracebacks.
+    logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
+    with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
+        server.run(sockets=[listening])
+    return server.started
+
+
+async def serve_stdio(gateway: Gateway) -> None:
+    """Serve a gateway over stdin and stdout until stdin ends. Interrupted, the process ends."""
+    gateway.access.stdio_client()
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(_end_process(gateway)))
+    try:
+        server = mcp_server(gateway)
+        async with following_changes(gateway, server.sessions):
+            await server.run_stdio_async(show_banner=False)
+    finally:
+        await gateway.close()
+
+
+async def _end_process(gateway: Gateway) -> None:
+    """End the process, a thread of which waits for stdin, after the servers that it started."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C does not wait for them
+    await gateway.close()
+    os._exit(130)

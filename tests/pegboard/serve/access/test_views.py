@@ -1,0 +1,35 @@
+"""Each client's view of a release, and how it follows promotions."""
+
+import asyncio
+import threading
+
+from pegboard.opening import open_board
+from pegboard.serve.access.clients import ANYONE, Clients
+from pegboard.serve.access.control import AccessControl
+
+
+def test_while_a_release_is_loaded_others_are_answered_from_the_one_before(
+    two_releases, monkeypatch
+):
+    workshop, first, second = two_releases
+    loading, go_on = threading.Event(), threading.Event()
+
+    async def run():
+        access = AccessControl(Clients({}), open_board(workshop.uri, refresh=0))
+        assert (await access.view(ANYONE)).release == first.id
+        workshop.store.promote(second.id)
+        build = access._build
+
+        def slowly(*arguments):
+            loading.set()
+            go_on.wait()
+            return build(*arguments)
+
+        monkeypatch.setattr(access, "_build", slowly)
+        waiting = asyncio.create_task(access.view(ANYONE))
+        await asyncio.to_thread(loading.wait)
+        meanwhile = await access.view(ANYONE)
+        go_on.set()
+        return meanwhile.release, (await waiting).release, (await access.view(ANYONE)).release
+
+    assert asyncio.run(run()) == (first.id, second.id, second.id)

@@ -1,0 +1,155 @@
+"""The gateway's own tools over MCP, in both protocol eras."""
+
+import asyncio
+import json
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from pegboard.serve.access.clients import Client
+
+RATES = {"query": "exchange rates of today"}
+DEEP = "[" * 100_000
+
+
+def names_of(result):
+    return [tool["name"] for tool in result.structured_content["tools"]]
+
+
+def test_search_finds_a_tool_by_what_it_does(board_uri, call):
+    [result] = call(board_uri, ("search_tools", RATES))
+
+    first = result.structured_content["tools"][0]
+    assert names_of(result)[0] == first["name"] == "list_rates"
+    assert first["signature"].startswith("list_rates(")
+    assert 0 < first["probability"] <= 1
+    assert json.loads(result.content[0].text) == result.structured_content
+
+
+def test_a_whole_definition_is_read_by_name(board_uri, call):
+    [definition] = call(board_uri, ("get_tool", {"name": "convert_currency"}))
+
+    assert definition.structured_content["inputSchema"]["properties"]
+
+
+@pytest.mark.parametrize(
+    ("results", "beginning"),
+    [("toon", "tools[1]:\n  - name: list_rates\n"), ("typescript", "/** ")],
+)
+def test_results_come_in_the_form_that_the_configuration_names(board_uri, call, results, beginning):
+    [result] = call(board_uri, ("search_tools", {**RATES, "k": 1}), results=results)
+
+    assert result.content[0].text.startswith(beginning)
+    assert "list_rates" in result.content[0].text
+    assert result.structured_content is None
+
+
+def test_search_tools_says_which_agents_are_behind_it(board_uri, session_of):
+    async def run():
+        async with session_of(board_uri) as (_, client):
+            return (await client.list_tools()).tools[0].description
+
+    assert "They come from: " in asyncio.run(run())
+
+
+def test_agents_are_found_with_their_tools_which_can_be_searched_alone(board_uri, call):
+    [found] = call(board_uri, ("search_agents", RATES))
+    agents = found.structured_content["agents"]
+    own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
+
+    [result] = call(board_uri, ("search_tools", own))
+
+    assert set(agents[0]) == {"name", "description", "tools"}
+    assert agents[0]["tools"][0] == "list_rates"
+    assert {"list_rates", *names_of(result)} == set(names_of(result)) <= set(agents[0]["tools"])
+
+
+def test_a_tool_that_a_query_names_comes_first_and_one_that_cannot_be_asked_says_why(
+    board_uri, call
+):
+    named, empty, long = call(
+        board_uri,
+        ("search_tools", {"query": "the exchange rate of close_ledger", "k": 2}),
+        ("search_tools", {"query": " "}),
+        ("search_tools", {"query": "x" * 8_001}),
+    )
+
+    assert names_of(named)[0] == "close_ledger"
+    assert names_of(empty) == []
+    assert "The query is empty" in empty.structured_content["note"]
+    assert "8,001 characters; expected at most 8,000" in long.content[0].text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("search_tools", {}),
+        ("search_tools", {"query": 3}),
+        ("search_tools", {"query": "x", "k": 0}),
+        ("search_tools", {"query": "x", "kk": 2}),
+        ("search_agents", {"query": 3}),
+        ("get_tool", {"tool": "x"}),
+        ("call_tool", {"name": "x", "arguments": "5"}),
+        ("call_tool", {"name": "x", "arguments": "{"}),
+        pytest.param("call_tool", {"name": "x", "arguments": DEEP}, id="deep list"),
+    ],
+)
+def test_invalid_arguments_are_an_error_for_the_model(board_uri, call, name, arguments):
+    [result] = call(board_uri, (name, arguments))
+
+    assert result.is_error
+    assert f"{name} was not called: " in result.content[0].text
+
+
+def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):
+    name = "currency_converter"
+
+    results = call(
+        board_uri, (name, {}), *((own, {"name": name}) for own in ("call_tool", "get_tool"))
+    )
+
+    for result in results:
+        assert result.is_error
+        assert "Unknown tool: 'currency_converter'" in result.content[0].text
+        assert "convert_currency" in result.content[0].text
+        assert "Ask search_tools" in result.content[0].text
+
+
+def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
+    board_uri, session_of, monkeypatch, caplog
+):
+    async def run():
+        async with session_of(board_uri) as (gateway, client):
+            monkeypatch.setattr(gateway.access, "view", broken)
+            with pytest.raises(MCPError) as raised:
+                await client.list_tools()
+            result = await client.call_tool("search_tools", {"query": "x"})
+            return [raised.value.message, result.content[0].text]
+
+    async def broken(client, **options):
+        raise OSError("/srv/board is gone")
+
+    message = "The gateway failed. Try again; the gateway's log has the error."
+    assert asyncio.run(run()) == [message, f"search_tools failed: {message}"]
+    assert caplog.text.count("OSError: /srv/board is gone") == 2
+
+
+def test_a_client_with_many_searches_leaves_half_of_the_places_to_others(
+    board_uri, gateway_of, monkeypatch
+):
+    monkeypatch.setattr("pegboard.serve.finder.MAX_SEARCHES", 2)
+    ana, bob = Client(name="ana"), Client(name="bob")
+
+    async def run():
+        async with gateway_of(board_uri) as gateway:
+            finder = gateway.finder
+            async with finder._limit.place(ana):
+                waiting = asyncio.create_task(finder.find(ana, "rates"))
+                await finder.find(bob, "rates")
+                before = waiting.done()
+            return before, len((await waiting).result.hits)
+
+    before, hits = asyncio.run(run())
+
+    assert not before
+    assert hits > 0
