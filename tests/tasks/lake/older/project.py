@@ -1,0 +1,34 @@
+"""The configuration of the older board, and what its release depends on besides its sources."""
+
+from typing import Any
+
+from pegboard.canonical import digest
+from pegboard.ranker.model import default_ranker
+from pegboard.store.contract import CONTRACT
+from tasks.compose import AGENTS_VERSION, COMPOSE_VERSION
+from tasks.edges import EDGES_VERSION
+from tasks.release_spec import RECORDS_VERSION
+from tasks.settings.configuration import Configuration
+from tests.conftest import CATALOGS, Workshop
+
+INDEX = '[[indexes]]\nname = "full"\nencoder = "hashing/16"\n'
+ENRICH = '[enrich]\nmodel = "openai/scripted"\nproducts = ["questions"]\nquestions = 3\n'
+
+
+def configure(workshop: Workshop, llm: str, more: str = "") -> Configuration:
+    """Write the configuration of three catalogs, one small index and an LLM, and read it."""
+    enrich = f'{ENRICH}api_base = "{llm}"\n'
+    return workshop.configure(INDEX, f"{CATALOGS}\n{enrich}\n{more}")
+
+
+def versions() -> dict[str, Any]:
+    """Return what decides the digest of a release, besides its sources."""
+    rankers = [default_ranker("hashing/16", share).to_dict() for share in (1.0, 0.0)]
+    return {
+        "contract": CONTRACT,
+        "compose": COMPOSE_VERSION,
+        "agents": AGENTS_VERSION,
+        "records": RECORDS_VERSION,
+        "edges": EDGES_VERSION,
+        "rankers": digest(rankers),
+    }
