@@ -24,6 +24,7 @@ from pegboard.errors import PegboardError
 from pegboard.store.releases import Release
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
+from tasks.lake.opening import open_lake
 from tasks.report.storage import Report, has_report, report_release
 from tasks.runtime import progress, workers
 from tasks.safety.capture import Suspicious, find_suspicious
@@ -68,6 +69,7 @@ def reindex(
         `unfinished` has the error of each step that failed after the outcome was decided.
     """
     check_before_run(configuration, locked=options.locked)
+    open_lake(configuration.uri)
     runner = runner or DirectRunner()
     with open_engine(configuration) as engine, workers.using(engine):
         try:

@@ -20,6 +20,7 @@ from zlib import crc32
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from tasks.lake.files import Lake
+from tasks.lake.formats import FORMAT, kind_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -155,7 +156,9 @@ class LakeLedger:
         replies: list[StoredReply] = []
         for line in filter(str.strip, text.split("\n")):
             try:
-                replies.append(_from_line(line))
+                row = _from_line(line)
+                stated = row.pop(FORMAT, 0)
+                replies.append(_from_row(self._lake.upgraded(path, row, stated)))
             except (ValueError, TypeError, KeyError):
                 logger.warning("%s: skipped a reply that was cut off or damaged", path)
         return replies
@@ -163,16 +166,17 @@ class LakeLedger:
 
 def _to_line(reply: StoredReply) -> str:
     """The reply as JSON, a tab, which JSON escapes in texts, and the CRC-32 of the JSON."""
-    text = json.dumps(asdict(reply), ensure_ascii=False)
+    row = {FORMAT: kind_of(f"{OPEN}/run.jsonl").format, **asdict(reply)}
+    text = json.dumps(row, ensure_ascii=False)
     return f"{text}\t{crc32(text.encode())}\n"
 
 
-def _from_line(line: str) -> StoredReply:
+def _from_line(line: str) -> dict[str, Any]:
     text, _, checksum = line.partition("\t")
     # Lines of earlier versions, and one that was cut at its very end, have none.
     if checksum and int(checksum) != crc32(text.encode()):
         raise ValueError("the line differs from its checksum")
-    return _from_row(json.loads(text))
+    return json.loads(text)
 
 
 def _from_row(row: dict[str, Any]) -> StoredReply:

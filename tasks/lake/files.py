@@ -10,16 +10,18 @@
     lake/generated/<digest>/                                   texts about tools and agents
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.parquet                        the answers to golden queries
+    lake/formats.json                                          the formats of the last build
 
 Files are written whole or not at all, and only pointers and marks ever change: a killed run leaves
 nothing half-written, and the next run finds what this one finished. Parquet and JSON files carry
-checksums, which are compared whenever they are read: a damaged file is DamagedFile, never other
-content. `tasks/lake/places.py` stores the bytes in a folder or an object store."""
+checksums and state their format (`formats.py`), which are compared whenever they are read: a
+damaged file is DamagedFile, never other content. `tasks/lake/places.py` stores the bytes in a
+folder or an object store."""
 
 import json
 import logging
 import zlib
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from posixpath import commonpath
@@ -30,6 +32,7 @@ from pegboard.errors import ConfigurationError, PegboardError, StoreError
 from pegboard.store.database import public_uri
 from pegboard.store.failures import cleaned, explain
 from tasks.lake import parquet
+from tasks.lake.formats import FORMAT, FileKind, kind_of, newer_format
 from tasks.lake.places import HALF_WRITTEN, Place, place_at
 
 if TYPE_CHECKING:
@@ -46,6 +49,10 @@ PAID = "ledger"
 
 class DamagedFile(StoreError):
     """A damaged file of the lake; the next build makes it again."""
+
+
+class MissingColumns(DamagedFile):
+    """A table of the lake lacks columns, because an older version of Pegboard wrote it."""
 
 
 class Lake:
@@ -97,16 +104,34 @@ class Lake:
             return self._place.walk(prefix)
 
     def read(self, path: str, columns: list[str] | None = None) -> "pl.DataFrame":
-        """Return the table in a Parquet file; with `columns`, only their bytes are fetched."""
+        """Return the table in a Parquet file; with `columns`, only their bytes are fetched.
+
+        Raises MissingColumns if it lacks some of them.
+        """
         with self._errors(path, "read"):
-            return self._place.table(path, columns)
+            table, stated = self._place.table(path, columns)
+            if columns is None:
+                return self.upgraded(path, table, stated)
+            if self._pending_upgrades(path, stated):
+                table = self.upgraded(path, self._place.table(path, None)[0], stated)
+            if missing := [name for name in columns if name not in table.columns]:
+                raise self._missing_columns(path, missing)
+            return table.select(columns)
+
+    def column_types(self, path: str) -> dict[str, str]:
+        """Return the names and types of the columns in a Parquet file, in their order."""
+        with self._errors(path, "read"):
+            table, stated = self._place.table(path, None, rows=False)
+            if self._pending_upgrades(path, stated):
+                table = self.upgraded(path, self._place.table(path, None)[0], stated)
+            return {name: str(kind) for name, kind in table.schema.items()}
 
     def write(self, path: str, frame: "pl.DataFrame") -> None:
         """Write a table as a Parquet file, unless a file of that name, so of that content, is
         there.
         """
         if not self.exists(path):
-            self._put(path, parquet.encode(frame))
+            self._put(path, parquet.encode(frame, self.kind_of(path).format))
 
     def read_json(self, path: str) -> Any:
         """Return the value of a JSON file; None if there is none."""
@@ -115,12 +140,48 @@ class Lake:
                 content = self._place.get(path)
             except FileNotFoundError:
                 return None
-            return _json_value(content)
+            value, stated = _json_value(content)
+            return self.upgraded(path, value, stated)
 
     def write_json(self, path: str, value: Mapping[str, Any]) -> None:
         """Write a JSON object as a file, replacing one that is there as a whole."""
-        value = {name: value[name] for name in value if name != CHECKSUM}
-        self._put(path, _json_file(value))
+        members = {name: value[name] for name in value if name not in (FORMAT, CHECKSUM)}
+        self._put(path, _json_file({FORMAT: self.kind_of(path).format, **members}))
+
+    def kind_of(self, path: str) -> FileKind:
+        """Return the kind of the file at a path, which decides its format."""
+        return kind_of(path)
+
+    def upgraded(self, path: str, value: Any, stated: int) -> Any:
+        """Return the value of a file of the format `stated` as one of the current format.
+
+        Raises NewerFormat for a newer format, DamagedFile for one that is no longer read.
+        """
+        kind = self.kind_of(path)
+        place = f"{public_uri(self.uri)}/{path}"
+        if stated > kind.format:
+            raise newer_format(place, kind.name, stated, kind.format)
+        if stated < kind.oldest:
+            raise DamagedFile(
+                f"{place} has format {stated} of {kind.name}, and this version of Pegboard reads "
+                f"{kind.oldest} to {kind.format}. What is published is untouched. Run `pegboard "
+                f"build`: it makes the file again."
+            )
+        for upgrade in self._pending_upgrades(path, stated):
+            value = upgrade(value)
+        return value
+
+    def _pending_upgrades(self, path: str, stated: int) -> list[Callable[[Any], Any]]:
+        kind = self.kind_of(path)
+        numbers = range(stated, kind.format)
+        return [kind.upgrades[number] for number in numbers if number in kind.upgrades]
+
+    def _missing_columns(self, path: str, names: list[str]) -> MissingColumns:
+        return MissingColumns(
+            f"{public_uri(self.uri)}/{path} has no column {', '.join(names)}: an older version of "
+            f"Pegboard wrote it. What is published is untouched. Run `pegboard build`: it makes "
+            f"the file again."
+        )
 
     def remove_damaged(self) -> list[str]:
         """Check every file, and remove those that are damaged; returns their paths.
@@ -210,8 +271,10 @@ def _json_file(value: Mapping[str, Any]) -> bytes:
     return members + comma + _BEFORE_CHECKSUM + b"%d\n}" % zlib.crc32(text)
 
 
-def _json_value(content: bytes) -> dict[str, Any]:
-    """Return the value of a JSON file without its checksum. Raises Damage."""
+def _json_value(content: bytes) -> tuple[dict[str, Any], int]:
+    """Return the value of a JSON file without its checksum and format, and the format, which is 0
+    where none is stated. Raises Damage.
+    """
     try:
         value: Any = json.loads(content)
         checksum = value.pop(CHECKSUM)
@@ -220,4 +283,7 @@ def _json_value(content: bytes) -> dict[str, Any]:
     members = content.rpartition(_BEFORE_CHECKSUM)[0].removesuffix(b",")
     if zlib.crc32(members + (b"\n}" if value else b"}")) != checksum:
         raise parquet.Damage("its values differ from its checksum")
-    return value
+    stated = value.pop(FORMAT, 0)
+    if not isinstance(stated, int):
+        raise parquet.Damage(f"its format is {stated!r:.80}, expected a number")
+    return value, stated

@@ -16,6 +16,7 @@ from tasks.lake.files import Lake
 from tasks.lake.row_sets import (
     RowSet,
     find_rows,
+    has_columns,
     latest_rows,
     point_to,
     read_rows,
@@ -67,7 +68,7 @@ def tool_rows(
         make: as in `update_rows`.
     """
     path = f"documents/{name}-{digest(version, dict(snapshots))}"
-    if not find_rows(lake, path):
+    if not find_rows(lake, path, columns):
         pointer = f"documents/latest-{name}-{version}"
         inputs = row_inputs(lake, snapshots, None).select("tool", "tool_digest")
         update_rows(
@@ -89,6 +90,8 @@ def update_rows(
 ) -> RowSet:
     """Store the rows of all tools as an update of the set that a pointer names, and move it.
 
+    If that set is damaged or has other columns, the rows of all tools are made again.
+
     Args:
         path: the name of the new set.
         snapshots: catalog -> digest, of the tools.
@@ -105,23 +108,25 @@ def update_rows(
     by = inputs.columns
     base = latest_rows(lake, pointer)
     stored = None if base is None else readable(lake, base, list(dict.fromkeys((key, *by))))
-    changed, stale = inputs, None
-    if stored is not None:
-        changed = inputs.join(stored, on=by, how="anti", nulls_equal=True)
+
+    def made_of(changed: "pl.DataFrame") -> "pl.DataFrame":
+        ids = changed.get_column(tool)
+        tools = snapshot_rows(lake, snapshots, "tools", ids=ids).join(
+            changed.rename({tool: "id"}), on="id", how="left"
+        )
+        return pl.concat(
+            part.join(changed.select(tool, pl.exclude(part.columns)), on=tool, how="left")
+            for part in _made(path, tools, make)
+        )
+
+    row_set = None
+    if base is not None and stored is not None:
+        rows = made_of(inputs.join(stored, on=by, how="anti", nulls_equal=True))
         stale = stored.join(inputs, on=by, how="anti", nulls_equal=True).get_column(key)
-    ids = changed.get_column(tool)
-    tools = snapshot_rows(lake, snapshots, "tools", ids=ids).join(
-        changed.rename({tool: "id"}), on="id", how="left"
-    )
-    made = _made(path, tools, make)
-    rows = pl.concat(
-        part.join(changed.select(tool, pl.exclude(part.columns)), on=tool, how="left")
-        for part in made
-    )
-    if base is None or stale is None:
-        row_set = write_rows(lake, path, key, rows)
-    else:
-        row_set = write_rows(lake, path, key, rows, base, stale.to_list())
+        if has_columns(lake, base, rows):
+            row_set = write_rows(lake, path, key, rows, base, stale.to_list())
+    if row_set is None:
+        row_set = write_rows(lake, path, key, made_of(inputs))
     point_to(lake, pointer, row_set.path)
     return row_set
 

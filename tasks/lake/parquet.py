@@ -11,6 +11,8 @@ import zlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tasks.lake.formats import PARQUET_FORMAT
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -26,20 +28,31 @@ class Damage(Exception):
     """A damaged file; the message names the damage."""
 
 
-def encode(frame: "pl.DataFrame") -> bytes:
-    """Return a table as a Parquet file with checksums."""
+def encode(frame: "pl.DataFrame", stated: int) -> bytes:
+    """Return a table as a Parquet file with checksums, which states its format."""
     from pyarrow import parquet
 
     buffer = io.BytesIO()
-    parquet.write_table(frame.to_arrow(), buffer, compression="zstd", write_page_checksum=True)
+    table = frame.to_arrow()
+    table = table.replace_schema_metadata(
+        {**(table.schema.metadata or {}), PARQUET_FORMAT: str(stated).encode()}
+    )
+    parquet.write_table(table, buffer, compression="zstd", write_page_checksum=True)
     content = buffer.getvalue()
     start = len(content) - END.size - END.unpack(content[-END.size :])[0]
     footer = content[start:]
     return content[:start] + MARK.pack(zlib.crc32(footer), b"PEGBFOOT") + footer
 
 
-def read(file: Any, size: int, columns: Sequence[str] | None = None) -> "pl.DataFrame":
-    """Return columns of a binary file that was just opened, in that order; all of them if None.
+def read(
+    file: Any, size: int, columns: Sequence[str] | None = None, *, rows: bool = True
+) -> "tuple[pl.DataFrame, int]":
+    """Return the table of a binary file that was just opened, and the format that it states.
+
+    Args:
+        columns: only those of these that it has; None for all.
+        rows: False returns all columns without any row.
+
     Raises Damage.
     """
     import polars as pl
@@ -51,11 +64,10 @@ def read(file: Any, size: int, columns: Sequence[str] | None = None) -> "pl.Data
     _check_footer(file, size)
     try:
         content = parquet.ParquetFile(file, page_checksum_verification=True, pre_buffer=large)
-        names = content.schema_arrow.names
-        missing = [name for name in columns or () if name not in names]
-        if missing:
-            raise Damage(f"it has no column '{missing[0]}'")
-        table = content.read(None if columns is None else list(columns), use_threads=large)
+        schema = content.schema_arrow
+        stated = int((schema.metadata or {}).get(PARQUET_FORMAT, 0))
+        names = columns and [name for name in columns if name in schema.names]
+        table = content.read(names, use_threads=large) if rows else schema.empty_table()
     except ArrowException as error:
         raise Damage(str(error)) from None
     except OSError as error:
@@ -64,7 +76,7 @@ def read(file: Any, size: int, columns: Sequence[str] | None = None) -> "pl.Data
         raise Damage(str(error)) from None
     frame = pl.from_arrow(table)
     assert isinstance(frame, pl.DataFrame)
-    return frame if columns is None else frame.select(columns)
+    return frame, stated
 
 
 def _check_footer(file: Any, size: int) -> None:

@@ -60,10 +60,12 @@ class Folder:
     def get(self, path: str) -> bytes:
         return (self.root / path).read_bytes()
 
-    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
-        """Return columns of a Parquet file. Raises Damage."""
+    def table(
+        self, path: str, columns: list[str] | None, *, rows: bool = True
+    ) -> "tuple[pl.DataFrame, int]":
+        """Return what `parquet.read` does of a Parquet file. Raises Damage."""
         with (self.root / path).open("rb") as file:
-            return parquet.read(file, os.fstat(file.fileno()).st_size, columns)
+            return parquet.read(file, os.fstat(file.fileno()).st_size, columns, rows=rows)
 
     def put(self, path: str, content: bytes) -> None:
         target = self.root / path
@@ -150,10 +152,14 @@ class ObjectStore:
                 raise OSError(str(error)) from None  # a mistyped bucket is not an empty lake
             raise
 
-    def table(self, path: str, columns: list[str] | None) -> "pl.DataFrame":
-        """Return columns of a Parquet file, fetching only their bytes. Raises Damage."""
+    def table(
+        self, path: str, columns: list[str] | None, *, rows: bool = True
+    ) -> "tuple[pl.DataFrame, int]":
+        """Return what `parquet.read` does of a Parquet file. Only the bytes of the columns are
+        fetched. Raises Damage.
+        """
         size: int = self._store.head(path)["size"]
-        return parquet.read(_StoredFile(self._store, path, size), size, columns)
+        return parquet.read(_StoredFile(self._store, path, size), size, columns, rows=rows)
 
     def put(self, path: str, content: bytes) -> None:
         self._store.put(

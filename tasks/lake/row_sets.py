@@ -1,24 +1,30 @@
 """Row sets: tables of the lake in layers, so that a run writes the rows that changed and not the
 whole table.
 
-    <path>.json                        {"key", "rows", "layers": [{"path", "rows", "gone"}, ...]},
-                                       the oldest layer first
+    <path>.json                        {"key", "rows", "columns": {name: type},
+                                       "layers": [{"path", "rows", "gone"}, ...]}, the oldest layer
+                                       first
     <folder>/layers/<digest>.parquet   new and changed rows; and for removed ones tombstones, a
                                        key with `gone`
 
 Of each key the newest row counts, and a tombstone hides the older ones. A set is made from an
 earlier one by one more layer; both share the other layers. Layers are sorted by key and named by
 the set that they were made for and the layers below. The set's own file is written last, so a
-killed run leaves unused layers, and never half a set."""
+killed run leaves unused layers, and never half a set.
 
-from collections.abc import Collection, Iterable, Sequence
+All layers of a set have the same columns. A set with other columns than an earlier one is therefore
+not made from it, but written whole. Sets from before formats were stated name no columns: they are
+those of their newest layer."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from pegboard.store.database import public_uri
-from tasks.lake.files import DamagedFile, Lake
+from tasks.lake.files import DamagedFile, Lake, MissingColumns
 
 if TYPE_CHECKING:
     import polars as pl
@@ -42,22 +48,41 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class RowSet:
-    """A table of the lake: its key column, how many rows count, and its layers, the oldest
-    first.
+    """A table of the lake.
+
+    Attributes:
+        key: the name of the key column.
+        rows: how many rows count.
+        layers: the oldest first.
+        columns: the types of the columns by name; None in a set from before sets named them.
     """
 
     path: str
     key: str
     rows: int
     layers: tuple[Layer, ...]
+    columns: Mapping[str, str] | None = None
 
 
-def find_rows(lake: Lake, path: str) -> RowSet | None:
-    """Return the set of that name, or None if it, or a layer of it, is missing."""
+def find_rows(lake: Lake, path: str, columns: Iterable[str] = ()) -> RowSet | None:
+    """Return the set of that name; None if it, or a layer of it, is missing.
+
+    Args:
+        columns: a set that lacks some of these counts as missing, so that it is made again.
+    """
     row_set = _opened(lake, path)
     if row_set is None or not all(lake.exists(layer.path) for layer in row_set.layers):
         return None
-    return row_set
+    needed = set(columns)
+    return row_set if not needed or needed <= column_types(lake, row_set).keys() else None
+
+
+def column_types(lake: Lake, row_set: RowSet) -> dict[str, str]:
+    """Return the types of a set's columns by name. Raises StoreError if a layer is missing."""
+    if row_set.columns is not None:
+        return dict(row_set.columns)
+    types = lake.column_types(row_set.layers[-1].path)
+    return {name: kind for name, kind in types.items() if name != GONE}
 
 
 def latest_rows(lake: Lake, pointer: str) -> RowSet | None:
@@ -79,15 +104,19 @@ def read_rows(
     path: str,
     columns: Sequence[str] | None = None,
     keys: Collection[str] | None = None,
+    defaults: "Mapping[str, pl.Expr]" = MappingProxyType({}),
 ) -> "pl.DataFrame":
     """Return the rows of a set, ordered by key.
 
     Args:
         columns: only these are read, besides the key.
+        defaults: the values of columns that the set may lack, because it was written before they
+            existed.
         keys: only the rows with these keys; layers that have none of them are not read further than
             their keys.
 
-    Raises StoreError if the set or a layer of it is missing, DamagedFile if it is damaged.
+    Raises StoreError if the set or a layer of it is missing, DamagedFile if it is damaged or lacks
+    a column.
     """
     row_set = _opened(lake, path)
     if row_set is None:
@@ -95,18 +124,30 @@ def read_rows(
             f"{public_uri(lake.uri)}/{path}.json is missing or damaged. What is published is "
             f"untouched. Run `pegboard build`: it makes the file again."
         )
-    rows = _without_tombstones(_newest(lake, row_set.key, row_set.layers, columns, keys))
+    try:
+        rows = _without_tombstones(_newest(lake, row_set.key, row_set.layers, columns, keys))
+    except MissingColumns:
+        stored = column_types(lake, row_set)
+        absent = [name for name in columns or () if name not in stored]
+        if not absent or not defaults.keys() >= set(absent):
+            raise
+        present = [name for name in columns or () if name in stored]
+        rows = _without_tombstones(_newest(lake, row_set.key, row_set.layers, present, keys))
+        rows = rows.with_columns(defaults[name].alias(name) for name in absent)
     return rows if columns is None else rows.select(columns)
 
 
 def write_frame(
     lake: Lake, path: str, key: str, rows: "pl.DataFrame", base: RowSet | None, by: Sequence[str]
 ) -> RowSet:
-    """Store all rows of a table as the difference to an earlier set; a damaged one is ignored.
+    """Store all rows of a table as the difference to an earlier set. A damaged one is ignored, and
+    so is one with other columns.
 
     Args:
         by: columns of text that are equal when and only when the whole row is.
     """
+    if base is not None and not has_columns(lake, base, rows):
+        base = None
     stored = None if base is None else readable(lake, base, [key, *by])
     if base is None or stored is None:
         return write_rows(lake, path, key, rows)
@@ -141,21 +182,23 @@ def write_rows(
 
     Args:
         rows: without a base, all of the set.
+        base: a set that `has_columns` like the rows.
     """
     import polars as pl
 
     upserts = rows.sort(key)
+    types = _types(rows)
     if base is None:
-        return _record(
-            lake,
-            RowSet(path, key, upserts.height, (_put_layer(lake, path, "whole", key, upserts),)),
-        )
+        layer = _put_layer(lake, path, "whole", key, upserts)
+        return _record(lake, RowSet(path, key, upserts.height, (layer,), types))
+    if base.columns is not None and dict(base.columns) != types:
+        raise ValueError(f"{path} cannot be made from {base.path}, which has other columns")
     tombs = pl.DataFrame({key: sorted(gone)}, schema={key: pl.String}).join(
         upserts, on=key, how="anti"
     )
     touched = pl.concat([upserts.select(key), tombs])
     if not touched.height:
-        return _record(lake, RowSet(path, key, base.rows, base.layers))
+        return _record(lake, RowSet(path, key, base.rows, base.layers, types))
     untouched = read_rows(lake, base.path, [key]).join(touched, on=key, how="anti")
     live = untouched.height + upserts.height
     stored = sum(layer.rows for layer in base.layers) + touched.height
@@ -164,12 +207,19 @@ def write_rows(
             touched, on=key, how="anti"
         )
         whole = pl.concat([older.select(upserts.columns), upserts]).sort(key)
-        return _record(
-            lake, RowSet(path, key, live, (_put_layer(lake, path, "whole", key, whole),))
-        )
+        layer = _put_layer(lake, path, "whole", key, whole)
+        return _record(lake, RowSet(path, key, live, (layer,), types))
     names = [layer.path for layer in base.layers]
     layer = _put_layer(lake, path, names, key, _with_tombstones(upserts, key, tombs))
-    return _record(lake, RowSet(path, key, live, (*base.layers, layer)))
+    return _record(lake, RowSet(path, key, live, (*base.layers, layer), types))
+
+
+def has_columns(lake: Lake, row_set: RowSet, rows: "pl.DataFrame") -> bool:
+    """Return whether a set has the columns of these rows, in any order; a damaged one has not."""
+    try:
+        return column_types(lake, row_set) == _types(rows)
+    except StoreError:
+        return False
 
 
 def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame | None":
@@ -186,7 +236,7 @@ def _opened(lake: Lake, path: str) -> RowSet | None:
         if record is None:
             return None
         layers = tuple(Layer(**layer) for layer in record["layers"])
-        return RowSet(path, record["key"], record["rows"], layers)
+        return RowSet(path, record["key"], record["rows"], layers, record.get("columns"))
     except (DamagedFile, TypeError, KeyError):
         return None
 
@@ -240,6 +290,10 @@ def _read(
     )
 
 
+def _types(rows: "pl.DataFrame") -> dict[str, str]:
+    return {name: str(kind) for name, kind in rows.schema.items() if name != GONE}
+
+
 def _without_tombstones(rows: "pl.DataFrame") -> "pl.DataFrame":
     return rows.filter(~rows.get_column(GONE)).drop(GONE)
 
@@ -255,7 +309,7 @@ def _with_tombstones(rows: "pl.DataFrame", key: str, gone: "pl.DataFrame") -> "p
 def _put_layer(lake: Lake, path: str, below: Any, key: str, rows: "pl.DataFrame") -> Layer:
     tombs = int(rows.get_column(GONE).sum()) if GONE in rows.columns else 0
     rows = rows.drop(GONE) if GONE in rows.columns and not tombs else rows
-    name = f"{_home(path)}/layers/{digest(path, below)}.parquet"
+    name = f"{_home(path)}/layers/{digest(path, below, _types(rows))}.parquet"
     # An existing one was left by a killed run, or is damaged.
     if lake.exists(name) and not _holds(lake, name, rows):
         lake.delete(name)
@@ -278,5 +332,7 @@ def _home(path: str) -> str:
 
 def _record(lake: Lake, rows: RowSet) -> RowSet:
     layers = [asdict(layer) for layer in rows.layers]
-    lake.write_json(f"{rows.path}.json", {"key": rows.key, "rows": rows.rows, "layers": layers})
+    columns = dict(rows.columns or {})
+    record = {"key": rows.key, "rows": rows.rows, "columns": columns, "layers": layers}
+    lake.write_json(f"{rows.path}.json", record)
     return rows

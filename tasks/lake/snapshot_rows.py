@@ -5,6 +5,10 @@ snapshots/<catalog>/<digest>/agents.json    columns of `CATALOG_AGENT`, and the 
 snapshots/<catalog>/<digest>/tools.json     columns of `CATALOG_TOOL`, and a digest of the tool and
                                             its agent's kind
 snapshots/<catalog>/layers/<digest>.parquet
+
+A snapshot is kept while its source fails, so it may be older than a column of these lists. It is
+read with the column's empty value (`Column.empty`), and has the column once its source is listed
+again.
 """
 
 import json
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 
 from catalogs.shared.tool_row import row_frame, tool_of, tool_row
 from pegboard.records import Agent, Tool
-from pegboard.store.contract import CATALOG_AGENT
+from pegboard.store.contract import CATALOG_AGENT, CATALOG_TOOL
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import find_rows, read_rows, write_frame
 
@@ -59,12 +63,21 @@ def snapshot_rows(
     each ordered by id.
 
     Args:
+        columns: by default those of `CATALOG_TOOL` or `CATALOG_AGENT`, and the digest.
         ids: only those.
     """
     import polars as pl
 
+    declared = CATALOG_TOOL if kind == "tools" else CATALOG_AGENT
+    names = columns or [*(column.name for column in declared), "digest"]
+    defaults = {
+        column.name: pl.lit(
+            column.empty, pl.List(pl.String) if column.kind == "texts" else pl.String
+        )
+        for column in declared
+    }
     return pl.concat(
-        read_rows(lake, _path(catalog, identity, kind), columns, ids)
+        read_rows(lake, _path(catalog, identity, kind), names, ids, defaults)
         for catalog, identity in sorted(snapshots.items())
     )
 

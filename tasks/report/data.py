@@ -15,6 +15,7 @@ from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from tasks.lake.files import Lake
+from tasks.lake.formats import FileKind
 from tasks.report.changes import changes_data
 from tasks.report.excerpts import LONG, excerpt, first_rows
 from tasks.report.gate import channels_of, gate_data, verdict_data
@@ -24,6 +25,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = 1
 """Of the JSON; grows when a key gets another meaning."""
+REPORT = FileKind("reports", ".*", FORMAT)
 MAX_ROWS = 200
 """Rows of a list that are shown; all are counted."""
 MAX_REJECTED = 1_000
@@ -39,6 +41,9 @@ class Reports(Lake):
 
     def __init__(self, uri: str) -> None:
         self.uri = f"{uri.rstrip('/')}/reports"
+
+    def kind_of(self, path: str) -> FileKind:
+        return REPORT
 
     def values(self, release: str) -> dict[str, Any] | None:
         """Return the JSON of the report on a release; None if there is none that can be read."""

@@ -9,7 +9,7 @@ language; only the encoder differs, so they are stored once, and every index has
 `agents_<index>`.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -80,7 +80,7 @@ def compose_index(
         settings.language,
     ]
     path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
-    row_set = find_rows(lake, path)
+    row_set = find_rows(lake, path, _stored_columns("emb_full"))
     if row_set is None:
         shared = _boilerplate(lake, snapshots)
         row_set = update_rows(
@@ -111,7 +111,7 @@ def compose_agents(
     lake = Lake(uri)
     recipe = [AGENTS_VERSION, settings.language]
     path = f"documents/{digest(['agents', *recipe], dict(snapshots), enrichment_set)}"
-    row_set = find_rows(lake, path) or store_latest(
+    row_set = find_rows(lake, path, _stored_columns("agents_full")) or store_latest(
         lake,
         path,
         f"documents/latest-agents-{digest(recipe)}",
@@ -182,7 +182,7 @@ def _tool_documents(
         for part, number, texts in shaped(tool, agent, enrichment, known):
             row = {"key": row_key(tool.id, part, number), "part": part, **own}
             rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))
-    return _frame(rows, column_names("emb_full"))
+    return _frame(rows, "emb_full")
 
 
 def _agent_documents(
@@ -203,7 +203,7 @@ def _agent_documents(
         )
         for agent in agents_of(lake, snapshots)
     ]
-    return _frame(rows, column_names("agents_full"))
+    return _frame(rows, "agents_full")
 
 
 def _of_tool(tool: Tool, kind: str, summary: str, language: str) -> dict[str, Any]:
@@ -234,11 +234,17 @@ def _with_texts(
     return {**row, "digest": digest(row), "texts": list(texts)}
 
 
-def _frame(rows: Sequence[Mapping[str, Any]], columns: Iterable[str]) -> "pl.DataFrame":
+def _stored_columns(table: str) -> list[str]:
+    """Return the columns of a table's documents in the lake: texts instead of vectors."""
+    left_out = ("vector", "summary_vector", CHECKSUM)
+    names = [name for name in column_names(table) if name not in left_out]
+    return [*names, "texts", "text_digests"]
+
+
+def _frame(rows: Sequence[Mapping[str, Any]], table: str) -> "pl.DataFrame":
     import polars as pl
 
-    names = [name for name in columns if name not in ("vector", "summary_vector", CHECKSUM)]
-    schema: dict[str, Any] = dict.fromkeys((*names, "texts", "text_digests"), pl.String)
+    schema: dict[str, Any] = dict.fromkeys(_stored_columns(table), pl.String)
     lists = {"tags", "texts", "text_digests"} & schema.keys()
     schema |= dict.fromkeys(lists, pl.List(pl.String))
     return pl.DataFrame(rows, schema=schema)

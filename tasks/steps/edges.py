@@ -199,7 +199,7 @@ def _path(
 
 
 def _known(lake: Lake, path: str) -> Edges | None:
-    done = find_rows(lake, path)
+    done = find_rows(lake, path, _frame(()).columns)
     record: Any = lake.read_json(f"{path}-unresolved.json") if done else None
     if done is None or record is None:
         return None
@@ -237,7 +237,7 @@ def inferred_rows(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "agent", "digest"]).sort("agent", "id")
     path = f"edges/inferred-{digest(INFERENCE_VERSION, tools.rows())}"
     rows = _frame(())
-    if find_rows(lake, path) is not None:
+    if find_rows(lake, path, rows.columns) is not None:
         return read_rows(lake, path, rows.columns)
     by_agent = groupby(tools.iter_rows(), itemgetter(1))
     agents = {agent: digest([row[::2] for row in own]) for agent, own in by_agent}

@@ -7,6 +7,7 @@ from typing import Any
 from pegboard.encoders import runs_here
 from pegboard.errors import BoardNotFound, SourceError
 from pegboard.formatting import count_text, limited_lines
+from pegboard.store.contract import CONTRACT, check_contract
 from pegboard.store.diff import FieldChange, field_changes, tools_with_kinds
 from pegboard.store.releases import Channel, Release, ReleaseStore
 from pegboard.tokens import BYTES_PER_TOKEN
@@ -132,9 +133,15 @@ def make_plan(
 
     Args:
         snapshots: catalog -> digest.
+
+    Raises:
+        ContractMismatch: a newer version of Pegboard published the release of the channel; its
+            readers would not read what this version publishes.
     """
     uri = configuration.uri
     state, live = live_release(uri, channel)
+    if live is not None and live.contract > CONTRACT:
+        check_contract(live.contract, live.id)
     before = _published_digests(uri, live)
     after = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
     common = before.keys() & after.keys()

@@ -23,6 +23,7 @@ from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.writing import EMPTY_TAG, open_table, set_tag, table_names
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import remove_unused_files
+from tasks.lake.opening import check_lake
 from tasks.report.storage import remove_reports
 from tasks.settings.configuration import KeepSettings
 from tasks.steps.maintain import maintain, open_dataset
@@ -75,10 +76,12 @@ def prune_board(
 
     Raises:
         BoardNotFound: there is no board.
+        NewerFormat: a newer version of Pegboard wrote to the lake.
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(hours=keep.grace_hours)
     store, lake = ReleaseStore(uri), Lake(uri)
+    check_lake(uri)
     if not dry_run:
         _finish(store, lake)
     releases, channels = store.all(), store.channels()

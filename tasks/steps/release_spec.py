@@ -120,7 +120,7 @@ def compose_records(
     recipe = [RECORDS_VERSION, CONTRACT]
     folder = f"records/{digest(*recipe, dict(snapshots), enrichment_set)}"
     tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
-    if not find_rows(lake, tools_path):
+    if not find_rows(lake, tools_path, _stored_columns("tools")):
         update_rows(
             lake,
             tools_path,
@@ -131,7 +131,7 @@ def compose_records(
             inputs=row_inputs(lake, snapshots, enrichment_set).drop("agent_name"),
             make=partial(_tool_rows, uri, enrichment_set),
         )
-    if not find_rows(lake, agents_path):
+    if not find_rows(lake, agents_path, _stored_columns("agents")):
         store_latest(
             lake,
             agents_path,
@@ -349,7 +349,7 @@ def _tool_rows(uri: str, enrichment_set: str | None, tools: "pl.DataFrame") -> "
     rows = tools.with_columns(pl.Series("flags", flags, pl.List(pl.String)))
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
     rows = _with_digests(rows, ["tool_digest", "flags", "enrichment"])
-    return rows.select(name for name in column_names("tools") if name != CHECKSUM)
+    return rows.select(_stored_columns("tools"))
 
 
 def _agent_rows(
@@ -360,7 +360,12 @@ def _agent_rows(
     rows = snapshot_rows(lake, snapshots, "agents")
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
     rows = _with_digests(rows, ["digest", "enrichment"])
-    return rows.select(name for name in column_names("agents") if name != CHECKSUM)
+    return rows.select(_stored_columns("agents"))
+
+
+def _stored_columns(table: str) -> list[str]:
+    """Return the columns of a table that its rows in the lake have, too."""
+    return [name for name in column_names(table) if name != CHECKSUM]
 
 
 def _enrichment_rows(enrichments: Mapping[str, Enrichment]) -> "pl.DataFrame":

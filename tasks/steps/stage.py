@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from pegboard.errors import PublishError, StoreError
 from pegboard.store.contract import (
     CHECKSUM,
+    CONTRACT,
     LOADED_ROWS,
     column_checksums,
     row_checksums,
@@ -196,11 +197,14 @@ def _stored_rows(
 
 
 def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Table":
-    """Return the table of these rows: beside one of that name with vectors of another length."""
+    """Return the table of these rows: beside one of that name with vectors of another length, or
+    with the columns of another contract, which earlier releases pin.
+    """
     schema = table_schema(spec.name, spec.dimensions or 0)
     names = [spec.name]
     if spec.dimensions is not None:
         names.append(f"{spec.name}_{spec.dimensions}")
+    names.append(f"{names[-1]}_contract_{CONTRACT}")
     existing = set(table_names(database))
     for name in names:
         if name in existing and (table := open_table(database, name, uri)).schema.equals(schema):

@@ -70,6 +70,15 @@ class Column:
     kind: Kind = "text"
     nullable: bool = False
 
+    @property
+    def empty(self) -> Any:
+        """The value of the column in a row that was written before the column existed."""
+        return None if self.nullable else _EMPTY[self.kind]
+
+
+_EMPTY: dict[Kind, Any] = {"text": "", "json": "{}", "texts": []}
+"""The empty value of each kind of column that tools and agents have."""
+
 
 CATALOG_TOOL = (
     *map(Column, ("id", "catalog", "agent", "kind", "name", "description")),
@@ -222,6 +231,13 @@ def json_value(text: str) -> Any:
             if depth > MAX_DEPTH:
                 raise too_deep
     return value
+
+
+def complete_tool(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of `tools` that an earlier contract may have written with the columns of this
+    one, empty where the row has none.
+    """
+    return {column.name: row.get(column.name, column.empty) for column in _COLUMNS["tools"]}
 
 
 def tool_fields(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,13 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pegboard.records import Enrichment, Tool
-from pegboard.store.contract import EDGES, check_contract, embedding_table
+from pegboard.store.contract import (
+    CONTRACT,
+    EDGES,
+    check_contract,
+    complete_tool,
+    embedding_table,
+)
 from pegboard.store.database import sql_literals
 from pegboard.store.releases import Pin, Release, ReleaseStore
 from pegboard.store.rows import tool_from_row
@@ -158,11 +164,16 @@ def _text(value: Any) -> str:
 def tools_with_kinds(
     store: ReleaseStore, release: Release, ids: Sequence[str]
 ) -> dict[str, tuple[Tool, str]]:
-    """Return the tools of those ids, each with its agent's kind."""
+    """Return the tools of those ids, each with its agent's kind.
+
+    A release of an earlier contract is read with empty values for the columns that it lacks.
+    """
     tools: dict[str, tuple[Tool, str]] = {}
+    checked = "tools" if release.contract == CONTRACT else None
     for start in range(0, len(ids), IDS_AT_ONCE):
         where = f"id IN ({sql_literals(ids[start : start + IDS_AT_ONCE])})"
-        for row in store.read_rows(release.tables["tools"], where=where, name="tools").to_pylist():
+        rows = store.read_rows(release.tables["tools"], where=where, name=checked)
+        for row in map(complete_tool, rows.to_pylist()):
             tools[row["id"]] = (tool_from_row(row), row["kind"])
     return tools
 

@@ -5,10 +5,10 @@ from typing import Any
 from pegboard.canonical import digest
 from pegboard.ranker.model import default_ranker
 from pegboard.store.contract import CONTRACT
-from tasks.compose import AGENTS_VERSION, COMPOSE_VERSION
-from tasks.edges import EDGES_VERSION
-from tasks.release_spec import RECORDS_VERSION
 from tasks.settings.configuration import Configuration
+from tasks.steps.compose import AGENTS_VERSION, COMPOSE_VERSION
+from tasks.steps.edges import EDGES_VERSION
+from tasks.steps.release_spec import RECORDS_VERSION
 from tests.conftest import CATALOGS, Workshop
 
 INDEX = '[[indexes]]\nname = "full"\nencoder = "hashing/16"\n'
