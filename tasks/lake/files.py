@@ -110,10 +110,11 @@ class Lake:
         """
         with self._errors(path, "read"):
             table, stated = self._place.table(path, columns)
+            if columns is not None and self._pending_upgrades(path, stated):
+                table, stated = self._place.table(path, None)
+            table = self.upgraded(path, table, stated)
             if columns is None:
-                return self.upgraded(path, table, stated)
-            if self._pending_upgrades(path, stated):
-                table = self.upgraded(path, self._place.table(path, None)[0], stated)
+                return table
             if missing := [name for name in columns if name not in table.columns]:
                 raise self._missing_columns(path, missing)
             return table.select(columns)
@@ -122,8 +123,7 @@ class Lake:
         """Return the names and types of the columns in a Parquet file, in their order."""
         with self._errors(path, "read"):
             table, stated = self._place.table(path, None, rows=False)
-            if self._pending_upgrades(path, stated):
-                table = self.upgraded(path, self._place.table(path, None)[0], stated)
+            table = self.upgraded(path, table, stated)
             return {name: str(kind) for name, kind in table.schema.items()}
 
     def write(self, path: str, frame: "pl.DataFrame") -> None:
