@@ -53,7 +53,7 @@ async def lifted(ranking: Ranking, context: Context) -> list[ScoredTool]:
     found = {row.tool for row in ranking}
     more = await context.passing(sorted(evidence.keys() - found))
     evidence = {tool: value for tool, value in evidence.items() if tool in found or tool in more}
-    context.evidence.update(evidence)
+    context.log.evidence.update(evidence)
     context.trace.note = f"{len(evidence)} tools raised, {len(more)} of them added"
     return raised(ranking, evidence)
 

@@ -1,4 +1,5 @@
-"""The searches of a strategy, and the context of one request, with which its parts work."""
+"""The context with which the parts of a strategy work: the searches, the log of one request, and a
+part's view of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,23 +26,27 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class QueryRankings:
     """The rankings of one query: by `vector` (cosine), `text` (BM25) and, if both were searched,
-    `ranker`, with the candidates that it scored.
+    `ranker`.
+
+    Attributes:
+        measures: the candidates that the ranker scored; None unless the search is hybrid.
     """
 
     query: str
     rankings: Mapping[str, Sequence[ScoredTool]]
-    weighed: Measures | None = None
+    measures: Measures | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Searches:
-    """How the queries of one strategy are searched in one release.
+    """The searches of one strategy in one release.
 
     Attributes:
         index: the name of one of the release's indexes.
         k: the number of tools that the caller wants.
         mode: how each query is searched.
-        alpha: the weight of the cosine, if a hybrid search ranks by it instead of by the ranker.
+        alpha: the weight of the cosine in a hybrid search by convex combination; None for the
+            ranker.
         vector: the vector of the only query, if the caller encoded it.
     """
 
@@ -59,44 +64,52 @@ class Searches:
         return bool(text.strip()) or self.vector is not None
 
     def search(self, texts: Sequence[str], depth: int) -> list[QueryRankings]:
-        """Search every text: one encoder call and one batch search.
+        """Search for every text with one encoder call and one batch search.
 
         Returns:
             One result for each text. Raises as `Board.search` does.
         """
         if not texts:
             return []
-        mode, index = self.mode, self.index
-        n = max(depth, self.k, hybrid_depth(self.k) if mode == "hybrid" else 0)
-        searched = self.loaded.index(index)
-        tokens = [self.loaded.query_words(index, text) for text in texts]
-        if mode == "text":
-            found = searched.texts(tokens, n, self.where)
+        n = max(depth, self.k)
+        if self.mode == "hybrid":
+            n = max(n, hybrid_depth(self.k))
+        index = self.loaded.index(self.index)
+        tokens = [self.loaded.query_words(self.index, text) for text in texts]
+        if self.mode == "text":
+            rankings = index.texts(tokens, n, self.where)
             return [
-                QueryRankings(text, {"text": rows}) for text, rows in zip(texts, found, strict=True)
+                QueryRankings(text, {"text": ranking})
+                for text, ranking in zip(texts, rankings, strict=True)
             ]
         if self.vector is None:
-            units = self.vectors.units(self.loaded, index, texts)
+            units = self.vectors.units(self.loaded, self.index, texts)
         else:
-            units = self.vectors.unit(self.loaded, index, self.vector)[None]
-        if mode == "vector":
-            found = searched.vectors(units, n, self.where)
+            units = self.vectors.unit(self.loaded, self.index, self.vector)[None]
+        if self.mode == "vector":
+            rankings = index.vectors(units, n, self.where)
             return [
-                QueryRankings(text, {"vector": rows})
-                for text, rows in zip(texts, found, strict=True)
+                QueryRankings(text, {"vector": ranking})
+                for text, ranking in zip(texts, rankings, strict=True)
             ]
-        ranker, both = self.loaded.ranker(index), searched.both_many(units, tokens, n, self.where)
+        ranker = self.loaded.ranker(self.index)
         return [
             QueryRankings(
-                text,
-                {"vector": own.vector, "text": own.text, "ranker": ranker.rank(text, own)},
-                own,
+                query=text,
+                rankings={
+                    "vector": measures.vector,
+                    "text": measures.text,
+                    "ranker": ranker.rank(text, measures),
+                },
+                measures=measures,
             )
-            for text, own in zip(texts, both, strict=True)
+            for text, measures in zip(
+                texts, index.both_many(units, tokens, n, self.where), strict=True
+            )
         ]
 
     def ranking(self, result: QueryRankings) -> Ranking:
-        """Return the ranking of what was found for one query, as deep as it was searched."""
+        """Return the ranking of one query, to the depth at which it was searched."""
         if self.mode != "hybrid":
             return result.rankings[self.mode]
         if self.alpha is None:
@@ -105,35 +118,51 @@ class Searches:
 
 
 @dataclass(slots=True)
-class Context:
-    """What a part sees of the request that it works on, and of the release that answers.
+class RequestLog:
+    """What the parts record while they answer one request. All of them share it.
 
     Attributes:
-        request: as it was last rewritten.
-        whole: the trace of all parts.
-        caller: the LLM; None if there is none to ask.
-        trace: of this part, which writes into `note` and `fallback_reason`.
-        explain: whether the trace keeps the rank of every tool after every part.
-        results: everything that was searched for the request.
-        added: for tools that no search found, why a part added them, as JSON values; it becomes
+        request: the request as last rewritten.
+        trace: the traces of all parts.
+        results: the rankings of every query searched so far.
+        added: for tools that no search found, why a part added them, as JSON values; becomes
             `Hit.why["dependency"]`.
-        called: the ids of the tools that were just called, the last one last.
-        evidence: for each tool how much `called` speaks for it; it becomes `Hit.why["called"]`.
-        silent: why the LLM is not called again; empty until it times out.
+        evidence: the evidence of the called tools for a tool; becomes `Hit.why["called"]`.
+        llm_stopped: why the LLM is not asked again; "" while it is.
     """
 
     request: Request
-    searches: Searches
-    execution: Execution
-    whole: Trace
-    caller: "LlmCaller | None" = None
-    explain: bool = False
-    trace: PartTrace = field(default_factory=lambda: PartTrace("", ""))
+    trace: Trace
     results: list[QueryRankings] = field(default_factory=list[QueryRankings])
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    called: tuple[str, ...] = ()
     evidence: dict[str, float] = field(default_factory=dict[str, float])
-    silent: list[str] = field(default_factory=list[str])
+    llm_stopped: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A part's view of the request that it works on and of the release that answers.
+
+    Attributes:
+        log: what the parts record of the request; the only mutable part.
+        caller: the LLM; None without one.
+        explain: whether the trace records the rank of every tool after every part.
+        called: the ids of the tools that were just called, the most recent last.
+        trace: the trace of this part, which sets its `note` and `fallback_reason`.
+    """
+
+    searches: Searches
+    execution: Execution
+    log: RequestLog
+    caller: "LlmCaller | None" = None
+    explain: bool = False
+    called: tuple[str, ...] = ()
+    trace: PartTrace = field(default_factory=lambda: PartTrace("", ""))
+
+    @property
+    def request(self) -> Request:
+        """The request as last rewritten."""
+        return self.log.request
 
     @property
     def loaded(self) -> LoadedRelease:
@@ -143,50 +172,53 @@ class Context:
     @property
     def cosines(self) -> dict[str, float] | None:
         """The best cosine of each tool found so far; None if vectors were not searched."""
-        if not any("vector" in result.rankings for result in self.results):
+        if not any("vector" in result.rankings for result in self.log.results):
             return None
         best: dict[str, float] = {}
-        for result in self.results:
+        for result in self.log.results:
             for row in result.rankings.get("vector", ()):
                 best[row.tool] = max(row.score, best.get(row.tool, -1.0))
         return best
 
     @property
     def probabilities(self) -> dict[str, float] | None:
-        """How likely each tool found so far fits; None but in a hybrid search.
+        """The probability that each tool found so far fits; None unless the search is hybrid.
 
-        If the whole request was searched, a tool found for a step has the mean of both scores: what
-        fits a step alone may not fit the request.
+        If the whole request was searched, a tool found for a step is judged by the mean of both
+        scores: a tool that fits a step may not fit the request.
         """
         best: dict[str, float] = {}
         text = self.request.text
-        whole = next((one.rankings for one in self.results if one.query == text), None)
-        for result in self.results:
+        results = self.log.results
+        request_rankings = next(
+            (result.rankings for result in results if result.query == text), None
+        )
+        for result in results:
             rankings = result.rankings
-            if whole is not None and result.query != text:
-                rankings = _mean_scores(rankings, whole)
-            own = self.loaded.probabilities(self.searches.index, rankings)
-            if own is None:
+            if request_rankings is not None and result.query != text:
+                rankings = _mean_scores(rankings, request_rankings)
+            probabilities = self.loaded.probabilities(self.searches.index, rankings)
+            if probabilities is None:
                 return None
-            for tool, probability in own.items():
+            for tool, probability in probabilities.items():
                 best[tool] = max(probability, best.get(tool, 0.0))
         return best
 
     @property
     def thresholds(self) -> dict[str, float] | None:
-        """The ranker's thresholds by name; None but in a hybrid search."""
+        """The ranker's thresholds by name; None unless the search is hybrid."""
         return self.loaded.thresholds(self.searches.index, self.searches.mode)
 
     async def search(self, queries: Sequence[Query], depth: int) -> list[Ranking]:
-        """Return at most `depth` tools for every query: one encoder call, one search for all."""
+        """Return at most `depth` tools for every query, by one encoder call and one search."""
         texts = [query.text for query in queries]
         self.trace.searches += len(texts)
         results = await self.execution.run(lambda: self.searches.search(texts, depth))
-        return [self.found(own)[:depth] for own in results]
+        return [self.record(result)[:depth] for result in results]
 
-    def found(self, result: QueryRankings) -> Ranking:
-        """Record what was found for one query, and return its ranking."""
-        self.results.append(result)
+    def record(self, result: QueryRankings) -> Ranking:
+        """Record the result of one query in the log, and return its ranking."""
+        self.log.results.append(result)
         return self.searches.ranking(result)
 
     async def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
@@ -194,8 +226,9 @@ class Context:
         return await self.execution.run(lambda: self.loaded.tools(ids))
 
     async def passing(self, ids: Sequence[str]) -> set[str]:
-        """Return the known ids that pass the caller's filter, if there is one."""
-        where, tools = self.searches.where, await self.tools(ids)
+        """Return the ids that the release has and that pass the caller's filter, if any."""
+        where = self.searches.where
+        tools = await self.tools(ids)
         return {
             identity
             for identity, tool in tools.items()
@@ -203,18 +236,19 @@ class Context:
         }
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[str | None]:
-        """Return the texts of the LLM's replies, asked concurrently; None for one that was refused,
-        late or cut off, or if there is no LLM. Never raises for a failing LLM.
+        """Ask the LLM concurrently and return the texts of its replies; None for a reply that was
+        refused, late or cut off, or without an LLM. Never raises for a failing LLM.
 
-        Tokens, cost, calls and the reason of a failure are written into the trace.
+        Records tokens, cost, calls and the reason of a failure in the trace.
         """
         trace = self.trace
-        if self.caller is None or self.silent:
-            trace.fallback_reason = self.silent[0] if self.silent else NO_LLM
+        if self.caller is None or self.log.llm_stopped:
+            trace.fallback_reason = self.log.llm_stopped or NO_LLM
             return [None] * len(requests)
         completions = await self.caller.ask(requests)
         if requests and all(completion.timed_out for completion in completions):
-            self.silent.append(f"the LLM was not asked again: it {completions[0].why}")
+            stopped = f"the LLM was not asked again: it {completions[0].why}"
+            self.log.llm_stopped = self.log.llm_stopped or stopped
         for completion in completions:
             trace.llm_calls += 1
             trace.prompt_tokens += completion.prompt_tokens
@@ -227,16 +261,19 @@ class Context:
 
 
 def _mean_scores(
-    part: Mapping[str, Sequence[ScoredTool]], whole: Mapping[str, Sequence[ScoredTool]]
+    step: Mapping[str, Sequence[ScoredTool]], request: Mapping[str, Sequence[ScoredTool]]
 ) -> dict[str, Sequence[ScoredTool]]:
-    """The means of the scores of two searches; a tool that one did not find has the least there."""
-    return {name: _means(ranking, whole.get(name, ())) for name, ranking in part.items()}
+    """Return a step's rankings with the mean of each score and the request's. A tool that the
+    request did not find has the request's lowest score.
+    """
+    return {name: _means(ranking, request.get(name, ())) for name, ranking in step.items()}
 
 
-def _means(part: Sequence[ScoredTool], whole: Sequence[ScoredTool]) -> list[ScoredTool]:
-    known = {row.tool: row.score for row in whole}
-    least = min(known.values(), default=0.0)
+def _means(step: Sequence[ScoredTool], request: Sequence[ScoredTool]) -> list[ScoredTool]:
+    request_scores = {row.tool: row.score for row in request}
+    lowest = min(request_scores.values(), default=0.0)
     means = [
-        ScoredTool(row.tool, (row.score + known.get(row.tool, least)) / 2, row.part) for row in part
+        ScoredTool(row.tool, (row.score + request_scores.get(row.tool, lowest)) / 2, row.part)
+        for row in step
     ]
     return sorted(means, key=lambda row: (-row.score, row.tool))

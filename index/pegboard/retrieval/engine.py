@@ -17,45 +17,47 @@ from pegboard.retrieval.strategy import Strategy
 
 
 async def run_strategy(strategy: Strategy, states: Sequence[Context]) -> list[Candidates]:
-    """Answer several requests of one release: one encoder call and one search for all queries.
+    """Answer several requests in one release, with one encoder call and one search for all queries.
 
     Args:
-        states: share their searches and their execution.
+        states: the contexts of the requests, which share their searches and their execution.
 
     Returns:
         For each request at most k tools, best first, and the ranking of every step.
     """
     if not states:
         return []
-    execution, searches = states[0].execution, states[0].searches
-    queries = await execution.gather(
+    execution = states[0].execution
+    searches = states[0].searches
+    queries_of_requests = await execution.gather(
         [partial(transformed, strategy.transforms, state) for state in states]
     )
-    texts = list(dict.fromkeys(query.text for own in queries for query in own))
-    began = time.perf_counter()
+    texts = list(dict.fromkeys(query.text for queries in queries_of_requests for query in queries))
+    start = time.perf_counter()
     results = await execution.run(lambda: searches.search(texts, strategy.depth))
     by_text = dict(zip(texts, results, strict=True))
-    elapsed = (time.perf_counter() - began) * 1000
+    milliseconds = (time.perf_counter() - start) * 1000
+    note = f"one search for {len(states)} requests" if len(states) > 1 else ""
     pending: list[Callable[[], Awaitable[Candidates]]] = []
-    for state, own in zip(states, queries, strict=True):
-        note = f"one search for {len(states)} requests" if len(states) > 1 else ""
-        searched = tuple(dict.fromkeys(query.text for query in own))
-        state.whole.parts.append(
+    for state, queries in zip(states, queries_of_requests, strict=True):
+        searched = tuple(dict.fromkeys(query.text for query in queries))
+        state.log.trace.parts.append(
             PartTrace(
                 "search",
                 "search",
-                milliseconds=elapsed,
+                milliseconds=milliseconds,
                 note=note,
                 queries=searched,
                 searches=len(searched),
             )
         )
-        pending.append(partial(_rank, strategy, state, own, [by_text[query.text] for query in own]))
+        results_of_queries = [by_text[query.text] for query in queries]
+        pending.append(partial(_rank, strategy, state, queries, results_of_queries))
     return await execution.gather(pending)
 
 
 async def transformed(transforms: Sequence[Transform], state: Context) -> list[Query]:
-    """Return the queries that the transforms make of a request, in their steps; none twice."""
+    """Return the distinct queries that the transforms make of a request, in their steps."""
     queries = [Query(state.request.text)]
     for part in transforms:
         with _traced(state, part.part, "transform") as trace:
@@ -64,8 +66,8 @@ async def transformed(transforms: Sequence[Transform], state: Context) -> list[Q
         # All later parts work with the rewritten request.
         for query in queries:
             if query.step == 0 and query.role == "rewrite" and query.text.strip():
-                state.request = replace(state.request, text=query.text)
-    # A query that is there twice would count twice in every fusion.
+                state.log.request = replace(state.request, text=query.text)
+    # A duplicate query would count twice in every fusion.
     unique = {
         (query.step, query.text): query
         for query in reversed(queries)
@@ -82,8 +84,8 @@ async def _rank(
     texts: dict[int, str] = {}
     searches: dict[int, dict[str, Ranking]] = {}
     depth = max(strategy.depth, state.request.k)
-    for query, own in zip(queries, results, strict=True):
-        ranking = state.found(own)[:depth]
+    for query, result in zip(queries, results, strict=True):
+        ranking = state.record(result)[:depth]
         rankings.setdefault(query.step, []).append(ranking)
         weights.setdefault(query.step, []).append(query.weight)
         texts.setdefault(query.step, query.text if query.step else state.request.text)
@@ -94,13 +96,17 @@ async def _rank(
         for step in numbers
     }
     for part in strategy.refine_step:
-        alone = [Candidates({step: steps[step]}, steps[step], texts, searches) for step in numbers]
-        refined = await state.execution.gather(
-            [
-                partial(_refine, part, own, state, step)
-                for step, own in zip(numbers, alone, strict=True)
-            ]
-        )
+        calls = [
+            partial(
+                _refine,
+                part,
+                Candidates({step: steps[step]}, steps[step], texts, searches),
+                state,
+                step,
+            )
+            for step in numbers
+        ]
+        refined = await state.execution.gather(calls)
         steps = dict(zip(numbers, refined, strict=True))
     step_weights = [max(weights[step]) for step in numbers]
     fused = _fuse(strategy.fuse_steps, [steps[step] for step in numbers], step_weights, state)
@@ -124,10 +130,10 @@ def _fuse(
     if len(rankings) > 1:
         with _traced(state, fusion.part, "fuse", step) as trace:
             return _recorded(state, trace, fusion.fuse(rankings, weights))
-    # One search needs no fusion; its ranks are recorded under the name of the search.
+    # A single ranking needs no fusion; its ranks are recorded under the name of the search.
     if state.explain and step is not None:
         trace = PartTrace("search", "fuse", step)
-        state.whole.parts.append(trace)
+        state.log.trace.parts.append(trace)
         _recorded(state, trace, rankings[0])
     return rankings[0]
 
@@ -136,21 +142,20 @@ async def _refine(
     part: Refinement, candidates: Candidates, state: Context, step: int | None = None
 ) -> Ranking:
     with _traced(state, part.part, "refine", step) as trace:
-        own = replace(
-            candidates, texts={number: candidates.texts[number] for number in candidates.steps}
-        )
-        return _recorded(state, trace, await part.refine(own, replace(state, trace=trace)))
+        texts = {number: candidates.texts[number] for number in candidates.steps}
+        visible = replace(candidates, texts=texts)
+        return _recorded(state, trace, await part.refine(visible, replace(state, trace=trace)))
 
 
 @contextmanager
 def _traced(state: Context, part: str, stage: str, step: int | None = None) -> Generator[PartTrace]:
     trace = PartTrace(part, stage, step)
-    state.whole.parts.append(trace)
-    began = time.perf_counter()
+    state.log.trace.parts.append(trace)
+    start = time.perf_counter()
     try:
         yield trace
     finally:
-        trace.milliseconds = (time.perf_counter() - began) * 1000
+        trace.milliseconds = (time.perf_counter() - start) * 1000
 
 
 def _recorded(state: Context, trace: PartTrace, ranking: Ranking) -> Ranking:

@@ -10,7 +10,7 @@ from pegboard.hits import Hit
 from pegboard.llm import Message
 from pegboard.ranker.model import NOTHING_FITS, Ranker
 from pegboard.retrieval.called import check_called
-from pegboard.retrieval.context import Context, QueryRankings, Searches
+from pegboard.retrieval.context import Context, QueryRankings, RequestLog, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import FindResult, StepResult, Trace
@@ -123,31 +123,35 @@ async def _find(
     history = tuple(_message(message) for message in arguments.history)
     states = [
         Context(
-            Request(text, arguments.k, history),
             searches,
             execution,
-            Trace(strategy.name),
+            RequestLog(Request(text, arguments.k, history), Trace(strategy.name)),
             caller,
             arguments.explain,
-            called=tuple(arguments.called),
+            tuple(arguments.called),
         )
         for text in arguments.requests
     ]
     answerable = [state for state in states if searches.can_search(state.request.text)]
     ranked = await run_strategy(strategy, answerable)
-    candidates = {id(state): own for state, own in zip(answerable, ranked, strict=True)}
+    candidates_of = {
+        id(state): candidates for state, candidates in zip(answerable, ranked, strict=True)
+    }
     return [
-        await execution.run(lambda state=state: _result(state, candidates.get(id(state))))
+        await execution.run(lambda state=state: _result(state, candidates_of.get(id(state))))
         for state in states
     ]
 
 
 def _result(state: Context, candidates: Candidates | None) -> FindResult:
-    loaded, release = state.loaded, state.loaded.release.id
+    loaded = state.loaded
+    release = loaded.release.id
     if candidates is None:  # a blank request
-        return FindResult((), state.whole, release=release)
+        return FindResult((), state.log.trace, release=release)
     ids = [scored.tool for scored in candidates.ranking]
-    tools, why, probabilities = loaded.tools(ids), _why(state, ids), state.probabilities
+    tools = loaded.tools(ids)
+    why = _why(state, ids)
+    probabilities = state.probabilities
     hits = tuple(
         Hit(
             tools[scored.tool],
@@ -165,51 +169,56 @@ def _result(state: Context, candidates: Candidates | None) -> FindResult:
         for step, ranking in candidates.steps.items()
         if len(candidates.steps) > 1
     )
-    probability, least = None, (state.thresholds or {}).get(NOTHING_FITS)
+    probability: float | None = None
     if probabilities is not None:
         probability = max((hit.probability or 0.0 for hit in hits), default=0.0)
-    nothing = probability is not None and least is not None and probability < least
-    return FindResult(hits, state.whole, steps, probability, release, nothing)
+    threshold = (state.thresholds or {}).get(NOTHING_FITS)
+    nothing_fits = probability is not None and threshold is not None and probability < threshold
+    return FindResult(hits, state.log.trace, steps, probability, release, nothing_fits)
 
 
 def _why(state: Context, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:
-    """For each tool its best rank by each scorer and the query, or which tool depends on it."""
+    """Return `Hit.why` of each tool: its best rank by each scorer, with the query; the tool that
+    depends on it; the evidence of called tools.
+    """
+    log = state.log
     why: dict[str, dict[str, dict[str, Any]]] = {tool: {} for tool in ids}
-    several = len({result.query for result in state.results}) > 1
-    for result in state.results:
+    has_several_queries = len({result.query for result in log.results}) > 1
+    for result in log.results:
         for scorer, ranking in result.rankings.items():
             for rank, row in enumerate(ranking, start=1):
-                own = why.get(row.tool)
-                if own is None or (scorer in own and own[scorer]["rank"] <= rank):
+                reasons = why.get(row.tool)
+                if reasons is None or (scorer in reasons and reasons[scorer]["rank"] <= rank):
                     continue
-                own[scorer] = {"rank": rank, "score": row.score, "part": row.part}
-                if several:
-                    own[scorer]["query"] = result.query
-        if state.explain and result.weighed is not None:
+                reasons[scorer] = {"rank": rank, "score": row.score, "part": row.part}
+                if has_several_queries:
+                    reasons[scorer]["query"] = result.query
+        if state.explain and result.measures is not None:
             _add_contributions(why, result, state.loaded.ranker(state.searches.index))
-    for tool in why.keys() & state.added.keys():
-        why[tool]["dependency"] = dict(state.added[tool])
-    for tool in why.keys() & state.evidence.keys():
-        why[tool]["called"] = {"evidence": round(state.evidence[tool], 3)}
+    for tool in why.keys() & log.added.keys():
+        why[tool]["dependency"] = dict(log.added[tool])
+    for tool in why.keys() & log.evidence.keys():
+        why[tool]["called"] = {"evidence": round(log.evidence[tool], 3)}
     return why
 
 
 def _add_contributions(
     why: Mapping[str, dict[str, dict[str, Any]]], result: QueryRankings, ranker: Ranker
 ) -> None:
-    """Add what each feature adds to the score of each tool that this query found best."""
-    assert result.weighed is not None
-    for tool, adds in ranker.contributions(result.query, result.weighed).items():
-        own = why.get(tool, {}).get("ranker")
-        if own is not None and own.get("query", result.query) == result.query:
-            own["adds"] = adds
+    """Add the contribution of each feature to the score of each tool whose best query this is."""
+    assert result.measures is not None
+    for tool, contributions in ranker.contributions(result.query, result.measures).items():
+        reason = why.get(tool, {}).get("ranker")
+        if reason is not None and reason.get("query", result.query) == result.query:
+            reason["adds"] = contributions
 
 
 def _message(message: Message | Mapping[str, str]) -> Message:
     if isinstance(message, Message):
         return message
     values: Any = message if isinstance(message, Mapping) else {}  # pyright: ignore[reportUnnecessaryIsInstance]
-    role, content = values.get("role"), values.get("content")
+    role = values.get("role")
+    content = values.get("content")
     if role not in ("system", "user", "assistant") or not isinstance(content, str):
         raise QueryError(
             f"Invalid message in the history: {message!r:.80}. Expected "

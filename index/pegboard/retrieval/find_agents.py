@@ -1,19 +1,19 @@
-"""`Board.search_agents` in one release: tools and agents searched as one space.
+"""`Board.search_agents` in one release: tools and agents are searched as one space.
 
-An agent's own description hides most of what its tools can do, and a tool alone says little of its
-surroundings; the nearer of the two decides. Lumer et al., "Tool-to-Agent Retrieval", section 2,
-Algorithm 1: of the N >> K nearest tools and agents, each is replaced by its owner (an agent by
-itself), and the first K distinct agents are the answer. A request may be searched whole or step by
-step.
+An agent's own description omits most of what its tools can do, and a single tool says little about
+its context; the nearer of the two decides. Lumer et al., "Tool-to-Agent Retrieval", section 2,
+Algorithm 1: each of the N >> K nearest tools and agents is replaced by its owner (an agent by
+itself), and the first K distinct agents are the result. A request may be searched as a whole or
+step by step.
 
-Cosines of tools and agents come from one encoder and are compared as they are. BM25 has its own
-statistics in each table; with those of one common table, LiveMCPBench's steps found no more agents,
-so these too are compared as they are. The hybrid ranking is the convex combination of the two
-merged rankings: combined in each table first, it would lift the best agent to the best tool,
-however far it is.
+Cosines of tools and agents come from one encoder and are compared directly. BM25 statistics are
+those of each table; common statistics did not find more agents for LiveMCPBench's steps, so these
+scores are compared directly, too. The hybrid ranking is the convex combination of the two merged
+rankings: combined within each table, it would raise the best agent to the level of the best tool,
+however distant it is.
 
-The steps of a request are written by an LLM (the part `decompose`) where the board has one, and are
-its clauses by rules (`clauses`) where not.
+An LLM writes the steps of a request (the part `decompose`) if the board has one; otherwise they are
+its clauses by rules (`clauses`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from pegboard.ranking import Mode, ScoredTool, check_mode, convex_combination
-from pegboard.retrieval.context import Context, Searches
+from pegboard.retrieval.context import Context, RequestLog, Searches
 from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import Execution, drive, run_to_end
 from pegboard.retrieval.found import AgentHit, AgentResult, Trace
@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from pegboard.retrieval.llm.caller import LlmCaller
 
 ENTITIES = 100
-"""N of Algorithm 1 at least: tools and agents in each ranking; ten per agent if that is more."""
+"""Minimum number of tools and agents in each ranking, N of Algorithm 1; ten per agent if that is
+more.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,73 +84,87 @@ def find_agents(
     """Return the agents, best first; arguments and errors as of `Board.search_agents`."""
     check_mode(mode)
     check_arguments(k=k, index=index, texts=(request,))
-    index, allowed, release = loaded.index_name(index), loaded.filter(where), loaded.release.id
-    trace, texts = Trace("agents"), (request,)
+    index = loaded.index_name(index)
+    filter_ = loaded.filter(where)
+    release = loaded.release.id
+    trace = Trace("agents")
+    steps: list[str] = []
     if decompose and request.strip():
-        searches = Searches(loaded, vectors, index, allowed, k, mode)
-        texts = (request, *_decomposed(request, searches, trace, caller))
-    texts = [text for text in dict.fromkeys(texts) if text.strip()]
+        searches = Searches(loaded, vectors, index, filter_, k, mode)
+        steps = _decomposed(request, searches, trace, caller)
+    texts = [text for text in dict.fromkeys((request, *steps)) if text.strip()]
     if not texts:
         return AgentResult((), trace, release=release)
     n = max(ENTITIES, 10 * k)
-    ranked = rank_agents(search_entities(loaded, index, texts, mode, n, allowed, vectors), k)
-    hits = [_hit(loaded, own, texts) for own in ranked if own[0].agent in loaded.agents]
-    own = () if texts == [request] else tuple(texts)
-    return AgentResult(tuple(hits), trace, own, release)
+    rankings = search_entities(loaded, index, texts, mode, n, filter_, vectors)
+    hits = [
+        _hit(loaded, evidence, texts)
+        for evidence in rank_agents(rankings, k)
+        if evidence[0].agent in loaded.agents
+    ]
+    searched_steps = () if texts == [request] else tuple(texts)
+    return AgentResult(tuple(hits), trace, searched_steps, release)
 
 
 def _decomposed(
     text: str, searches: Searches, trace: Trace, caller: "LlmCaller | None"
 ) -> list[str]:
-    """The steps of the request, by an LLM if there is one."""
+    """Return the steps of the request, written by an LLM if there is one, else by rules."""
     from pegboard.retrieval.llm.transforms import Decompose
 
-    part = Decompose() if caller is not None else Clauses(background=0)
-    run, execution = (drive if caller is None else run_to_end), Execution(caller is not None)
-    context = Context(Request(text, searches.k), searches, execution, trace, caller)
-    queries = run(transformed([part], context))
+    log = RequestLog(Request(text, searches.k), trace)
+    if caller is None:
+        context = Context(searches, Execution(concurrent=False), log)
+        queries = drive(transformed([Clauses(background=0)], context))
+    else:
+        context = Context(searches, Execution(concurrent=True), log, caller)
+        queries = run_to_end(transformed([Decompose()], context))
     steps = [query.text for query in queries if query.role in ("step", "clause")]
     trace.parts[0].queries = tuple(steps)
     return steps
 
 
 def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
-    """Return the evidence of the `k` best agents, best first; that of each agent best first, too.
+    """Return the evidence of the `k` best agents, best first, each agent's best evidence first.
 
-    Of several steps, agents are ordered by their best rank in any step, then by score, so that
-    every step gets its first agent before any gets its second. On LiveMCPBench the first five of
-    these hold the agents of more questions than the first five by reciprocal rank fusion, which
-    prefers agents that every step finds a little.
+    With several steps, agents are ordered by their best rank in any step, then by score, so that
+    every step gets its first agent before any gets its second. On LiveMCPBench the first five
+    agents in this order cover more questions than the first five by reciprocal rank fusion, which
+    favours agents that every step finds at low ranks.
 
     Args:
-        rankings: the tools and agents that the request found, or each of its steps.
+        rankings: the tools and agents found for the request, or for each of its steps.
 
     Example:
-        >>> found = [ScoredTool("a/git/log", 0.7), ScoredTool("a/ci", 0.4)]
-        >>> [own[0].agent for own in rank_agents([found], k=2)]
+        >>> ranking = [ScoredTool("a/git/log", 0.7), ScoredTool("a/ci", 0.4)]
+        >>> [evidence[0].agent for evidence in rank_agents([ranking], k=2)]
         ['a/git', 'a/ci']
     """
-    places: dict[str, int] = {}
-    why: dict[str, list[Evidence]] = {}
-    for step, ranking in enumerate(rankings, start=1 if len(rankings) > 1 else 0):
-        found = [Evidence(row.tool, step, rank, row.score) for rank, row in enumerate(ranking, 1)]
-        firsts: dict[str, Evidence] = {}
-        for evidence in found:
-            firsts.setdefault(evidence.agent, evidence)
-        for place, (agent, evidence) in enumerate(firsts.items(), start=1):
-            places[agent] = min(place, places.get(agent, place))
-            why.setdefault(agent, []).append(evidence)
-    for own in why.values():
-        own.sort(key=lambda evidence: (-evidence.score, evidence.rank, evidence.step))
-    order = sorted(why, key=lambda agent: (places[agent], -why[agent][0].score, agent))
-    return [why[agent] for agent in order[:k]]
+    best_ranks: dict[str, int] = {}
+    evidence_of: dict[str, list[Evidence]] = {}
+    first_step = 1 if len(rankings) > 1 else 0
+    for step, ranking in enumerate(rankings, start=first_step):
+        best_of: dict[str, Evidence] = {}
+        for rank, row in enumerate(ranking, start=1):
+            evidence = Evidence(row.tool, step, rank, row.score)
+            best_of.setdefault(evidence.agent, evidence)
+        for rank, (agent, evidence) in enumerate(best_of.items(), start=1):
+            best_ranks[agent] = min(rank, best_ranks.get(agent, rank))
+            evidence_of.setdefault(agent, []).append(evidence)
+    for evidence_list in evidence_of.values():
+        evidence_list.sort(key=lambda evidence: (-evidence.score, evidence.rank, evidence.step))
+    order = sorted(
+        evidence_of, key=lambda agent: (best_ranks[agent], -evidence_of[agent][0].score, agent)
+    )
+    return [evidence_of[agent] for agent in order[:k]]
 
 
 def ranked_entities(*scorers: Sequence[Ranking]) -> list[ScoredTool]:
     """Return tools and agents as one ranking, best first: L of Algorithm 1.
 
     Args:
-        scorers: for vectors and for words, or for one of them, the rankings of tools and of agents.
+        scorers: the rankings of tools and of agents, by vectors, by words, or by both in this
+            order.
     """
     merged = [
         sorted(
@@ -157,8 +173,10 @@ def ranked_entities(*scorers: Sequence[Ranking]) -> list[ScoredTool]:
         )
         for rankings in scorers
     ]
-    first, *others = merged
-    return convex_combination(first, others[0]) if others else first
+    if len(merged) == 1:
+        return merged[0]
+    vector_ranking, text_ranking = merged
+    return convex_combination(vector_ranking, text_ranking)
 
 
 def search_entities(
@@ -173,31 +191,38 @@ def search_entities(
 ) -> list[list[ScoredTool]]:
     """Return the ranking of tools and agents of each text, from at most `n` by each scorer."""
     indexes = [] if searched == "agents" else [loaded.index(index)]
-    # Agents have no tags and are no tools, so such filters find them by their tools alone.
-    by_tools_alone = where is not None and not where.allowed.keys().isdisjoint(("tags", "tool"))
-    if searched != "tools" and not by_tools_alone:
+    # Agents have neither tags nor tool ids, so such filters find them through their tools only.
+    through_tools_only = where is not None and not where.allowed.keys().isdisjoint(("tags", "tool"))
+    if searched != "tools" and not through_tools_only:
         indexes.append(loaded.agent_index(index))
     scorers: list[list[list[list[ScoredTool]]]] = []
     if mode != "text":
         units = vectors.units(loaded, index, texts)
-        scorers.append([own.vectors(units, n, where) for own in indexes])
+        scorers.append([table.vectors(units, n, where) for table in indexes])
     if mode != "vector":
         tokens = [loaded.query_words(index, text) for text in texts]
-        scorers.append([own.texts(tokens, n, where) for own in indexes])
+        scorers.append([table.texts(tokens, n, where) for table in indexes])
     return [
-        ranked_entities(*([found[place] for found in scorer] for scorer in scorers))
-        for place in range(len(texts))
+        ranked_entities(*([rankings[number] for rankings in scorer] for scorer in scorers))
+        for number in range(len(texts))
     ]
 
 
-def _hit(loaded: LoadedRelease, own: Sequence[Evidence], steps: Sequence[str]) -> AgentHit:
-    best = own[0]
+def _hit(
+    loaded: LoadedRelease, evidence_list: Sequence[Evidence], steps: Sequence[str]
+) -> AgentHit:
+    best = evidence_list[0]
     why: dict[str, Any] = {"rank": best.rank, "tool": best.tool}
     if best.step:
         why["step"] = steps[best.step - 1]
-    if len(own) > 1:
+    if len(evidence_list) > 1:
         why["steps"] = [
-            {"step": steps[one.step - 1], "rank": one.rank, "score": one.score, "tool": one.tool}
-            for one in own
+            {
+                "step": steps[evidence.step - 1],
+                "rank": evidence.rank,
+                "score": evidence.score,
+                "tool": evidence.tool,
+            }
+            for evidence in evidence_list
         ]
     return AgentHit(loaded.agents[best.agent], best.score, why, loaded.release.id)

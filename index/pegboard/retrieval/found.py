@@ -17,17 +17,17 @@ class PartTrace:
 
     Attributes:
         part: its name; `search` for the searches.
-        stage: where in the strategy it stands: transform, search, fuse, refine.
+        stage: the stage of the strategy: transform, search, fuse or refine.
         step: the step of the request that it worked on; None for all.
-        milliseconds: elapsed time, waiting included; a search for several requests at once is
-            recorded whole with each.
-        llm_calls: LLM calls, answered or not.
-        prompt_tokens, completion_tokens, cost_usd: of those calls, as far as known.
+        milliseconds: elapsed time including waits; a search for several requests at once is
+            recorded in full for each.
+        llm_calls: the number of LLM calls, answered or not.
+        prompt_tokens, completion_tokens, cost_usd: the totals of those calls, as far as known.
         fallback_reason: why the part used its fallback; None if the LLM answered, or if the part
-            needs none.
-        note: a remark of the part.
-        queries: the queries after a transform, or those that were searched.
-        searches: the number of texts that it searched for.
+            does not use one.
+        note: a remark by the part.
+        queries: the queries after a transform, or those searched for.
+        searches: the number of texts searched for.
         ranks: the rank of every tool (from 1) after this part; only with `explain=True`.
     """
 
@@ -46,7 +46,7 @@ class PartTrace:
     ranks: Mapping[str, int] = field(default_factory=dict[str, int])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the trace as JSON values, without empty ones."""
+        """Return the trace as JSON values, without empty values."""
         values = {name: getattr(self, name) for name in self.__slots__}
         values["milliseconds"] = round(self.milliseconds, 3)
         values["queries"] = list(self.queries)
@@ -68,12 +68,12 @@ class Trace:
 
     @property
     def llm_calls(self) -> int:
-        """LLM calls, answered or not."""
+        """Number of LLM calls, answered or not."""
         return sum(part.llm_calls for part in self.parts)
 
     @property
     def tokens(self) -> int:
-        """Tokens of prompts and replies."""
+        """Number of tokens in prompts and replies."""
         return sum(part.prompt_tokens + part.completion_tokens for part in self.parts)
 
     @property
@@ -84,13 +84,13 @@ class Trace:
 
     @property
     def searches(self) -> int:
-        """Texts that were searched for."""
+        """Number of texts searched for."""
         return sum(part.searches for part in self.parts)
 
     @property
     def fallbacks(self) -> list[tuple[str, str]]:
-        """For each part that did its work without the LLM, its name and why."""
-        return [(one.part, one.fallback_reason) for one in self.parts if one.fallback_reason]
+        """The name of each part that worked without the LLM, and the reason."""
+        return [(part.part, part.fallback_reason) for part in self.parts if part.fallback_reason]
 
     def ranks_of(self, tool: str) -> list[tuple[str, int]]:
         """Return the rank of a tool after every part that ranked it; needs `explain=True`."""
@@ -141,16 +141,16 @@ class _Hits(Sequence[Found], Generic[Found]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class FindResult(_Hits[Hit]):
-    """The hits of one request, best first: a sequence of them, with how they were found.
+    """The hits of one request, best first, as a sequence, with their trace.
 
     Attributes:
         hits: the tools.
         trace: which parts ran, what each cost and, with `explain=True`, the rank of every tool
             after each.
         steps: the steps into which the request was decomposed; empty if it was not.
-        probability: the probability that at least one hit fits; None but in a hybrid search.
+        probability: the probability that at least one hit fits; None unless the search is hybrid.
         release: the id of the release that answered.
-        nothing_fits: whether that is so low that the request is taken to have no answer here.
+        nothing_fits: whether the probability is below the threshold for "no tool fits".
     """
 
     hits: tuple[Hit, ...]
@@ -183,12 +183,12 @@ class FindResult(_Hits[Hit]):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AgentResult(_Hits["AgentHit"]):
-    """The agents of one request, best first: a sequence of them, with how they were found.
+    """The agents of one request, best first, as a sequence, with their trace.
 
     Attributes:
         hits: the agents.
-        steps: what was searched for, if not the request alone.
-        trace: the part that wrote the steps: what it cost, or why it did without an LLM.
+        steps: the texts searched for; empty if that is the request only.
+        trace: the trace of the part that wrote the steps: its cost, or why it used its fallback.
         release: the id of the release that answered.
     """
 
@@ -217,7 +217,7 @@ class AgentHit:
 
     Attributes:
         score: higher is better, comparable within one call.
-        why: its own description, or the tool of its that was found, with the rank there.
+        why: the rank at which it was found, by its own description or by one of its tools.
         release: the id of the release that answered.
     """
 

@@ -10,8 +10,8 @@ from pegboard.graph.tool_graph import ToolGraph
 from pegboard.llm import ChatReply
 from pegboard.ranking import ScoredTool
 from pegboard.records import Agent, Tool
-from pegboard.retrieval.context import Context
-from pegboard.retrieval.found import PartTrace
+from pegboard.retrieval.context import Context, RequestLog
+from pegboard.retrieval.found import PartTrace, Trace
 from pegboard.retrieval.llm.caller import LlmCaller
 from pegboard.retrieval.requests import Candidates, Request
 from pegboard.text.words import tokenize
@@ -83,10 +83,12 @@ class StubContext:
     prompts: dict = field(default_factory=dict)
     refused: frozenset | None = None
     trace: PartTrace = field(default_factory=lambda: PartTrace("part", "test"))
-    added: dict = field(default_factory=dict)
     searched: list = field(default_factory=list)
     filtered: list = field(default_factory=list)
-    silent: list = field(default_factory=list)
+    log: RequestLog = field(init=False)
+
+    def __post_init__(self):
+        self.log = RequestLog(self.request, Trace("test"))
 
     @property
     def loaded(self):

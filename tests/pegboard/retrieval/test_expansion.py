@@ -90,9 +90,9 @@ def test_the_trace_and_the_context_say_what_was_added_and_why():
     refined(Dependencies(), one_step("ABCDE"), cut)
 
     assert four.trace.note == "2 of 4 tools added as dependencies, 1 moved up, for the first 1"
-    assert set(four.added) == {"1", "C", "2"}
-    assert four.added["C"] == {
+    assert set(four.log.added) == {"1", "C", "2"}
+    assert four.log.added["C"] == {
         "of": "1", "type": DIRECT, "parameter": None, "reason": "1>C!", "origin": "declared",
         "confidence": 1.0,
     }  # fmt: skip
-    assert set(cut.added) == {"1", "3"}
+    assert set(cut.log.added) == {"1", "3"}

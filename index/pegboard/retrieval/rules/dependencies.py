@@ -60,7 +60,7 @@ class Dependencies(Part):
         searched = {row.tool for row in ranking}
         brought = [row.tool for row in expanded if row.tool in placed]
         for tool in brought:
-            context.added.setdefault(tool, _why(placed[tool]))
+            context.log.added.setdefault(tool, _why(placed[tool]))
         new = sum(tool not in searched for tool in brought)
         context.trace.note = (
             f"{new} of {len(expanded)} tools added as dependencies, {len(brought) - new} moved up, "
