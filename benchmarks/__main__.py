@@ -28,11 +28,13 @@ PROGRAMS: dict[str, str] = {
     "train_ranker": "fit the ranker that ships with the library",
     "train_hostile": "fit the recogniser of hostile texts",
     "abstention": "whether a probability tells requests that nothing answers",
+    "headline": "the headline of the pages of results",
     "scale": "builds of a large catalog by step, and how its board is read",
     "gateway": "many agents at once at `pegboard serve`",
 }
 """The other programs, each with options of its own, and what they measure or do."""
 MODULES = {
+    "headline": "benchmarks.documents",
     "peers": "benchmarks.peers.__main__",
     "fetch": "benchmarks.real.fetch",
     "flaws": "benchmarks.real.flaws",
@@ -82,7 +84,7 @@ by a paired randomisation test; p_holm is corrected for the number of strategies
 examples:
   python -m benchmarks seal-tools --data benchmarks/seal-tools
   python -m benchmarks toollinkos ultratool --data benchmarks --board boards --json out.json
-  python -m benchmarks all --data benchmarks --board boards --write docs/results.md
+  python -m benchmarks all --data benchmarks --board boards --write docs
   python -m benchmarks metatool --data benchmarks --limit 200 --strategy rag-tool-fusion \\
       --strategy hybrid --llm openai/gpt-4o-mini
   python -m benchmarks livemcpbench --data benchmarks --index minilm.toml --index large.toml"""
@@ -165,8 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--write",
-        metavar="FILE",
-        help="put the tables into a document, between its marks <!-- bench NAME -->",
+        metavar="DIR",
+        help="put the tables into DIR/results/NAME.md, between its marks <!-- bench NAME -->, and "
+        "renew the headline in DIR/results.md",
     )
     add("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_bench)
@@ -193,9 +196,9 @@ def _epilog() -> str:
 
 
 def _bench(options: argparse.Namespace) -> int:
+    from benchmarks.documents import missing_places
     from benchmarks.papers.indexes import read_index_files
     from benchmarks.papers.strategies import chosen_strategies
-    from benchmarks.papers.tables import missing_marks
     from pegboard.evaluation.measures import measures_of
     from pegboard.evaluation.overhead import check_llm
 
@@ -205,9 +208,10 @@ def _bench(options: argparse.Namespace) -> int:
         check_llm(chosen.library(), options.max_fallbacks)
     indexes = read_index_files(options.index)
     benchmarks, missing = _loaded(options)
-    document = Path(options.write) if options.write else None
-    if document and (problem := missing_marks(document, [one.name for one in benchmarks])):
-        raise ConfigurationError(problem)
+    if options.write:
+        names = [benchmark.name for benchmark in benchmarks]
+        if problem := missing_places(Path(options.write), names):
+            raise ConfigurationError(problem)
     for name in missing:
         _warn(f"{name} is skipped: {options.data} has no folder of that name")
 
@@ -241,9 +245,10 @@ def _run(
 ) -> int:
     """Run the benchmarks one by one, and write each result as soon as it is there.
 
-    Fallbacks above the bound end the run, and no document gets their figures.
+    Fallbacks above the bound end the run, and no page gets their figures.
     """
-    from benchmarks.papers.tables import markdown, printed, write_between_marks
+    from benchmarks.documents import write_result
+    from benchmarks.papers.tables import markdown, printed
     from benchmarks.run import run_benchmark
 
     results: list[dict[str, Any]] = []
@@ -258,7 +263,7 @@ def _run(
         if code := fallbacks_exit_code(NAME, overheads, options.max_fallbacks):
             break
         if options.write:
-            write_between_marks(Path(options.write), benchmark.name, markdown(result))
+            write_result(Path(options.write), benchmark.name, markdown(result))
     if options.json == "-":
         print_json(_json_values(options, results, missing))
     return code

@@ -6,7 +6,7 @@ fitted on.
 Fits on the real catalogs and, with --data, on the development halves of the papers' benchmarks,
 first without each in turn, which is then asked (all tasks of a paper are left out together), then
 on all; with --write, those weights go into `pegboard/ranker/default.json` as that encoder's, and
-the default encoder's table into docs/results.md.
+the default encoder's table into docs/results.
 
 A request and each clause of it, beside the whole as the default strategy searches them, score every
 candidate; a candidate has the best of these. The weights minimise the softmax loss of the right
@@ -29,10 +29,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.documents import DOCS, write_result
 from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.indexes import IndexFile, read_index_files
 from benchmarks.papers.loading import load_benchmark
-from benchmarks.papers.tables import write_between_marks
 from benchmarks.real.catalogs import unanswerable
 from benchmarks.run import open_boards, working_folder
 from pegboard.encoders import DEFAULT_ENCODER, Encoder, encode_queries, load_encoder
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
 
 PAPERS = ("seal-tools", "metatool", "livemcpbench", "ultratool", "bfcl", "acebench-en")
 TARGET = Path(__file__).parents[1] / "index" / "pegboard" / "ranker" / "default.json"
-RESULTS = Path(__file__).parents[1] / "docs" / "results.md"
 HEADER = ["task", "requests", "left out: R@1", "R@5", "fitted on all: R@1", "R@5"]
 COSINES = ("document", "summary")
 REFUSED = {"accept_95": 0.05, "nothing_fits": 0.02}
@@ -149,7 +148,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         shipped = json.loads(TARGET.read_text("utf-8")) | values
         TARGET.write_text(json.dumps(shipped, indent=1) + "\n", "utf-8")
     if options.write and encoder.name == DEFAULT_ENCODER:
-        write_between_marks(RESULTS, "ranker", "\n".join(markdown_table(HEADER, texts)) + "\n")
+        write_result(DOCS, "ranker", "\n".join(markdown_table(HEADER, texts)) + "\n")
     return 0
 
 

@@ -1,6 +1,6 @@
 """Source kind `a2a`: agent cards of the Agent2Agent protocol (https://a2a-protocol.org), in files
-or at addresses. A card is an agent, and each of its skills a row of it, with its tags, and its
-examples as requests. See docs/how-to/sources.md."""
+or at URLs. A card becomes an agent. Each of its skills becomes a row of that agent, with the
+skill's tags, and its examples as requests. See docs/how-to/sources.md."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,9 +16,9 @@ from pegboard.text.redaction import public_url
 
 
 class A2aOptions(SourceOptions):
-    """The options of a catalog of type `a2a`: `path` of cards, or the `urls` of some.
+    """The options of a catalog of type `a2a`: either `path` (files of cards) or `urls`.
 
-    `headers` may hold `${NAME}`, which stands for an environment variable."""
+    `${NAME}` in `headers` is replaced by an environment variable."""
 
     path: str | None = None
     urls: tuple[str, ...] = ()
@@ -47,13 +47,13 @@ def read(listing: ListingBuilder, options: A2aOptions) -> None:
 
 
 def _add(listing: ListingBuilder, card: Any, place: str) -> None:
-    """Add the agent of a card; a skill that is no skill is rejected."""
+    """Add the agent of a card and its skills; invalid skills are rejected."""
     check_names(card, place)
     skills = card.get("skills") if isinstance(card, dict) else None
     name = card.get("name") if isinstance(card, dict) else None
     if not isinstance(skills, list) or not isinstance(name, str) or not name.strip():
         raise SourceError(
-            f"{place} is no agent card. Expected an object with a name and a list of skills."
+            f"{place} is not an agent card. Expected an object with a name and a list of skills."
         )
     address = next(_addresses(card), "")
     agent = listing.agent(
@@ -73,8 +73,9 @@ def _add_skill(listing: ListingBuilder, agent: str, skill: Any, where: str) -> N
         raise SourceError(f"it is {type(skill).__name__}, expected an object with id and name")
     if flaw := flaw_of(skill):
         raise SourceError(flaw)
-    title, description = member_text(skill, "name"), member_text(skill, "description")
-    # An id may be anything: what a skill is called is its name.
+    title = member_text(skill, "name")
+    description = member_text(skill, "description")
+    # An id may be opaque, so the skill's name belongs in the description.
     described = description if description.startswith(title) else f"{title}. {description}"
     listing.tool(
         agent,
@@ -89,7 +90,7 @@ def _add_skill(listing: ListingBuilder, agent: str, skill: Any, where: str) -> N
 
 
 def _addresses(card: dict[str, Any]) -> Iterator[str]:
-    """Yield the addresses of an agent: `url` of the protocol before 1.0, then its interfaces."""
+    """Yield the URLs of an agent: `url` (protocol before 1.0), then those of its interfaces."""
     interfaces = card.get("supportedInterfaces")
     for holder in (card, *(interfaces if isinstance(interfaces, list) else ())):
         if isinstance(holder, dict) and (url := member_text(holder, "url")):

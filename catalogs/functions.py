@@ -1,5 +1,6 @@
-"""Source kind `functions`: files of function schemas as they are given to an LLM API. The shapes
-are those of `pegboard.schemas.declarations`; they may stand mixed in one file. See
+"""Source kind `functions`: files of function schemas in the formats of LLM APIs.
+
+`pegboard.schemas.declarations` has the formats. One file may mix them. See
 docs/how-to/sources.md.
 """
 
@@ -15,7 +16,7 @@ from pegboard.foreign.files import (
     read_json,
     read_lines,
 )
-from pegboard.schemas.declarations import SHAPES, function_records, read_function
+from pegboard.schemas.declarations import FORMATS, function_records, read_function
 
 
 class FunctionsOptions(SourceOptions):
@@ -39,11 +40,11 @@ def read(listing: ListingBuilder, options: FunctionsOptions) -> None:
                 where = f"{path.name} line {number}"
                 with listing.record(where):
                     if not _list(listing, agent, parse_json(line, "it"), where):
-                        raise SourceError("it declares no function; remove it")
+                        raise SourceError("it does not declare a function; remove it")
 
 
 def _list(listing: ListingBuilder, agent: str, value: Any, where: str) -> bool:
-    """List the functions of a value, and say whether it has any."""
+    """List the functions in a value; return whether it has any."""
     records = list(function_records(value, where))
     for place, record, gemini in records:
         with listing.record(place):
@@ -59,7 +60,7 @@ def _list_function(
     function = read_function(record, gemini)
     if function is None:
         got = f"the keys {sorted(record)}" if isinstance(record, dict) else type(record).__name__
-        raise SourceError(f"its shape is unknown: it has {got}. The known shapes are {SHAPES}.")
+        raise SourceError(f"its format is unknown: it has {got}. Known formats: {FORMATS}.")
     listing.tool(
         agent,
         function.name,

@@ -1,8 +1,8 @@
 """Source kind `skills`: folders of Agent Skills (https://agentskills.io). A skill is a file
-SKILL.md: front matter in YAML with `name`, `description` and `allowed-tools`, then a body.
+SKILL.md: YAML front matter with `name`, `description` and `allowed-tools`, then a body.
 
-The description is all that a model is shown of a skill before it chooses one. The beginning of the
-body is searched as well, and a client reads it from the board. See docs/how-to/sources.md."""
+Before it chooses a skill, a model sees only the description. Searches also use the beginning of the
+body, and clients read the body from the board. See docs/how-to/sources.md."""
 
 import re
 from collections.abc import Mapping
@@ -12,35 +12,38 @@ from typing import Any
 
 from catalogs.openapi.document import parse_yaml
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.validity import texts_in
 from pegboard.errors import SourceError
 from pegboard.foreign.files import matching_files, read_text
 from pegboard.foreign.limits import MAX_DESCRIPTION
 from pegboard.records import Dependency
 
 FILE = "SKILL.md"
+"""Name of a skill's main file."""
 MARK = "---"
+"""Line before and after the front matter."""
 KEY = re.compile(r"[A-Za-z][\w-]*")
-"""A line of front matter as many skills have it: a text that YAML would want in quotes, such as
+"""Matches a key of front matter that is not valid YAML because a text lacks quotes, such as
 `description: Use it for two things: reading and writing`."""
 ALLOWED = re.compile(r"([^\s,()]+)(?:\([^()]*\))?")
-"""One of `allowed-tools`, which are separated by commas or blanks: `Bash(git add:*)`."""
+"""Matches an entry of `allowed-tools`, separated by commas or blanks, such as `Bash(git add:*)`."""
 OF_CLIENT = re.compile(r"[A-Z][A-Za-z]*")
-"""A client's own tool, such as Bash and WebFetch, which is on no board."""
+"""Matches the name of a client's built-in tool, such as Bash or WebFetch, which no board has."""
 OF_SERVER = re.compile(r"mcp__.+?__(.+)")
-"""A tool of an MCP server, as coding agents call it."""
+"""Matches the name that coding agents give to a tool of an MCP server."""
 
 
 class SkillsOptions(SourceOptions):
     """The options of a catalog of type `skills`; `agent` defaults to the catalog's name.
 
-    `path` is a folder, in which all files SKILL.md count, or a pattern of such files."""
+    `path` is a folder, searched for files SKILL.md at any depth, or a pattern of such files."""
 
     path: str
     agent: str | None = None
 
 
 def read(listing: ListingBuilder, options: SkillsOptions) -> None:
-    """List the skills. Raises SourceError if there is none."""
+    """List the skills. Raises SourceError if no file matches."""
     agent = listing.agent(options.agent or listing.catalog, kind="skill", source=options.path)
     for path in inputs(listing.base, options):
         with listing.file(path):
@@ -65,15 +68,15 @@ def add_skill(
     """Add the skill of a SKILL.md, or reject it.
 
     Args:
-        name: of a skill whose front matter has none.
-        place: where a client finds the skill and what belongs to it; kept among the annotations.
+        name: used if the front matter has no name.
+        place: where a client finds the skill and its other files; stored as annotations.
     """
     with listing.record(where):
         head, body = split_front_matter(text, where)
         if len(body) > MAX_DESCRIPTION:
             raise SourceError(
                 f"its body has {len(body):,} characters, more than {MAX_DESCRIPTION:,}; move "
-                f"parts of it to files of their own"
+                f"parts of it to other files"
             )
         listing.tool(
             agent,
@@ -90,17 +93,18 @@ def add_skill(
 
 
 def split_front_matter(text: str, where: str) -> tuple[dict[str, Any], str]:
-    """Return the front matter of a SKILL.md, and its body. Raises SourceError if it has none."""
+    """Return the front matter and body of a SKILL.md. Raises SourceError without front matter."""
     lines = [line.rstrip() for line in text.strip().split("\n")]
     if lines[0] != MARK or MARK not in lines[1:]:
         raise SourceError(
-            "it has no front matter; begin it with a line ---, name and description, and another "
-            "line ---"
+            "it has no front matter; begin the file with a line ---, name and description, and "
+            "another line ---"
         )
     end = lines.index(MARK, 1)
     try:
         head = parse_yaml("\n".join(lines[1:end]), where)
     except SourceError:
+        # Many skills have unquoted texts that are not valid YAML.
         pairs = (line.partition(": ") for line in lines[1:end])
         head = {key: value.strip() for key, _, value in pairs if KEY.fullmatch(key) and value}
         if "description" not in head:
@@ -111,11 +115,11 @@ def split_front_matter(text: str, where: str) -> tuple[dict[str, Any], str]:
 
 
 def allowed_tools(value: Any) -> list[str]:
-    """Return the names of the tools that a skill may use, without those of the client itself."""
-    texts = [value] if isinstance(value, str) else value if isinstance(value, list) else []
-    names = [name for text in texts if isinstance(text, str) for name in ALLOWED.findall(text)]
-    own = [name for name in names if not OF_CLIENT.fullmatch(name)]
-    return list(dict.fromkeys(OF_SERVER.sub(r"\1", name) for name in own))
+    """Return the names of the tools that a skill may use, without the client's built-in tools."""
+    entries = [value] if isinstance(value, str) else texts_in(value)
+    names = [name for entry in entries for name in ALLOWED.findall(entry)]
+    board_names = [name for name in names if not OF_CLIENT.fullmatch(name)]
+    return list(dict.fromkeys(OF_SERVER.sub(r"\1", name) for name in board_names))
 
 
 def inputs(base: Path, options: SkillsOptions) -> list[Path]:

@@ -1,13 +1,11 @@
 """The result of a benchmark as tables: for a terminal, and as Markdown in a document."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from benchmarks.papers.measuring import baseline_of
 from benchmarks.papers.published import SHOWN
-from pegboard.errors import ConfigurationError
 from pegboard.evaluation.overhead import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 from pegboard.formatting import (
     difference_text,
@@ -73,7 +71,7 @@ def printed(result: Row, measures: Sequence[str] | None = None) -> str:
 
 def markdown(result: Row) -> str:
     """The same as Markdown."""
-    parts = [f"### {result['benchmark']}", "", str(result["differs"]), ""]
+    parts = [str(result["differs"]), ""]
     parts += [f"- {markdown_text(problem)}" for problem in result["problems"]]
     for table in tables_of(result):
         published = [(f"*{line[0]}*", *line[1:]) for line in table.published]
@@ -82,43 +80,6 @@ def markdown(result: Row) -> str:
     if lines := overhead_lines(result["overhead"]):
         parts += ["", f"**{OVERHEAD_TITLE}**", "", *markdown_table(OVERHEAD, lines)]
     return "\n".join(parts).replace("\n\n\n", "\n\n").strip() + "\n"
-
-
-def write_between_marks(file: Path, name: str, text: str) -> None:
-    """Put text between `<!-- bench NAME -->` and `<!-- /bench NAME -->`.
-
-    Raises ConfigurationError if the marks are missing.
-    """
-    if missing := missing_marks(file, [name]):
-        raise ConfigurationError(missing)
-    begin, end = _marks(name)
-    before, _, rest = file.read_text("utf-8").partition(begin)
-    beside = file.with_name(f".{file.name}.new")
-    beside.write_text(f"{before}{begin}\n{text}{end}{rest.partition(end)[2]}", "utf-8")
-    beside.replace(file)
-
-
-def missing_marks(file: Path, names: Iterable[str]) -> str:
-    """Why results cannot be written into a document; empty if they can."""
-    try:
-        text = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        return (
-            f"{file} cannot be written into: {getattr(error, 'strerror', None) or error}. Give an "
-            f"existing text file."
-        )
-    missing = [name for name in names if any(text.count(mark) != 1 for mark in _marks(name))]
-    if not missing:
-        return ""
-    begin, end = _marks(missing[0])
-    return (
-        f"{file} has no place for {', '.join(missing)}. Expected the lines {begin} and {end} once, "
-        "and likewise for each benchmark; the text between them is replaced."
-    )
-
-
-def _marks(name: str) -> tuple[str, str]:
-    return f"<!-- bench {name} -->", f"<!-- /bench {name} -->"
 
 
 def _table(result: Row, task: str, measures: Sequence[str], n: int) -> Table:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.tables import missing_marks, write_between_marks
+from benchmarks.documents import missing_places, write_result
 from benchmarks.peers.measuring import MEASURES, PEERS, PEGBOARD, measure_set, rows_of
 from benchmarks.peers.process import Peers
 from benchmarks.peers.sets import TASKS, needed_part, request_sets
@@ -24,7 +24,7 @@ vectors get those of Pegboard's encoder, over the texts that they compose.
 examples:
   python -m benchmarks peers --data benchmarks --real real --python PEERS --board boards
   python -m benchmarks peers ultratool bfcl --data benchmarks --python PEERS --peer ratel_hybrid"""
-MARK = "peers"
+PAGE = "peers"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)")
     add("--board", metavar="DIR", help="keep boards, vectors and answers here")
     add("--json", metavar="OUT", type=Path, help="write the rows to a file")
-    add("--write", metavar="FILE", type=Path, help="put the tables between its marks")
+    add("--write", metavar="DIR", type=Path, help="put the tables into DIR/results/peers.md")
     add("--quiet", action="store_true", help="show no progress")
     parser.set_defaults(run=_measure)
     return parser
@@ -61,7 +61,7 @@ def _measure(options: argparse.Namespace) -> int:
     from benchmarks.run import working_folder
     from tasks.runtime import progress
 
-    if options.write and (problem := missing_marks(options.write, [MARK])):
+    if options.write and (problem := missing_places(options.write, [PAGE])):
         raise ConfigurationError(problem)
     names = options.names or [*TASKS]
     with working_folder(options.board) as folder, progress.showing(not options.quiet):
@@ -72,7 +72,7 @@ def _measure(options: argparse.Namespace) -> int:
         text = json.dumps({"rows": rows, "problems": problems}, ensure_ascii=False, indent=1)
         options.json.write_text(text + "\n", "utf-8")
     if options.write:
-        write_between_marks(options.write, MARK, _markdown(rows))
+        write_result(options.write, PAGE, _markdown(rows))
     for title, header, lines in _tables(rows):
         print("\n".join([title, *table_lines(header, lines, "  ")]) + "\n")
     return 0

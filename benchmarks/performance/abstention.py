@@ -3,7 +3,7 @@
     python -m benchmarks abstention --data DIR [--real DIR] [--limit N] [--board DIR] [--write]
 
 prints one JSON line for each board and what decides, then the means over the boards of the papers'
-benchmarks and over the real catalogs; with --write the means go into docs/results.md, too.
+benchmarks and over the real catalogs; with --write the means go into docs/results, too.
 
 Every board is asked by the default strategy.
 
@@ -28,9 +28,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.documents import DOCS, write_result
 from benchmarks.papers.benchmark import Benchmark, QuerySet
 from benchmarks.papers.loading import load_benchmark
-from benchmarks.papers.tables import write_between_marks
 from benchmarks.real.catalogs import unanswerable
 from benchmarks.run import open_boards, working_folder
 from pegboard.cli.main import run_command
@@ -63,7 +63,6 @@ PAPERS = (
     "acebench-en",
 )
 """The benchmarks; of each the board of its first set of requests is asked."""
-RESULTS = Path(__file__).parents[2] / "docs" / "results.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +240,7 @@ def main() -> int:
     add("--real", type=Path, metavar="DIR", help="holds the real catalogs; left out without it")
     add("--limit", type=int, default=LIMIT, metavar="N", help=f"requests of a board ({LIMIT})")
     add("--board", metavar="DIR", help="keep the boards and vectors here")
-    add("--write", action="store_true", help="put the means into docs/results.md")
+    add("--write", action="store_true", help="put the means into docs/results")
     parser.set_defaults(run=_measure)
     return run_command("python -m benchmarks abstention", parser.parse_args())
 
@@ -262,5 +261,5 @@ def _measure(options: argparse.Namespace) -> int:
     for row in rows:
         print(json.dumps(row), flush=True)
     if options.write:
-        write_between_marks(RESULTS, "abstention", table(rows))
+        write_result(DOCS, "abstention", table(rows))
     return 0

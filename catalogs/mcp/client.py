@@ -1,8 +1,8 @@
-"""List what one live MCP server has with the official SDK. Its time, pages and tools are
-limited, and the process that lists its catalog limits its memory.
+"""List one live MCP server with the official SDK. Time, pages and tools are limited here; the
+process that lists the catalog limits memory.
 
-A server over stdio is ended shielded from cancellation, so the time limit is one of anyio's scopes:
-a native `asyncio.timeout` would break the shield."""
+The SDK shields the shutdown of a stdio server from cancellation, so the time limit is an anyio
+scope: a native `asyncio.timeout` would break the shield."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class ServerAnswer:
     """A server's description and its raw tools.
 
     Attributes:
-        others: `prompts`, `resources` and `resourceTemplates` as far as they were asked for, raw;
+        others: the raw records of the requested `prompts`, `resources` and `resourceTemplates`;
             and `skills`, each with its `uri` and the `text` of its SKILL.md.
     """
 
@@ -29,15 +29,18 @@ class ServerAnswer:
 async def list_server(
     server: Server, timeout: float, max_bytes: int, include: Collection[str] = ()
 ) -> ServerAnswer:
-    """Return all tools of a server, and what it says of itself, within `timeout` seconds.
+    """Return all tools of a server and its description.
 
     Args:
-        max_bytes: of one event over streamable HTTP.
-        include: what else is listed: `prompts`, `resources`, `skills`.
+        timeout: seconds for the whole listing.
+        max_bytes: limit for one event over streamable HTTP.
+        include: what else to list: `prompts`, `resources`, `skills`.
 
-    Raises ServerProblem that says what happened, with the last lines of the server's stderr,
-    without secrets."""
-    import anyio  # loading the SDK takes seconds, which are not the server's
+    Raises:
+        ServerProblem: the server could not be listed. The message has the reason and the last
+            lines of the server's stderr, with secrets redacted.
+    """
+    import anyio  # loading the SDK takes seconds, which must not count against the server
     from mcp_types import Implementation
 
     from pegboard.servers.connect import ServerTransport, handshake, list_all
@@ -59,7 +62,7 @@ async def list_server(
                 answer = ServerAnswer(agent_description(about, session.instructions), tools, others)
         except Exception as error:
             trouble = error
-    # A server that answered everything and then would not end properly was listed all the same.
+    # The listing is complete, even if the server then failed to shut down.
     if answer is not None:
         return answer
     if limit.cancel_called or trouble is None:
@@ -73,29 +76,36 @@ async def list_server(
 
 
 async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]]:
-    """Return what a server has beside tools. Of the Skills extension (SEP-2640) the resources are
-    read: they are the same in all versions of the protocol.
+    """Return the requested prompts, resources and skills of a server.
+
+    Skills (SEP-2640) are read as resources, which are the same in all versions of the protocol.
     """
     from pegboard.servers.connect import list_all
 
-    offered, others = session.server_capabilities, dict[str, list[Any]]()
-    if "prompts" in include and offered.prompts:
+    capabilities = session.server_capabilities
+    others: dict[str, list[Any]] = {}
+    if "prompts" in include and capabilities.prompts:
         others["prompts"] = await list_all(session, "prompts")
-    if {"resources", "skills"} & {*include} and offered.resources:
+    if {"resources", "skills"} & {*include} and capabilities.resources:
         resources = await list_all(session, "resources")
-        uris = [str(one.get("uri")) for one in resources if isinstance(one, dict)]
+        uris = [str(resource.get("uri")) for resource in resources if isinstance(resource, dict)]
         if "skills" in include:
-            skills = [uri for uri in uris if uri.startswith("skill://")]
-            own = [uri for uri in skills if uri.endswith("/SKILL.md")]
-            others["skills"] = [{"uri": uri, "text": await _text(session, uri)} for uri in own]
+            skill_files = [
+                uri for uri in uris if uri.startswith("skill://") and uri.endswith("/SKILL.md")
+            ]
+            others["skills"] = [
+                {"uri": uri, "text": await _text(session, uri)} for uri in skill_files
+            ]
         if "resources" in include:
             others["resources"] = resources
-            templates = await list_all(session, "resourceTemplates")
-            others["resourceTemplates"] = templates
+            others["resourceTemplates"] = await list_all(session, "resourceTemplates")
     return others
 
 
 async def _text(session: Any, uri: str) -> str:
-    """Return the text of a resource; "" if it has none."""
-    answer = await session.read_resource(uri)
-    return next((text for one in answer.contents if (text := getattr(one, "text", None))), "")
+    """Return the first text of a resource; "" if it has none."""
+    result = await session.read_resource(uri)
+    for content in result.contents:
+        if text := getattr(content, "text", None):
+            return text
+    return ""

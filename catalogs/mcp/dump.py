@@ -1,5 +1,5 @@
-"""Source kind `mcp-dump`: saved `tools/list` results of MCP servers, as JSON files in one of four
-`SHAPES`. See docs/how-to/sources.md.
+"""Source kind `mcp-dump`: saved `tools/list` results of MCP servers, as JSON files in one of the
+`FORMATS`. See docs/how-to/sources.md.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, check_names, matching_files, read_json
 from pegboard.text.redaction import public_url
 
-SHAPES = (
+FORMATS = (
     "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC response; "
     "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]; "
     "a list of tools [{'name': ..., 'inputSchema': ...}]; "
@@ -23,7 +23,7 @@ SHAPES = (
 
 
 class McpDumpOptions(SourceOptions):
-    """The files with the listings, and the server's name if a file lacks it."""
+    """The options of a catalog of type `mcp-dump`; `agent` names the server of the file."""
 
     path: str
     agent: str | None = None
@@ -31,7 +31,7 @@ class McpDumpOptions(SourceOptions):
 
 @dataclass(frozen=True, slots=True)
 class SavedServer:
-    """The saved answer of one server; `name` may be empty, and `tools` is not checked yet."""
+    """The saved result of one server; `name` may be empty, and `tools` is not validated yet."""
 
     name: str
     where: str
@@ -42,10 +42,10 @@ class SavedServer:
 
 
 def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
-    """Add the tools of every server whose answer the files hold.
+    """Add the tools of every server whose result is in the files.
 
-    A file that is not JSON, has none of the known shapes, or holds several servers while `agent`
-    names one is unreadable. Raises SourceError if there is no file.
+    A file is unreadable if it is not JSON, has an unknown format, or holds several servers while
+    `agent` names one. Raises SourceError if no file matches.
     """
     for path in matching_files(listing.base, options.path):
         with listing.file(path):
@@ -55,7 +55,7 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
             if options.agent is not None and len(servers) > 1:
                 raise SourceError(
                     f"{path} holds {len(servers)} servers, but agent names one: "
-                    f"'{options.agent}'. Leave it out."
+                    f"'{options.agent}'. Remove `agent`."
                 )
             for saved in servers:
                 with listing.record(f"{path.name}: {saved.where}"):
@@ -65,8 +65,8 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
 def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> None:
     if not isinstance(saved.tools, list):
         raise SourceError(
-            f"it has no list of tools (got {type(saved.tools).__name__}); save the whole answer "
-            f"to tools/list"
+            f"it has no list of tools (got {type(saved.tools).__name__}); save the whole result "
+            f"of tools/list"
         )
     agent = listing.agent(
         name,
@@ -83,10 +83,12 @@ def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> 
 def _servers(document: Any, path: Path) -> list[SavedServer]:
     if isinstance(document, Mapping) and isinstance(_tools(document), list):
         return [_server(document, "tools")]
-    # A list of servers looks like one of tools, too.
+    # Checked before a list of tools, which a list of servers resembles.
     if isinstance(document, list) and any(map(_holds_servers, document)):
-        places = enumerate(document)
-        return [one for at, entry in places for one in _servers_of(entry, f"[{at}].tools")]
+        servers: list[SavedServer] = []
+        for index, entry in enumerate(document):
+            servers += _servers_of(entry, f"[{index}].tools")
+        return servers
     if is_tool_list(document):
         return [SavedServer("", "", document)]
     if isinstance(document, Mapping) and any(
@@ -97,15 +99,16 @@ def _servers(document: Any, path: Path) -> list[SavedServer]:
             for name, answer in document.items()
         ]
     raise SourceError(
-        f"{path} holds no saved MCP tools. Tried: {SHAPES}. Save the answer to tools/list as it is."
+        f"{path} holds no saved MCP tools. Tried: {FORMATS}. Save the result of tools/list "
+        f"unchanged."
     )
 
 
 def _server(answer: Any, where: str) -> SavedServer:
-    """Return the server of an answer to tools/list, with what stands beside the tools."""
-    result = answer.get("result") if isinstance(answer, Mapping) else None
-    own = answer if isinstance(answer, Mapping) else {}
-    envelope = {**(result if isinstance(result, Mapping) else {}), **own}
+    """Return the server of a tools/list result, with its name and description if present."""
+    members = answer if isinstance(answer, Mapping) else {}
+    result = members.get("result")
+    envelope = {**(result if isinstance(result, Mapping) else {}), **members}
     info = envelope.get("serverInfo") or envelope.get("server")
     name = info.get("name") if isinstance(info, Mapping) else info
     description = agent_description(info, envelope.get("instructions"))
@@ -113,11 +116,12 @@ def _server(answer: Any, where: str) -> SavedServer:
 
 
 def _servers_of(entry: Any, where: str) -> Iterator[SavedServer]:
-    """Yield the servers of an entry of LiveMCPBench; an entry with one is called as that."""
+    """Yield the servers of a LiveMCPBench entry; a single server takes the entry's name."""
     if not _holds_servers(entry):
         yield SavedServer("", where, entry)
         return
-    title, category = member_text(entry, "name"), member_text(entry, "category")
+    title = member_text(entry, "name")
+    category = member_text(entry, "category")
     for key, answer in entry["tools"].items():
         yield SavedServer(
             name=title if title and len(entry["tools"]) == 1 else f"{title} {key}",
@@ -130,9 +134,9 @@ def _servers_of(entry: Any, where: str) -> Iterator[SavedServer]:
 
 
 def _tools(answer: Any) -> Any:
-    """Return the tools of one server's answer, or whatever stands in their place."""
+    """Return the tools of one server's result, or the value in their place, not validated."""
     if isinstance(answer, RepeatedNames):
-        return answer  # not a list: it is rejected
+        return answer  # not a list, so it is rejected
     if isinstance(answer, Mapping):
         return (
             _tools(answer["result"])

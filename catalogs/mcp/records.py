@@ -1,8 +1,8 @@
-"""MCP records of tools, as `tools/list` answers them, and of prompts, resources and skills, turned
-into rows: used for live servers and for saved answers alike.
+"""Convert MCP records of tools, prompts, resources and skills to rows, for live servers and for
+saved results.
 
-The raw records are read, not the SDK's models: pydantic refuses a whole page because of one
-malformed tool."""
+Raw records are read, not the SDK's models: pydantic rejects a whole page because of one malformed
+tool."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -13,16 +13,15 @@ from catalogs.skills import add_skill
 from pegboard.records import AgentKind
 
 VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
-"""Of a resource's address, RFC 6570."""
+"""Matches an expression in the URI template (RFC 6570) of a resource."""
 
 
 def add_tool(
     listing: ListingBuilder, agent: str, raw: Any, *, where: str, tags: Iterable[str] = ()
 ) -> None:
-    """Add one record of a tools/list answer to the listing, or reject it.
+    """Add one record of a tools/list result to the listing, or reject it.
 
-    A tool without a description is described by its title, which is also kept among the
-    annotations."""
+    The title replaces a missing description, and is stored as an annotation."""
     if not isinstance(raw, Mapping):
         listing.reject(
             where,
@@ -45,7 +44,7 @@ def add_tool(
 
 
 def agent_description(server_info: Any, instructions: Any = None) -> str:
-    """Join a server's title, description and instructions, whichever it has."""
+    """Join a server's title, description and instructions; missing ones are skipped."""
     info = server_info if isinstance(server_info, Mapping) else {}
     texts = [info.get("title"), info.get("description"), instructions]
     return "\n\n".join(
@@ -71,49 +70,58 @@ def _annotations(raw: Mapping[str, Any]) -> tuple[Any, str]:
         return annotations, ""
     title = next(
         (
-            t
-            for t in (raw.get("title"), annotations.get("title"))
-            if isinstance(t, str) and t.strip()
+            text
+            for text in (raw.get("title"), annotations.get("title"))
+            if isinstance(text, str) and text.strip()
         ),
         "",
     )
-    stated = {**annotations, **({"title": title} if title else {})}
-    return {key: value for key, value in stated.items() if value is not None}, title
+    members = {**annotations, **({"title": title} if title else {})}
+    return {key: value for key, value in members.items() if value is not None}, title
 
 
 def add_prompt(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
-    """Add one record of a prompts/list answer, or reject it."""
-    arguments = raw.get("arguments") if isinstance(raw, Mapping) else None
-    own = arguments if isinstance(arguments, list) else []
-    named = [one for one in own if isinstance(one, Mapping) and isinstance(one.get("name"), str)]
+    """Add one record of a prompts/list result, or reject it."""
+    declared = raw.get("arguments") if isinstance(raw, Mapping) else None
+    arguments = [
+        argument
+        for argument in (declared if isinstance(declared, list) else [])
+        if isinstance(argument, Mapping) and isinstance(argument.get("name"), str)
+    ]
     schema = {
         "type": "object",
         "properties": {
-            one["name"]: {"type": "string", "description": str(one.get("description") or "")}
-            for one in named
+            argument["name"]: {
+                "type": "string",
+                "description": str(argument.get("description") or ""),
+            }
+            for argument in arguments
         },
-        "required": [one["name"] for one in named if one.get("required") is True],
+        "required": [
+            argument["name"] for argument in arguments if argument.get("required") is True
+        ],
     }
     add_tool(listing, agent, _with_schema(raw, schema), where=where)
 
 
 def add_resource(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
-    """Add one record of a list of resources or of templates, or reject it. The files of skills are
-    no resources of their own.
+    """Add one record of a list of resources or resource templates, or reject it.
+
+    Files of skills are skipped: they are listed as skills.
     """
     values: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     if str(values.get("uri")).startswith("skill://"):
         return
-    places = {key: values.get(key) for key in ("uri", "uriTemplate", "mimeType", "title")}
+    members = {key: values.get(key) for key in ("uri", "uriTemplate", "mimeType", "title")}
     variables = VARIABLES.findall(str(values.get("uriTemplate") or ""))
     names = [name.rstrip("*") for text in variables for name in text.split(",")]
     schema = {"type": "object", "properties": {name: {"type": "string"} for name in names}}
-    annotations = {key: value for key, value in places.items() if isinstance(value, str)}
+    annotations = {key: value for key, value in members.items() if isinstance(value, str)}
     add_tool(listing, agent, _with_schema(raw, schema, annotations), where=where)
 
 
 def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -> Any:
-    """Return a record with the schema of its arguments, as a tool has it."""
+    """Return a record in the form of a tool: with an input schema."""
     if not isinstance(raw, Mapping):
         return raw
     return {**raw, "inputSchema": schema, "outputSchema": None, "annotations": annotations}
@@ -121,7 +129,8 @@ def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -
 
 def add_skill_of_server(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
     """Add a skill with its `uri` and the `text` of its SKILL.md, or reject it."""
-    uri, name = raw["uri"], raw["uri"].split("/")[-2]
+    uri = raw["uri"]
+    name = uri.split("/")[-2]
     add_skill(listing, agent, raw["text"], where=where, name=name, place={"uri": uri})
 
 
@@ -131,4 +140,5 @@ OTHERS: Mapping[str, tuple[Callable[..., None], AgentKind, str]] = {
     "resourceTemplates": (add_resource, "resource", "resources"),
     "skills": (add_skill_of_server, "skill", "skills"),
 }
-"""What a server lists beside tools: how a record is added, and its agent's kind and suffix."""
+"""For each list of a server beside its tools: the function that adds a record, the kind of its
+agent, and the suffix of the agent's name."""

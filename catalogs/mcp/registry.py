@@ -1,9 +1,9 @@
-"""Source kind `registry`: the MCP servers that a registry lists (the API of
-https://registry.modelcontextprotocol.io), or files with server.json or server cards.
+"""Source kind `registry`: the MCP servers in a registry (the API of
+https://registry.modelcontextprotocol.io), or in files with server.json or server cards.
 
-A server is an agent, with its own description. A registry says nothing of tools: those of a server
-card are listed, and of servers that `connect` names, those that they answer at their address.
-Several entries of one package are one server with several addresses. See docs/how-to/sources.md."""
+Each server becomes an agent with its own description. Registries list no tools: tools come from
+server cards, and from the servers that match `connect`, which are listed live. Several entries with
+the same package are one server with several addresses. See docs/how-to/sources.md."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -26,22 +26,24 @@ from pegboard.servers.config import Server, ServerProblem, Transport
 from pegboard.text.redaction import public_url
 
 PAGE = 100
-"""Servers of one answer."""
+"""Number of servers requested per page."""
 MAX_SERVERS = 100_000
+"""Maximum number of servers read from one registry."""
 OFFICIAL = "io.modelcontextprotocol.registry/official"
-"""What a registry itself says of an entry, in its `_meta`."""
+"""Key in `_meta` of the registry's own data about an entry, such as `status` and `updatedAt`."""
 TRANSPORTS: Mapping[Any, Transport] = {"streamable-http": "http", "sse": "sse"}
+"""Our name of a transport, by the registry's name of it."""
 
 
 class RegistryOptions(SourceOptions):
     """The options of a catalog of type `registry`: `url` of the registry, or `path` of files.
 
     Attributes:
-        url: before `/v0/servers`.
-        headers: may hold `${NAME}`, which stands for an environment variable.
-        state: a file that keeps what the registry listed; a build then asks for changes only.
-        connect: patterns of names, as `io.github.acme/*`: their tools are listed, too.
-        timeout: seconds for each answer.
+        url: the part before `/v0/servers`.
+        headers: sent with each request; `${NAME}` is replaced by an environment variable.
+        state: a file that stores the entries, so that later builds request changes only.
+        connect: patterns of server names, such as `io.github.acme/*`, whose tools are listed live.
+        timeout: seconds for each page, and for listing each server.
     """
 
     url: str | None = None
@@ -59,7 +61,7 @@ class RegistryOptions(SourceOptions):
 
 
 def read(listing: ListingBuilder, options: RegistryOptions) -> None:
-    """List the servers. Raises SourceError if the registry does not answer as its API says."""
+    """List the servers. Raises SourceError for an invalid or empty reply of the registry."""
     entries = list[Any]()
     for path in matching_files(listing.base, options.path) if options.path else ():
         with listing.file(path):
@@ -67,9 +69,9 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
             check_names(document, str(path))
             entries += _entries(document) or [document]
     if options.url:
-        entries = [*_known(listing.base, options).values()]
+        entries = [*_current_entries(listing.base, options).values()]
         if not entries:
-            raise SourceError(f"{public_url(options.url)} lists no server. Check the address.")
+            raise SourceError(f"{public_url(options.url)} lists no servers. Check the address.")
     servers: dict[str, list[dict[str, Any]]] = {}
     for number, entry in enumerate(entries):
         where = f"servers[{number}]"
@@ -80,8 +82,8 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
         _add(listing, instances, options)
 
 
-def _known(base: Path, options: RegistryOptions) -> dict[str, Any]:
-    """Return the registry's entries by name: those of the state, and what changed since then."""
+def _current_entries(base: Path, options: RegistryOptions) -> dict[str, Any]:
+    """Return the registry's entries by name: the stored ones, updated by later changes."""
     file = base / options.state if options.state else None
     state: Any = read_json(file, options.max_bytes) if file and file.is_file() else {}
     servers: dict[str, Any] = state.get("servers", {}) if state.get("url") == options.url else {}
@@ -100,10 +102,11 @@ def _known(base: Path, options: RegistryOptions) -> dict[str, Any]:
 
 
 def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
-    """Yield the newest version of each server that changed since then, page by page."""
+    """Yield the latest version of each server updated since the time `since`, page by page."""
     query = {"version": "latest", "limit": str(PAGE)}
     query |= {"updated_since": since, "include_deleted": "true"} if since else {}
-    count, base = 0, str(options.url).rstrip("/")
+    count = 0
+    base = str(options.url).rstrip("/")
     while True:
         url = f"{base}/v0/servers?{urlencode(query)}"
         body = download(url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes)
@@ -111,8 +114,8 @@ def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
         entries = _entries(page)
         if entries is None:
             raise SourceError(
-                f"{public_url(url)} is no MCP registry: its answer has no list of servers. Give "
-                f"the address before /v0/servers."
+                f"{public_url(url)} is not an MCP registry: its reply has no list of servers. "
+                f"Set `url` to the part before /v0/servers."
             )
         yield from entries
         count += len(entries)
@@ -122,7 +125,8 @@ def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
             return
         if count > MAX_SERVERS:
             raise SourceError(
-                f"{public_url(base)} lists more than {MAX_SERVERS:,} servers. Use another one."
+                f"{public_url(base)} lists more than {MAX_SERVERS:,} servers. Use a smaller "
+                f"registry."
             )
         query["cursor"] = cursor
 
@@ -130,20 +134,22 @@ def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
 def _add(
     listing: ListingBuilder, instances: list[dict[str, Any]], options: RegistryOptions
 ) -> None:
-    """Add a server, from all entries of it; the first one describes it."""
-    first = instances[0]
-    addresses = dict.fromkeys(one for server in instances for one in _addresses(server))
-    own = first.get("serverInfo")
-    about: dict[str, Any] = {key: first.get(key) for key in ("title", "description")}
-    about |= own if isinstance(own, dict) else {}
-    name = str(first.get("name") or about.get("name"))
+    """Add a server from its entries; the first entry has its name, description and tools."""
+    main = instances[0]
+    addresses: dict[str, None] = {}
+    for server in instances:
+        addresses |= dict.fromkeys(_addresses(server))
+    server_info = main.get("serverInfo")
+    about: dict[str, Any] = {key: main.get(key) for key in ("title", "description")}
+    about |= server_info if isinstance(server_info, dict) else {}
+    name = str(main.get("name") or about.get("name"))
     agent = listing.agent(
         name,
-        description=agent_description(about, first.get("instructions")),
+        description=agent_description(about, main.get("instructions")),
         kind="mcp-server",
         source=", ".join(addresses),
     )
-    tools = first.get("tools")
+    tools = main.get("tools")
     for number, raw in enumerate(tools if isinstance(tools, list) else ()):
         add_tool(listing, agent, raw, where=f"{name}: tools[{number}]")
     if any(fnmatchcase(name, pattern) for pattern in options.connect):
@@ -157,16 +163,20 @@ def _connect(
     instances: list[dict[str, Any]],
     options: RegistryOptions,
 ) -> None:
-    """List the tools of a server at the first of its addresses."""
+    """List the tools of a server live, at its first reachable address."""
     remotes = [remote for server in instances for remote in _dicts(server, "remotes")]
     urls: dict[str, Transport] = {
-        str(one.get("url")): TRANSPORTS[one["type"]] for one in remotes if _is_reachable(one)
+        str(remote.get("url")): TRANSPORTS[remote["type"]]
+        for remote in remotes
+        if _is_reachable(remote)
     }
     try:
         if not urls:
-            raise ServerProblem("the registry has no address of it; list it in a catalog of `mcp`")
+            raise ServerProblem(
+                "the registry has no address for it; list it in a catalog of type `mcp`"
+            )
         url, transport = next(iter(urls.items()))
-        # An address is the registry's text: no variable in it is replaced, no header is sent.
+        # The URL is untrusted: variables in it are not replaced, and no headers are sent.
         server = Server(transport, public_url(url), url=url)
         answer = anyio.run(list_server, server, options.timeout, options.max_bytes)
     except ServerProblem as problem:
@@ -182,23 +192,23 @@ def _is_reachable(remote: Mapping[str, Any]) -> bool:
 
 
 def _entries(document: Any) -> list[Any] | None:
-    """Return the entries of a registry's answer; None if it is none."""
+    """Return the entries of a registry's reply; None if it is not such a reply."""
     entries = document.get("servers") if isinstance(document, dict) else None
     return entries if isinstance(entries, list) else None
 
 
 def _server(entry: Any) -> dict[str, Any]:
-    """Return the server.json, or the server card, of an entry. Raises SourceError without one."""
+    """Return the server.json or server card of an entry. Raises SourceError if it has neither."""
     server = entry.get("server", entry) if isinstance(entry, dict) else None
     about = server.get("serverInfo") if isinstance(server, dict) else None
     name = about.get("name") if isinstance(about, dict) else None
     if not isinstance(server, dict) or not isinstance(server.get("name", name), str):
-        raise SourceError("it is no server.json or server card; expected an object with a name")
+        raise SourceError("it is not a server.json or server card; expected an object with a name")
     return server
 
 
 def _identity(server: Mapping[str, Any]) -> str:
-    """Return what is the same for all entries of one server: its first package, or its name."""
+    """Return the key shared by all entries of one server: its first package, or its name."""
     for package in _dicts(server, "packages"):
         return f"{package.get('registryType')} {package.get('identifier')}"
     return str(server.get("name") or server["serverInfo"]["name"])
@@ -213,13 +223,15 @@ def _addresses(server: Mapping[str, Any]) -> Iterator[str]:
 
 def _dicts(server: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     values = server.get(key)
-    return [one for one in values if isinstance(one, dict)] if isinstance(values, list) else []
+    if not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, dict)]
 
 
 def _official(entry: Any) -> dict[str, Any]:
     meta = entry.get("_meta") if isinstance(entry, dict) else None
-    own = meta.get(OFFICIAL) if isinstance(meta, dict) else None
-    return own if isinstance(own, dict) else {}
+    official = meta.get(OFFICIAL) if isinstance(meta, dict) else None
+    return official if isinstance(official, dict) else {}
 
 
 def _updated(entry: Any) -> str:
@@ -227,7 +239,7 @@ def _updated(entry: Any) -> str:
 
 
 def inputs(base: Path, options: RegistryOptions) -> list[Path] | None:
-    """Return the files, if there is nothing else to ask."""
+    """Return the files; None if the listing also depends on a registry or on live servers."""
     return matching_files(base, options.path) if options.path and not options.connect else None
 
 

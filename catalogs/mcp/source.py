@@ -1,12 +1,12 @@
 """Source kind `mcp`: live MCP servers, from an MCP client's configuration (see
 `pegboard/servers/config.py`) or a table of servers. See docs/how-to/sources.md.
 
-Every server is an agent, named as in the configuration, and described by its own title and
-instructions. One that hangs, dies or answers no MCP is a failure of that agent: its last good tools
-stay, and the other servers go through.
+Each server becomes an agent with the name from the configuration and the server's own title and
+instructions as its description. Failures are isolated per server: a server that hangs, dies or does
+not speak MCP keeps its last good tools, and the others are listed.
 
-With `include`, the prompts, resources and skills of a server are listed, too: each as an agent of
-its own, named `server:prompts`, since an agent's kind is that of all that it has."""
+With `include`, prompts, resources and skills of a server are also listed, each kind as a separate
+agent, such as `server:prompts`, because all rows of an agent have the same kind."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,13 @@ from pegboard.servers.config import Server, ServerProblem, configured_servers, r
 
 
 class McpOptions(SourceOptions):
-    """Where the servers are described, which of them to list, and how long each may take.
+    """The options of a catalog of type `mcp`: either `path` or `servers`, and which to list.
 
     Attributes:
-        include: what is listed beside tools.
-        instances: `one` lists servers with the same tools once, with the addresses of all.
+        include: what to list besides tools.
+        instances: `one` lists servers with identical tools as one agent with all addresses.
+        timeout: seconds for listing one server.
+        concurrency: number of servers listed at the same time.
     """
 
     path: str | None = None
@@ -58,7 +60,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
     servers: dict[str, Server] = {}
     for name, entry in entries.items():
         if not name.strip():
-            listing.reject("the configuration of MCP servers", "a server has no name; name it")
+            listing.reject("the configuration of MCP servers", "a server has no name; add one")
             continue
         try:
             servers[name] = resolve_server(entry, base)
@@ -71,13 +73,13 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
             _fail(listing, name, outcome, options.include)
         else:
             answers[name] = outcome
-    for names in _instances(answers, options.instances == "one"):
+    for names in _grouped(answers, options.instances == "one"):
         sources = dict.fromkeys(servers[name].source for name in names)
         _add(listing, names[0], ", ".join(sources), answers[names[0]])
 
 
-def _instances(answers: Mapping[str, ServerAnswer], as_one: bool) -> list[list[str]]:
-    """Return the names of servers, those with the same description and tools together."""
+def _grouped(answers: Mapping[str, ServerAnswer], as_one: bool) -> list[list[str]]:
+    """Return groups of server names; `as_one` groups by identical description and tools."""
     groups: dict[Any, list[str]] = {}
     for name, answer in answers.items():
         key = json.dumps([answer.description, answer.tools], sort_keys=True) if as_one else name
@@ -86,15 +88,17 @@ def _instances(answers: Mapping[str, ServerAnswer], as_one: bool) -> list[list[s
 
 
 def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, Any], Path]:
-    """The entries of the servers to list, and the folder from which their relative paths count."""
+    """Return the entries of the servers to list, and the base folder of their relative paths."""
     entries, base = configured_servers(options.path, options.servers, listing.base)
     for name in options.only:
         if name not in entries:
-            known = ", ".join(sorted(entries)) or "none"
+            configured = ", ".join(sorted(entries)) or "none"
             _fail(
                 listing,
                 name,
-                ServerProblem(f"it is named by 'only' but not configured. Configured: {known}"),
+                ServerProblem(
+                    f"it is named by 'only' but not configured. Configured: {configured}"
+                ),
             )
     return {
         name: entry
@@ -114,12 +118,15 @@ def _disabled(entry: Any) -> bool:
 async def _list_all(
     servers: Mapping[str, Server], options: McpOptions
 ) -> dict[str, ServerAnswer | ServerProblem]:
-    """List all servers, in the configuration's order; a server's time runs only in its turn."""
-    outcomes: dict[str, ServerAnswer | ServerProblem] = {}
-    turns = anyio.Semaphore(options.concurrency)
+    """List all servers, `concurrency` at a time, and return the outcomes in configured order.
 
-    async def ask(name: str) -> None:
-        async with turns:
+    The timeout of a server starts when it is its turn, not while it waits.
+    """
+    outcomes: dict[str, ServerAnswer | ServerProblem] = {}
+    limiter = anyio.Semaphore(options.concurrency)
+
+    async def list_one(name: str) -> None:
+        async with limiter:
             try:
                 outcomes[name] = await list_server(
                     servers[name], options.timeout, options.max_bytes, options.include
@@ -129,7 +136,7 @@ async def _list_all(
 
     async with anyio.create_task_group() as group:
         for name in servers:
-            group.start_soon(ask, name)
+            group.start_soon(list_one, name)
     return {name: outcomes[name] for name in servers}
 
 

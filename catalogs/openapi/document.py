@@ -1,8 +1,7 @@
-"""An OpenAPI document: downloaded within limits, parsed as JSON or YAML, and the parts of it that a
-`$ref` names.
+"""Download an OpenAPI document within limits, parse it as JSON or YAML, and resolve its `$ref`s.
 
-A document is untrusted. A `$ref` to another file is followed only from a local document, and only
-inside its own folder; none is ever followed over the network.
+Documents are untrusted. A `$ref` to another file is followed only from a local document and only
+inside its folder; no `$ref` is followed over the network.
 """
 
 import re
@@ -20,19 +19,20 @@ from pegboard.foreign.limits import ENCODINGS, MAX_DEPTH
 from pegboard.text.redaction import public_url
 
 MAX_HOPS = 20
-"""Maximum length of a chain of references; a longer one is a cycle."""
+"""Maximum length of a chain of references; a longer chain is treated as a cycle."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
+"""Members of a path item that are operations: the HTTP methods, in lower case."""
 NULLABLE = {"const", "default", *METHODS}
-"""Members in which a null is kept: it is a value, or an operation that its author left empty."""
+"""Members in which null is kept: it is a value there, or an operation left empty by its author."""
 OPAQUE = {"const", "default", "enum", "example", "examples", "security"}
-"""Members whose own members are no keywords."""
+"""Members that hold data, so their own members are not keywords."""
 BY_NAME = {
     "$defs", "content", "definitions", "patternProperties", "properties", "responses", "schemas",
 }  # fmt: skip
-"""Members whose own members have names of the author's choice; an empty one allows anything."""
-
+"""Members whose own members are names chosen by the author; an empty schema allows anything."""
 
 YAML = "tag:yaml.org,2002:"
+"""Prefix of the tags of YAML's own types."""
 SCALARS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     "null": (r"~|null|Null|NULL|", "~nN", lambda _: None),
     "bool": (r"true|True|TRUE|false|False|FALSE", "tTfF", lambda text: text.lower() == "true"),
@@ -45,20 +45,21 @@ SCALARS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
     ),
     "merge": ("<<", "<", str),
 }
-"""Scalars of YAML 1.2 without quotes: their form, its first characters, and the value."""
+"""Unquoted scalars of YAML 1.2 by type: a pattern, its possible initial characters, and a function
+that converts the text to a value."""
 
 
 def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> bytes:
-    """Return the bytes at a URL. Redirects are not followed: the headers may hold its keys.
+    """Return the bytes at a URL. Redirects are not followed, since the headers may hold keys.
 
     Args:
-        headers: their values may hold `${NAME}`, which stands for an environment variable.
+        headers: `${NAME}` in their values is replaced by an environment variable.
         timeout: seconds from the first connection to the last byte.
-        max_bytes: of the answer, on the wire and decompressed.
+        max_bytes: limit of the body, both on the wire and decompressed.
 
     Raises:
-        SourceError: there is no answer in time, or one that is an error, a redirect or too large.
-            Its message has neither headers nor the query of the URL.
+        SourceError: no reply in time, or a reply that is an error, a redirect or too large. The
+            message contains neither headers nor the query of the URL.
     """
     import anyio
     import httpx
@@ -67,8 +68,7 @@ def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes:
     expanded = _expanded(headers)
 
     async def fetch() -> bytes:
-        # httpx's own timeout is for each read: a server that sends a byte now and then never
-        # meets it.
+        # httpx's own timeout is per read: a server that trickles bytes would never exceed it.
         with anyio.fail_after(timeout):
             async with (
                 httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
@@ -85,7 +85,7 @@ def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes:
             f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`."
         ) from None
     except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        # Only its type is named: some messages quote the request.
+        # Only the type is shown: some messages quote the request.
         raise SourceError(
             f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network."
         ) from None
@@ -95,10 +95,10 @@ async def _body(response: Any, where: str, max_bytes: int) -> bytes:
     if response.is_redirect:
         target = public_url(urljoin(str(response.url), response.headers.get("location", "")))
         raise SourceError(
-            f"{where} has moved to {target}. Write that address, if you trust it with the headers."
+            f"{where} has moved to {target}. Configure that URL if you trust it with the headers."
         )
-    if not response.is_success:  # its reason is foreign text
-        raise SourceError(f"{where} answers {response.status_code}, expected the document.")
+    if not response.is_success:  # the reason phrase is untrusted, so only the number is shown
+        raise SourceError(f"{where} returned status {response.status_code}, expected the document.")
     encoding = response.headers.get("content-encoding", "").lower()
     if encoding not in ENCODINGS:
         raise SourceError(
@@ -110,20 +110,20 @@ async def _body(response: Any, where: str, max_bytes: int) -> bytes:
         body += piece
         if max(response.num_bytes_downloaded, len(body)) > max_bytes:
             raise SourceError(
-                f"{where} sends more than {max_bytes:,} bytes. Split the document, or raise "
+                f"{where} sent more than {max_bytes:,} bytes. Split the document, or raise "
                 f"`max_bytes` of its catalog."
             )
     return bytes(body)
 
 
 def _expanded(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return the headers with the values of the environment variables that they name."""
+    """Return the headers with `${NAME}` replaced by environment variables."""
     from pegboard.servers.config import References as Variables
 
     variables = Variables()
     expanded = {name: variables.resolve(value) for name, value in headers.items()}
     problems = variables.problems + [
-        f"the value of the header {name} has characters that a header cannot hold; correct it"
+        f"the value of the header {name} has characters not allowed in a header; correct it"
         for name, value in expanded.items()
         if not (value.isascii() and value.isprintable())
     ]
@@ -133,9 +133,9 @@ def _expanded(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def parse(text: str, where: str) -> Any:
-    """Return the value of a text that is JSON, or else YAML (which nearly all JSON is, too).
+    """Return the value of a JSON or YAML text.
 
-    Members that are null are left out, but for paths and operations.
+    Members that are null are removed, except paths and operations.
     """
     document = _parse(text, where)
     _drop_nulls(document)
@@ -155,10 +155,10 @@ def _parse(text: str, where: str) -> Any:
 
 
 def parse_yaml(text: str, where: str) -> Any:
-    """Return the value of a YAML text as JSON, or raise SourceError that names the line.
+    """Return the JSON value of a YAML text. Raises SourceError with the line.
 
-    PyYAML only composes nodes: its values are those of YAML 1.1, where `on` is true, 2024-01-01 a
-    date, and a status code 200 a key that JSON cannot hold.
+    PyYAML only composes nodes. Its own constructors follow YAML 1.1, where `on` is true, 2024-01-01
+    a date, and the status code 200 a key that JSON does not allow.
     """
     import yaml
 
@@ -173,7 +173,7 @@ def parse_yaml(text: str, where: str) -> Any:
         ) from error
     except (yaml.YAMLError, UnicodeError) as error:
         reason = " ".join(str(error).split())
-        raise SourceError(f"{where} is not YAML: {reason}. Save it again as UTF-8.") from error
+        raise SourceError(f"{where} is not YAML: {reason}. Save it as UTF-8.") from error
 
 
 @cache
@@ -182,17 +182,17 @@ def _loader() -> Any:
 
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     loader: Any = type("Loader", (base,), {"yaml_implicit_resolvers": {}})
-    for kind, (form, first, _) in SCALARS.items():
-        starts = ["", *first] if kind == "null" else [*first]
-        loader.add_implicit_resolver(f"{YAML}{kind}", re.compile(rf"(?:{form})\Z"), starts)
+    for kind, (pattern, initials, _) in SCALARS.items():
+        keys = ["", *initials] if kind == "null" else [*initials]
+        loader.add_implicit_resolver(f"{YAML}{kind}", re.compile(rf"(?:{pattern})\Z"), keys)
     return loader
 
 
 def _value(node: Any, where: str, made: dict[Any, Any], depth: int = 0) -> Any:
-    """Return the value of a node; aliases share that of their anchor.
+    """Return the value of a node; aliases share the value of their anchor.
 
     Args:
-        made: the values of nodes; a node that is not finished yet is its own.
+        made: values by node; a node whose value is not finished yet maps to itself.
     """
 
     def fail(what: str, at: Any = node) -> SourceError:
@@ -204,69 +204,76 @@ def _value(node: Any, where: str, made: dict[Any, Any], depth: int = 0) -> Any:
         try:
             return node.value if kind == "str" else SCALARS[kind][2](node.value)
         except (KeyError, ValueError):
-            raise fail(f"the tag {node.tag} has no meaning in JSON; quote the value") from None
+            raise fail(f"the tag {node.tag} has no JSON equivalent; quote the value") from None
     if node in made:
         if made[node] is node:
-            raise fail("an alias stands within the value that it names")
+            raise fail("an alias refers to the value that contains it")
         return made[node]
     if kind not in ("map", "seq"):
-        raise fail(f"the tag {node.tag} has no meaning in JSON")
+        raise fail(f"the tag {node.tag} has no JSON equivalent")
     if depth >= MAX_DEPTH:
         return Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
     made[node] = node
     if kind == "seq":
         made[node] = [_value(item, where, made, depth + 1) for item in node.value]
         return made[node]
-    pairs, merged = list[tuple[str, Any]](), dict[str, Any]()
+    pairs: list[tuple[str, Any]] = []
+    merged: dict[str, Any] = {}
     for key, item in node.value:
         if key.id != "scalar":
-            raise fail("a key is a list or a mapping, which JSON does not have", key)
+            raise fail("a key is a list or a mapping, which JSON does not allow", key)
         value = _value(item, where, made, depth + 1)
         if key.tag == f"{YAML}merge":
-            for other in reversed(value if isinstance(value, list) else [value]):
-                merged |= other if isinstance(other, dict) else {}
+            bases = value if isinstance(value, list) else [value]
+            for base in reversed(bases):
+                merged |= base if isinstance(base, dict) else {}
         else:
-            # Whatever it would be as a value: 200, on and null name responses and properties.
+            # Keys stay text, since 200, on and null are names of responses and properties.
             pairs.append((key.value, value))
-    own = dict(pairs)
-    made[node] = RepeatedNames(pairs) if len(own) < len(pairs) else merged | own
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        made[node] = RepeatedNames(pairs)
+    else:
+        made[node] = merged | members
     return made[node]
 
 
 def _drop_nulls(document: Any) -> None:
-    """Remove members that are null, in place, but for paths and operations. Many generators of JSON
-    write nulls, a YAML key without a value is one, and they say no more than an absent member.
+    """Remove members that are null, in place, except paths and operations.
+
+    JSON generators write nulls, and a YAML key without a value is null: both mean an absent member.
     """
-    seen, left = set[int](), [document]
-    while left:
-        part = left.pop()
-        if not isinstance(part, dict | list) or id(part) in seen:  # YAML's aliases share values
+    seen: set[int] = set()
+    pending = [document]
+    while pending:
+        part = pending.pop()
+        if not isinstance(part, dict | list) or id(part) in seen:  # YAML aliases share values
             continue
         seen.add(id(part))
         if isinstance(part, list):
-            left += part
+            pending += part
             continue
         for key, value in list(part.items()):
             if value is None and key not in NULLABLE:
                 del part[key]
             elif key == "paths" and isinstance(value, dict):
-                left += value.values()
+                pending += value.values()
             elif key in BY_NAME and isinstance(value, dict):
-                value |= {name: {} for name, named in value.items() if named is None}
-                left += value.values()
+                value |= {name: {} for name, schema in value.items() if schema is None}
+                pending += value.values()
             elif key not in OPAQUE and not str(key).startswith("x-"):
-                left.append(value)
+                pending.append(value)
 
 
 @dataclass(slots=True)
 class References:
-    """The parts of a document, and of the files beside it, by reference.
+    """Resolves references within a document and to files beside it.
 
     Attributes:
-        uri: of the document; empty if it came from the network.
-        folder: the only one whose files are read; None for a document from the network.
-        max_bytes: of all these files together.
-        left_document: whether a reference led out of the document, even to nothing.
+        uri: URI of the document; empty for a document from the network.
+        folder: the only folder from which files are read; None for a document from the network.
+        max_bytes: bytes that may still be read from other files, in total.
+        left_document: whether any reference led out of the document, even to a missing file.
     """
 
     uri: str
@@ -298,7 +305,7 @@ class References:
             try:
                 self._files[uri] = self._load(uri)
             except SourceError as error:
-                # Cached as well: a thousand operations may name the same broken file.
+                # Errors are cached, too: a thousand operations may refer to the same broken file.
                 self._files[uri] = error
         part = self._files[uri]
         if isinstance(part, SourceError):
@@ -307,7 +314,7 @@ class References:
         for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
             name = token.replace("~1", "/").replace("~0", "~")
             if isinstance(part, RepeatedNames) and name in part.repeated:
-                raise SourceError(f"it refers to {name!r}, which stands twice; remove one")
+                raise SourceError(f"it refers to {name!r}, which is repeated; remove one")
             if isinstance(part, dict) and name in part:
                 part = part[name]
             elif isinstance(part, list) and name in map(str, range(len(part))):
@@ -321,13 +328,16 @@ class References:
         raise SourceError(f"it refers to {file}#{fragment}, which does not exist")
 
     def follow(self, part: Any, base: str) -> tuple[Any, str]:
-        """Return the part itself, or the target of its `$ref`, and the file it stands in."""
+        """Return the part itself or the target of its `$ref`, and the file that contains it."""
         for _ in range(MAX_HOPS):
             if not (isinstance(part, dict) and "$ref" in part):
                 return part, base
             key = self.key(part["$ref"], base)
-            part, base = self.lookup(key), key.partition("#")[0]
-        raise SourceError(f"its references lead in a circle, or over more than {MAX_HOPS} steps")
+            part = self.lookup(key)
+            base = key.partition("#")[0]
+        raise SourceError(
+            f"its references form a cycle, or a chain of more than {MAX_HOPS} references"
+        )
 
     def _load(self, uri: str) -> Any:
         self.left_document = True
@@ -341,11 +351,11 @@ class References:
         try:
             path = path.resolve()
         except (OSError, ValueError) as error:
-            raise SourceError(f"it refers to a file that has no valid name: {error}") from None
+            raise SourceError(f"it refers to a file with an invalid name: {error}") from None
         if not path.is_relative_to(self.folder):
             raise SourceError(
-                f"it refers to {path.name} outside the document's own folder, where no reference "
-                f"is followed"
+                f"it refers to {path.name} outside the document's folder, where references are "
+                f"not followed"
             )
         try:
             text = read_text(path, self.max_bytes)

@@ -1,12 +1,13 @@
-"""One operation of an OpenAPI document as the input and the output schema of a tool.
+"""Convert an OpenAPI operation to the input and output schema of a tool.
 
-A caller of a tool has one set of named arguments, so the parameters and the properties of the body
-stand side by side. `Arguments.annotations` says where each goes.
+A tool has one set of named arguments, so parameters and properties of the body are merged.
+`Arguments.annotations` says where each argument goes in the request.
 """
 
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -18,26 +19,26 @@ from pegboard.errors import SourceError
 from pegboard.schemas.loose import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
-"""Parameters of these names are ignored, as OpenAPI says: the client sets the headers itself."""
+"""Names of header parameters that OpenAPI says to ignore, since the client sets these headers."""
 FLAT = {
     "type", "properties", "required", "allOf", "anyOf", "oneOf", "not", "title", "description",
     "example", "examples", "default", "deprecated", "additionalProperties", "minProperties",
     "maxProperties", "nullable", "discriminator", "xml", "externalDocs", "$schema", "$id", "$defs",
 }  # fmt: skip
-"""Keywords of a body whose properties may stand beside the parameters. Of those that constrain the
-body as a whole only the server may judge."""
+"""Keywords allowed in a body schema whose properties are merged with the parameters. Constraints on
+the body as a whole are not copied; the server checks them."""
 STYLE = "x-pegboard-style"
-"""The style of a parameter of Swagger 2, which OpenAPI does not have all of."""
+"""Member that holds the style of a Swagger 2 parameter; OpenAPI lacks some of these styles."""
 WHOLE_BODY = "requestBody"
-"""The location of an argument that is the whole body; that of one of its properties is `body`."""
+"""Location of an argument that is the whole body; a single property of the body has `body`."""
 
 Placed = tuple[Any, str]
-"""A part of the document, and the file in which it stands."""
+"""A part of the document, and the URI of the file that contains it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """An operation with the references to its parts resolved; those inside schemas are not."""
+    """An operation with references to its parts resolved; references in schemas are kept."""
 
     spec: Mapping[str, Any]
     parameters: tuple[Placed, ...]
@@ -45,7 +46,7 @@ class Operation:
     responses: Mapping[str, Placed]
 
     def check(self) -> None:
-        """Raise SourceError, with all problems, if a part is not what OpenAPI says."""
+        """Raise SourceError with all problems if a part is not valid OpenAPI."""
         try:
             _Shape.model_validate(
                 {
@@ -64,7 +65,7 @@ class Operation:
 
 
 class _Part(BaseModel):
-    """What is read of a parameter, body or response, beside schemas."""
+    """The members read from a parameter, body or response, without schemas."""
 
     model_config = ConfigDict(strict=True)
 
@@ -78,7 +79,7 @@ class _Parameter(_Part):
 
 
 class _Shape(BaseModel):
-    """What is read of an operation."""
+    """The members read from an operation."""
 
     model_config = ConfigDict(strict=True)
 
@@ -93,14 +94,14 @@ class _Shape(BaseModel):
 
 @dataclass(slots=True)
 class Arguments:
-    """The input schema of a tool, and what a caller of the API needs beside it.
+    """The input schema of a tool, and how its arguments are sent to the API.
 
     Attributes:
         locations: `path`, `query`, `header`, `cookie`, `body` or `requestBody` by argument.
-        names: the API's own name of an argument, where another argument has it already.
-        styles: how a parameter is written where that is not OpenAPI's default: the style, and
-            `,false` or `,true` where `explode` is stated; `json` for one with a media type.
-        content_type: of the body.
+        names: the API's name of each argument that was renamed because of a collision.
+        styles: the serialization of parameters that differ from OpenAPI's default: the style,
+            followed by `,false` or `,true` if `explode` is given; `json` for a media type.
+        content_type: media type of the body.
     """
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -131,7 +132,7 @@ class Arguments:
 
     @property
     def annotations(self) -> dict[str, Any]:
-        """Return the non-empty values that a caller needs."""
+        """Return what a caller needs to send the arguments; empty values are left out."""
         values = {
             "locations": self.locations,
             "names": self.names,
@@ -144,14 +145,15 @@ class Arguments:
 def resolve_operation(
     refs: References, item: Mapping[str, Any], spec: Mapping[str, Any], base: str
 ) -> Operation:
-    """Resolve an operation, with the parameters of its path item merged in.
+    """Resolve an operation, and merge the parameters of its path item.
 
-    Raises SourceError for a reference that leads nowhere.
+    Raises SourceError for a reference whose target does not exist.
     """
-    own = [refs.follow(part, base) for part in _list(spec, "parameters")]
-    overridden = {_key(part) for part, _ in own}
-    inherited = [refs.follow(part, base) for part in _list(item, "parameters")]
-    parameters = (*(part for part in inherited if _key(part[0]) not in overridden), *own)
+    declared = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    overridden = {_key(part) for part, _ in declared}
+    shared = [refs.follow(part, base) for part in _list(item, "parameters")]
+    inherited = [part for part in shared if _key(part[0]) not in overridden]
+    parameters = (*inherited, *declared)
     responses = spec.get("responses")
     responses = responses if isinstance(responses, dict) else {}
     return Operation(
@@ -167,9 +169,9 @@ def resolve_operation(
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
-    """Return the arguments of an operation that is as `Operation.check` wants it.
+    """Return the arguments of an operation that passed `Operation.check`.
 
-    Raises SourceError for a broken schema.
+    Raises SourceError for an invalid schema.
     """
     parameters = [
         (part, _parameter_schema(part, base))
@@ -210,47 +212,53 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
 
 @dataclass(slots=True)
 class _Body:
-    """A request body: arguments of their own for its properties, or else one argument for it.
+    """A request body: one argument per property, or else one argument for the whole body.
 
     Attributes:
-        name: of the argument for the whole body.
-        properties: by name; several where alternatives of the body differ in one.
-        names: the properties that every alternative requires.
+        schema: the schema of the whole body.
+        name: name of the argument for the whole body.
+        properties: schemas by property name; several if alternatives of the body differ.
+        required_names: properties required by every alternative.
     """
 
     required: bool
     description: str
     content_type: str
-    whole: Placed
+    schema: Placed
     name: str
     properties: dict[str, list[Placed]] = field(default_factory=dict[str, list[Placed]])
-    names: set[str] = field(default_factory=set[str])
+    required_names: set[str] = field(default_factory=set[str])
 
     @classmethod
     def of(cls, graph: SchemaGraph, placed: Placed) -> "_Body":
         part, base = placed
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
-        schema = media[kind].get("schema", {}) if kind else {}
-        whole = graph.refs.follow(schema, base)
+        declared = media[kind].get("schema", {}) if kind else {}
+        schema = graph.refs.follow(declared, base)
         name = part.get("x-body-name")
-        name = name if isinstance(name, str) and name else "body"
-        body = cls(part.get("required") is True, part.get("description") or "", kind, whole, name)
-        names = body._collect(graph.refs, whole, set())
-        if names is None:
+        body = cls(
+            required=part.get("required") is True,
+            description=part.get("description") or "",
+            content_type=kind,
+            schema=schema,
+            name=name if isinstance(name, str) and name else "body",
+        )
+        required_names = body._collect(graph.refs, schema, set())
+        if required_names is None:
             body.properties = {}
         elif body.required:
-            body.names = names
+            body.required_names = required_names
         return body
 
     @property
     def roots(self) -> list[Placed]:
-        return [placed for each in self.properties.values() for placed in each] or [self.whole]
+        return list(chain.from_iterable(self.properties.values())) or [self.schema]
 
     def add_to(self, out: Arguments, writer: SchemaWriter) -> None:
         out.content_type = self.content_type
         if not self.properties:
-            schema = _described(writer.write(*self.whole), {"description": self.description})
+            schema = _described(writer.write(*self.schema), {"description": self.description})
             out.add(self.name, schema, WHOLE_BODY, self.required)
             return
         for name, alternatives in self.properties.items():
@@ -260,16 +268,16 @@ class _Body:
                 shown = [*{canonical_json(schema): schema for schema in shown}.values()]
             if shown:
                 schema = _either(shown) if len(shown) > 1 else shown[0]
-                out.add(name, schema, "body", name in self.names)
+                out.add(name, schema, "body", name in self.required_names)
         if self.description:
             out.extra["description"] = self.description
-        if self.whole[0].get("additionalProperties") is False:
+        if self.schema[0].get("additionalProperties") is False:
             out.extra["additionalProperties"] = False
 
     def _collect(self, refs: References, placed: Placed, seen: set[int]) -> set[str] | None:
         """Collect the properties of a schema, of its `allOf` and of its alternatives.
 
-        Returns those that are required; None if the body is no plain object.
+        Returns the names of required properties; None if the body is not a plain object.
         """
         schema, base = placed
         if id(schema) in seen:
@@ -282,9 +290,9 @@ class _Body:
         names = {name for name in schema.get("required", []) if isinstance(name, str)}
         for key in ("allOf", "anyOf", "oneOf"):
             parts = [refs.follow(part, base) for part in schema.get(key, [])]
-            each = [self._collect(refs, part, seen) for part in parts]
-            sets = [required for required in each if required is not None]
-            if len(sets) < len(each):
+            collected = [self._collect(refs, part, seen) for part in parts]
+            sets = [required for required in collected if required is not None]
+            if len(sets) < len(collected):
                 return None
             if sets:
                 names |= set[str].union(*sets) if key == "allOf" else set[str].intersection(*sets)
@@ -292,14 +300,14 @@ class _Body:
 
 
 def _either(schemas: Iterable[Any]) -> dict[str, Any]:
-    """Return the schema of a property that alternatives of the body describe differently."""
+    """Return the schema of a property that differs between alternatives of the body."""
     texts = (schema.get("description") for schema in schemas if isinstance(schema, dict))
     description = next(filter(None, texts), None)
     return {"anyOf": list(schemas)} | ({"description": description} if description else {})
 
 
 def _is_flat(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema is that of an object with named properties."""
+    """Return whether a schema describes an object with named properties."""
     return (
         all(key in FLAT or key.startswith("x-") for key in schema)
         and schema.get("type", "object") in ("object", ["object"], ["object", "null"])
@@ -323,15 +331,16 @@ def _key(part: Any) -> tuple[str, str]:
 
 
 def _style(part: Mapping[str, Any]) -> str:
-    """Return how a parameter is written, empty for the default of where it is."""
+    """Return the serialization of a parameter; empty for the default of its location."""
     if "content" in part:
         return "json"
-    style, explode = part.get(STYLE, part.get("style")), part.get("explode")
+    style = part.get(STYLE, part.get("style"))
+    explode = part.get("explode")
     default = "form" if part["in"] in ("query", "cookie") else "simple"
     if style in (None, default) and explode in (None, default == "form"):
         return ""
-    stated = f",{str(explode).lower()}" if isinstance(explode, bool) else ""
-    return f"{style or default}{stated}"
+    suffix = f",{str(explode).lower()}" if isinstance(explode, bool) else ""
+    return f"{style or default}{suffix}"
 
 
 def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:
@@ -340,7 +349,7 @@ def _parameter_schema(part: Mapping[str, Any], base: str) -> Placed:
 
 
 def _described(schema: Any, part: Mapping[str, Any]) -> Any:
-    """Return the schema with the description and examples of its parameter or body."""
+    """Return the schema with the description and examples of its parameter or body added."""
     if isinstance(schema, bool):
         schema = {} if schema else {"not": {}}
     if not isinstance(schema, dict):
@@ -350,10 +359,13 @@ def _described(schema: Any, part: Mapping[str, Any]) -> Any:
         out["description"] = part["description"]
     if part.get("deprecated") is True:
         out["deprecated"] = True
-    named = part.get("examples")
-    if "examples" not in schema and isinstance(named, dict):
-        examples = [item for item in named.values() if isinstance(item, dict) and "value" in item]
-        out["examples"] = [item["value"] for item in examples]
+    examples = part.get("examples")
+    if "examples" not in schema and isinstance(examples, dict):
+        out["examples"] = [
+            example["value"]
+            for example in examples.values()
+            if isinstance(example, dict) and "value" in example
+        ]
     elif "examples" not in schema and "example" in part:
         out["examples"] = [part["example"]]
     return out

@@ -1,9 +1,8 @@
-"""OpenAPI's schemas as JSON Schema 2020-12 that stands alone: without OpenAPI's own keywords, and
-without references outside it.
+"""Convert OpenAPI schemas to JSON Schema 2020-12 without OpenAPI keywords or external references.
 
-A reference is written out in place, unless that never ends or grows too large; then what it names
-stands once under the tool's own `$defs`. Which of the two depends on the tool's own schemas only,
-so a tool's digest does not change when another operation of the document does.
+References are inlined, unless they are cyclic or too large; then the target is written once under
+the tool's `$defs`. The choice depends on the tool's schemas only, so the digest of a tool does not
+change with other operations of the document.
 """
 
 import re
@@ -18,27 +17,25 @@ from pegboard.foreign.files import RepeatedNames, flaw_of
 from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
 
 MAX_INLINED = 500
-"""Subschemas of a tool with every reference written out. Up to here a model reads it best in one
-piece.
-"""
+"""Maximum number of subschemas of a tool for inlining every reference. Models read inlined schemas
+best."""
 MAX_SMALL = 20
-"""Subschemas of a reference that is still written out in place when the whole is larger than that.
-"""
+"""Maximum number of subschemas of a reference that is inlined in a tool above MAX_INLINED."""
 MAX_PARTS = 1_000
-"""Subschemas of a tool, after which a further reference is left out, and says so: in some documents
-every schema leads to thousands of others. The nearest ones are written first."""
+"""Number of subschemas of a tool after which further references are replaced by a note: in some
+documents every schema leads to thousands of others. The nearest ones are written first."""
 MAX_WRITTEN = 50_000
-"""Subschemas of a tool; more would pass the size limit of a schema many times over."""
+"""Maximum number of subschemas of a tool; more would exceed the size limit of a schema by far."""
 
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
-"""Keywords of a schema's address. Every reference is resolved, and an `$id` would change what
-`#/$defs/...` means.
-"""
+"""Keywords that identify schemas. They are dropped because references are resolved, and an `$id`
+would change the meaning of `#/$defs/...`."""
 Side = Literal["input", "output"]
+"""Whether a schema describes the arguments or the result of a tool."""
 
 
 def _title(key: str) -> str:
-    """Return the last word of a reference, as a name that needs no escape in another."""
+    """Return the last segment of a reference, as a name that needs no escaping in a reference."""
     word = key.rpartition("/")[2].replace("~1", "_").replace("~0", "_")
     return re.sub(r"[^\w.-]", "_", word) or "Schema"
 
@@ -53,7 +50,7 @@ def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class SchemaGraph:
-    """Which schemas of a document refer to which: cyclic ones, and the sizes of the others."""
+    """References between the schemas of a document: which are cyclic, and the size of others."""
 
     refs: References
     _parts: dict[str, tuple[int, list[str]]] = field(
@@ -63,26 +60,29 @@ class SchemaGraph:
     _cyclic: set[str] = field(default_factory=set[str])
 
     def size(self, schema: Any, base: str) -> int:
-        """Return the number of subschemas with references written out; cyclic ones count once."""
-        own, keys = self._scan(schema, base)
+        """Return the number of subschemas with references inlined; cyclic references count once."""
+        subschema_count, keys = self._scan(schema, base)
         for key in keys:
             self._explore(key)
-        return own + sum(self._sizes[key] for key in keys)
+        return subschema_count + sum(self._sizes[key] for key in keys)
 
     def ends_within(self, key: str, size: int) -> bool:
         self._explore(key)
         return key not in self._cyclic and self._sizes[key] <= size
 
     def _scan(self, schema: Any, base: str) -> tuple[int, list[str]]:
-        count, keys, waiting = 0, list[str](), [schema]
-        while waiting:
-            current = waiting.pop()
-            count += 1
+        """Return the number of subschemas, and the keys of the references among them."""
+        subschema_count = 0
+        keys: list[str] = []
+        pending = [schema]
+        while pending:
+            current = pending.pop()
+            subschema_count += 1
             if isinstance(current, dict):
                 if "$ref" in current:
                     keys.append(self.refs.key(current["$ref"], base))
-                waiting.extend(_subschemas(current))
-        return count, keys
+                pending.extend(_subschemas(current))
+        return subschema_count, keys
 
     def _children(self, key: str) -> list[str]:
         if key not in self._parts:
@@ -90,7 +90,7 @@ class SchemaGraph:
         return self._parts[key][1]
 
     def _explore(self, root: str) -> None:
-        """Measure a reference and all that it leads to; the members of a circle count once."""
+        """Measure a reference and everything reachable from it; members of a cycle count once."""
         if root in self._sizes:
             return
 
@@ -99,12 +99,13 @@ class SchemaGraph:
 
         for members in _strong_components(root, unmeasured):
             key = members[0]
-            own, children = self._parts[key]
+            subschema_count, children = self._parts[key]
             if len(members) > 1 or key in children:
                 self._cyclic.update(members)
                 self._sizes.update(dict.fromkeys(members, 1))
             else:
-                self._sizes[key] = own + sum(self._sizes[child] for child in children)
+                referenced = sum(self._sizes[child] for child in children)
+                self._sizes[key] = subschema_count + referenced
 
 
 def _strong_components(
@@ -112,8 +113,8 @@ def _strong_components(
 ) -> Iterator[list[str]]:
     """Yield the strongly connected components reachable from a root, each after its successors.
 
-    Tarjan, "Depth-first search and linear graph algorithms", 1972, without recursion, since paths
-    may be long.
+    Tarjan, "Depth-first search and linear graph algorithms", 1972; iterative, since paths may be
+    longer than the recursion limit.
     """
     numbers: dict[str, int] = {}
     lowest: dict[str, int] = {}
@@ -146,10 +147,10 @@ def _strong_components(
 
 @dataclass(slots=True)
 class SchemaWriter:
-    """Writes the schemas of one side of a tool, which share one `$defs`.
+    """Writes the input or output schemas of a tool, which share one `$defs`.
 
     Args:
-        roots: all schemas that will be written, with their files.
+        roots: all schemas that will be written, with the URIs of their files.
     """
 
     graph: SchemaGraph
@@ -167,7 +168,7 @@ class SchemaWriter:
         self._inlined = MAX_INLINED if total <= MAX_INLINED else MAX_SMALL
 
     def write(self, schema: Any, base: str) -> Any:
-        """Return the schema as JSON Schema, with references only to `defs`, which it fills."""
+        """Return the schema as JSON Schema that refers only to `defs`, and add to `defs`."""
         out = self._write(schema, base)
         while self._waiting:
             key = self._waiting.pop(0)
@@ -189,8 +190,7 @@ class SchemaWriter:
             return schema
         if "$dynamicRef" in schema:
             raise SourceError(
-                f"its {self.side} schema has a $dynamicRef, which is not supported; name the "
-                f"schema by $ref"
+                f"its {self.side} schema has a $dynamicRef, which is not supported; use $ref"
             )
         if "$ref" in schema:
             return self._reference(schema, base)
@@ -210,14 +210,13 @@ class SchemaWriter:
             )
         else:
             target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
-        # OpenAPI 3.0 says that what stands beside a $ref is ignored; its authors mean it all the
-        # same, as 3.1 does.
-        beside = {name: value for name, value in schema.items() if name not in ("$ref", "nullable")}
-        beside = self._write(beside, base) if beside else {}
-        if not isinstance(target, dict) or not (beside.keys() <= REMARKS or "$ref" in target):
-            target = {"allOf": [target, beside]} if beside else target
+        # OpenAPI 3.0 ignores siblings of a $ref, but authors mean them, and 3.1 allows them.
+        siblings = {key: value for key, value in schema.items() if key not in ("$ref", "nullable")}
+        siblings = self._write(siblings, base) if siblings else {}
+        if not isinstance(target, dict) or not (siblings.keys() <= REMARKS or "$ref" in target):
+            target = {"allOf": [target, siblings]} if siblings else target
         else:
-            target = {**target, **beside}
+            target = {**target, **siblings}
         is_nullable = schema.get("nullable") is True and isinstance(target, dict)
         return nullable(target) if is_nullable else target
 
@@ -232,7 +231,7 @@ class SchemaWriter:
         return self._names[key]
 
     def _of_this_side(self, schema: dict[str, Any]) -> dict[str, Any]:
-        """Return the schema without the properties that only the other side may have."""
+        """Return the schema without properties of the other side (`readOnly` or `writeOnly`)."""
         hidden = "readOnly" if self.side == "input" else "writeOnly"
         properties = schema.get("properties")
         if not isinstance(properties, dict):

@@ -1,9 +1,8 @@
-"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 or a Swagger 2.0 document,
-in JSON or YAML, is a tool of that API. See docs/how-to/sources.md.
+"""Source kind `openapi`: every operation of an OpenAPI 3.0, 3.1 or 3.2 or Swagger 2.0 document, in
+JSON or YAML, becomes a tool. See docs/how-to/sources.md.
 
-A document of another version fails as a whole. An operation that is broken, or that refers to
-something which is missing or must not be followed, is rejected with the reason, and the others are
-listed."""
+A document of another version fails as a whole. An operation is rejected with the reason if it is
+invalid, or if a reference in it is missing or not allowed; the others are listed."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,14 +23,14 @@ from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_
 from pegboard.text.redaction import public_url
 
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
-"""A parameter in a path."""
+"""Matches a parameter in a path, such as `{petId}`."""
 
 
 class OpenAPIOptions(SourceOptions):
-    """The options of a catalog of type `openapi`: exactly one of `path` and `url`.
+    """The options of a catalog of type `openapi`: either `path` or `url`.
 
-    `headers` may hold `${NAME}`, which stands for an environment variable. `agent` is the name of
-    the API in ids, by default that of the catalog."""
+    `${NAME}` in `headers` is replaced by an environment variable. `agent` is the name of the API in
+    ids; it defaults to the catalog's name."""
 
     path: str | None = None
     url: str | None = None
@@ -44,20 +43,20 @@ class OpenAPIOptions(SourceOptions):
         if (self.path is None) == (self.url is None):
             raise ValueError("give either `path` or `url` of the document")
         if self.url and urlsplit(self.url).scheme not in ("http", "https"):
-            raise ValueError("`url` must begin with http:// or https://; for a file give `path`")
+            raise ValueError("`url` must begin with http:// or https://; for a file use `path`")
         return self
 
 
 def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     """List the operations of the document.
 
-    Raises SourceError if it cannot be read or is neither OpenAPI 3 nor Swagger 2.0.
+    Raises SourceError if the document cannot be read or is neither OpenAPI 3 nor Swagger 2.0.
     """
     document, refs, place = _load(listing, options)
     _check(document, place)
     info = document.get("info")
     info = info if isinstance(info, dict) else {}
-    # Ids hold the name of the catalog: titles are long, and change with the version.
+    # Ids use the catalog's name, since titles are long and change with the version.
     agent = listing.agent(
         options.agent or listing.catalog,
         description=_joined(member_text(info, "title"), _text(info)),
@@ -101,8 +100,8 @@ def _check(document: Any, place: str) -> None:
         )
     if isinstance(document, RepeatedNames):
         raise SourceError(f"{place} is ambiguous: {flaw_of(document)}.")
-    known = re.match(r"3\.[012](?!\d)", str(document.get("openapi")))  # in YAML perhaps a number
-    if known is None and not swagger2.is_swagger_2(document):
+    version_3 = re.match(r"3\.[012](?!\d)", str(document.get("openapi")))  # a number in some YAML
+    if version_3 is None and not swagger2.is_swagger_2(document):
         version = document.get("swagger", document.get("openapi"))
         raise SourceError(
             f"{place} is not an OpenAPI document: its version is {version!r:.100}, expected "
@@ -127,9 +126,9 @@ class _Api:
     def list_path(self, path: str, item: Any) -> None:
         paths = self.document["paths"]
         if isinstance(paths, RepeatedNames) and path in paths.repeated:
-            raise SourceError("its path stands twice in the document; remove one")
+            raise SourceError("its path is repeated in the document; remove one")
         if item is None or _has_only_nulls(item):
-            raise SourceError("it has no operation but null; describe one, or remove the path")
+            raise SourceError("its operations are all null; describe one, or remove the path")
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
@@ -164,24 +163,25 @@ class _Api:
         )
 
     def _base_url(self, item: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
-        """Return what stands before the path in the operation's URL, if the document says so."""
+        """Return the base URL of the operation, if the document has one."""
         if swagger2.is_swagger_2(self.document):
             servers: Any = swagger2.base_urls(self.document, spec)
         else:
-            holders = (spec, item, self.document)
-            servers = next((each["servers"] for each in holders if each.get("servers")), [])
-        first = servers[0] if isinstance(servers, list) and servers else None
-        url = server_url(first, self.place) if isinstance(first, dict) else ""
+            levels = (spec, item, self.document)
+            servers = next((level["servers"] for level in levels if level.get("servers")), [])
+        server = servers[0] if isinstance(servers, list) and servers else None
+        url = server_url(server, self.place) if isinstance(server, dict) else ""
         return {"baseUrl": url} if url else {}
 
 
 def server_url(server: Mapping[str, Any], place: str) -> str:
-    """Return the URL of a server with the defaults of its variables; empty if it has none.
+    """Return the URL of a server with variables replaced by their defaults; empty without a URL.
 
     Args:
-        place: of the document; a relative URL counts from it, if it is a URL.
+        place: where the document is; relative server URLs are resolved against it if it is a URL.
     """
-    url, variables = server.get("url"), server.get("variables")
+    url = server.get("url")
+    variables = server.get("variables")
     if not isinstance(url, str):
         return ""
 
@@ -200,7 +200,7 @@ def server_url(server: Mapping[str, Any], place: str) -> str:
 
 
 def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], str]]:
-    """Yield the path item, and the one that it refers to; each may have operations."""
+    """Yield the path item, and the target of its `$ref`; both may have operations."""
     yield _path_item(item), refs.uri
     if "$ref" in item:
         target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
@@ -208,7 +208,7 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
 
 
 def _has_only_nulls(item: Any) -> bool:
-    """Return whether all operations of a path are null: beside others, null counts as absent."""
+    """Return whether all operations of a path are null. Next to others, null means absent."""
     operations = (
         [item[method] for method in METHODS if method in item] if isinstance(item, dict) else []
     )
@@ -229,26 +229,31 @@ def _check_path(path: str) -> None:
     if not path.startswith("/"):
         raise SourceError("its path does not begin with /; correct it")
     if set(TEMPLATE.sub("", path)) & {"{", "}"}:
-        raise SourceError("its path has a brace that is not part of a {name}; correct it")
+        raise SourceError("its path has a brace outside of a {name}; correct it")
 
 
 def _check_parameters(operation: Operation, path: str) -> None:
-    """Raise SourceError for a parameter that stands twice, or that only the path names."""
-    invalid, seen = "it is not valid OpenAPI:", set[tuple[str, str]]()
+    """Raise SourceError for a repeated parameter, or a name in the path that is not declared."""
+    seen: set[tuple[str, str]] = set()
     for part, _ in operation.parameters:
         key = part["name"], part["in"]
         if key in seen:
-            raise SourceError(f"{invalid} the {key[1]} parameter {key[0]!r:.200} stands twice")
+            raise SourceError(
+                f"it is not valid OpenAPI: the {key[1]} parameter {key[0]!r:.200} is repeated"
+            )
         seen.add(key)
     for name in TEMPLATE.findall(path):
         if (name, "path") not in seen:
-            raise SourceError(f"{invalid} its path names {name!r:.200}, which is no path parameter")
+            raise SourceError(
+                f"it is not valid OpenAPI: its path names {name!r:.200}, which is not a path "
+                f"parameter"
+            )
 
 
 def _annotations(
     document: Mapping[str, Any], spec: Mapping[str, Any], method: str, path: str
 ) -> dict[str, Any]:
-    """Return what the tool does beyond its schema; the hints are named as in MCP."""
+    """Return the annotations of the operation; the hints have the names of MCP."""
     out: dict[str, Any] = {"method": method.upper(), "path": path}
     if method in ("get", "head", "query"):
         out["readOnlyHint"] = True
@@ -262,7 +267,7 @@ def _annotations(
 
 
 def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the security schemes of the operation; an empty list of its own overrides."""
+    """Return the security schemes of the operation; its own list, even empty, overrides."""
     components = document.get("components")
     schemes = components.get("securitySchemes") if isinstance(components, dict) else None
     if swagger2.is_swagger_2(document):
@@ -282,11 +287,11 @@ def _security(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
 
 
 def _carrier(scheme: Mapping[str, Any]) -> dict[str, str]:
-    """Return by what a credential is sent: the parameter of a key, or the HTTP scheme."""
+    """Return how a credential is sent: the parameter of an API key, or the HTTP scheme."""
     keys = {"apiKey": {"in": "in", "name": "parameter"}, "http": {"scheme": "scheme"}}
     return {
-        own: valid_text(scheme[key])
-        for key, own in keys.get(scheme["type"], {}).items()
+        label: valid_text(scheme[key])
+        for key, label in keys.get(scheme["type"], {}).items()
         if isinstance(scheme.get(key), str)
     }
 
@@ -297,8 +302,9 @@ def _description(spec: Mapping[str, Any], item: Mapping[str, Any]) -> str:
 
 
 def _text(part: Mapping[str, Any]) -> str:
-    """Return the summary and the description, once if the one begins with the other."""
-    summary, description = member_text(part, "summary"), member_text(part, "description")
+    """Return summary and description; only the description if it begins with the summary."""
+    summary = member_text(part, "summary")
+    description = member_text(part, "description")
     if description.startswith(summary.rstrip(".")):
         return description
     return _joined(summary, description)
@@ -309,10 +315,10 @@ def _joined(*texts: str) -> str:
 
 
 def _name(method: str, path: str) -> str:
-    """Return a name as stable as the address: `get_pets_by_petId` for `GET /pets/{petId}`."""
+    """Return a name derived from method and path: `get_pets_by_petId` for `GET /pets/{petId}`."""
     words = re.sub(r"\{([^{}]*)\}", r"by_\1", path)
     return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
 
 
 source = SourceKind(options=OpenAPIOptions, read=read, inputs=files_of_path)
-"""A document that refers to other files says so when it is read."""
+"""If the document refers to other files, `read` marks the listing as not repeatable."""

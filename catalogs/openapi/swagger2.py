@@ -1,8 +1,8 @@
-"""Operations of a Swagger 2.0 document as those of OpenAPI 3.0.
+"""Convert operations of Swagger 2.0 documents to OpenAPI 3.0.
 
-Only what differs is converted, operation by operation: parameters in the body and in forms, media
-types, responses, security schemes and the base URL. Schemas stay where they are, and references to
-`#/definitions/...` are followed there.
+Only differences are converted, per operation: body and form parameters, media types, responses,
+security schemes and the base URL. Schemas are not moved; references to `#/definitions/...` are
+resolved in place.
 """
 
 from collections.abc import Mapping
@@ -14,19 +14,24 @@ from catalogs.shared.validity import texts_in
 PARAMETER = ("name", "in", "required", "description", "allowEmptyValue")
 """Members of a parameter that are not part of its schema in OpenAPI 3."""
 COLLECTIONS = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDelimited"}
+"""OpenAPI style of a list parameter by its `collectionFormat`."""
 SWAGGER_ONLY = {"consumes", "produces", "schemes", "collectionFormat"}
+"""Members that OpenAPI 3 does not have."""
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
+"""Media types of forms."""
 
 
 def is_swagger_2(document: Mapping[str, Any]) -> bool:
-    """Return whether it is Swagger 2.0; YAML reads the version as a number."""
+    """Return whether a document is Swagger 2.0. In YAML the version may be a number."""
     return document.get("swagger") in ("2.0", 2.0)
 
 
 def convert_operation(operation: Operation, document: Mapping[str, Any], base: str) -> Operation:
     """Convert a resolved operation of the file `base`."""
     spec = operation.spec
-    parameters, bodies, fields = list[Placed](), list[Placed](), list[dict[str, Any]]()
+    parameters: list[Placed] = []
+    bodies: list[Placed] = []
+    fields: list[dict[str, Any]] = []
     for part, place in operation.parameters:
         if not isinstance(part, dict):
             parameters.append((part, place))  # rejected later
@@ -56,15 +61,16 @@ def convert_operation(operation: Operation, document: Mapping[str, Any], base: s
 
 
 def base_urls(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the `servers` of an operation: where its host is not named, relative to the document.
+    """Return the `servers` of an operation. Without a host, the URL is relative to the document.
 
-    Of several schemes https is the first.
+    Of several schemes, https is preferred.
     """
     schemes = spec.get("schemes", document.get("schemes"))
     schemes = [scheme for scheme in texts_in(schemes) if scheme in ("http", "https")]
-    host, path = (
-        value if isinstance(value := document.get(key), str) else "" for key in ("host", "basePath")
-    )
+    host = document.get("host")
+    host = host if isinstance(host, str) else ""
+    path = document.get("basePath")
+    path = path if isinstance(path, str) else ""
     if not host:
         return [{"url": path}] if path else []
     scheme = f"{max(schemes)}:" if schemes else ""
@@ -72,13 +78,13 @@ def base_urls(document: Mapping[str, Any], spec: Mapping[str, Any]) -> list[dict
 
 
 def _parameter(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a parameter with its type in a schema; items and enum go with it."""
+    """Return a parameter with its type, items and enum moved to a schema."""
     out = {key: part[key] for key in PARAMETER if key in part}
     return out | {"schema": _schema_of(part)} | _style(part)
 
 
 def _style(part: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the style of a list; Swagger's default separator is a comma."""
+    """Return the style of a list parameter; Swagger's default separator is a comma."""
     if part.get("type") != "array":
         return {}
     style = COLLECTIONS.get(str(part.get("collectionFormat", "csv")), "form")
@@ -86,8 +92,8 @@ def _style(part: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _schema_of(part: Mapping[str, Any]) -> dict[str, Any]:
-    left_out = {*PARAMETER, *SWAGGER_ONLY}
-    schema = {key: value for key, value in part.items() if key not in left_out}
+    excluded = {*PARAMETER, *SWAGGER_ONLY}
+    schema = {key: value for key, value in part.items() if key not in excluded}
     if schema.get("type") == "file":
         schema |= {"type": "string", "format": "binary"}
     return schema

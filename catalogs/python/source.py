@@ -1,8 +1,8 @@
-"""Source kind `python`: functions of importable modules. Type hints give their schemas, and
-docstrings the descriptions. See docs/how-to/sources.md.
+"""Source kind `python`: functions of importable modules. Schemas come from type hints, descriptions
+from docstrings. See docs/how-to/sources.md.
 
-Listing imports the module, and so runs it: name only code that you trust. The process that lists a
-source of this kind lists no other.
+Listing imports the module, which runs its code: configure only modules that you trust. The process
+that lists a source of this kind is not reused.
 """
 
 import importlib
@@ -37,9 +37,11 @@ class PythonOptions(SourceOptions):
 def read(listing: ListingBuilder, options: PythonOptions) -> None:
     """List the functions. Raises SourceError for a module that does not import or lacks one."""
     _put_on_path([(listing.base / folder).resolve() for folder in options.search_path])
-    modules = {
-        name: _import(name) for name in dict.fromkeys(t.partition(":")[0] for t in options.target)
-    }
+    modules: dict[str, ModuleType] = {}
+    for target in options.target:
+        name = target.partition(":")[0]
+        if name not in modules:
+            modules[name] = _import(name)
     description = inspect.getdoc(next(iter(modules.values()))) or "" if len(modules) == 1 else ""
     agent = listing.agent(
         options.agent or listing.catalog,
@@ -72,8 +74,8 @@ def _put_on_path(folders: list[Path]) -> None:
     missing = [str(folder) for folder in folders if not folder.is_dir()]
     if missing:
         raise SourceError(
-            f"The search path has no folder {missing}. Relative paths count from the folder of "
-            f"pegboard.toml."
+            f"`search_path` names folders that do not exist: {missing}. Relative paths count from "
+            f"the folder of pegboard.toml."
         )
     sys.path[:0] = [str(folder) for folder in folders]
     importlib.invalidate_caches()
@@ -85,7 +87,7 @@ def _import(name: str) -> ModuleType:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as error:
-        # Whatever a module does when it is run may end here; its own error is the cause.
+        # Importing runs the module's code, which may raise anything, including SystemExit.
         raise SourceError(
             f"The module {name} cannot be imported: {type(error).__name__}: {error}. "
             "Install what it needs, or name its folder in `search_path`."
@@ -95,26 +97,27 @@ def _import(name: str) -> ModuleType:
 def _functions(
     listing: ListingBuilder, module: ModuleType, target: str
 ) -> Iterator[tuple[str, Any]]:
-    """The function that a target names, or all public functions of its module in their order.
+    """Yield the function that a target names, or all public functions of its module in order.
 
-    Raises SourceError for a module that has none.
+    Raises SourceError for a module without public functions.
     """
     name, colon, path = target.partition(":")
     if colon:
         yield path, named_function(module, path)
         return
     names, listed = public_names(module)
-    none, rejected = True, len(listing.rejected)
+    has_functions = False
+    rejected_count = len(listing.rejected)
     for key in names:
         with listing.record(f"{name}:{key!s:.200}"):
             function = public_function(module, key, listed)
             if function is not None:
-                none = False
+                has_functions = True
                 yield key, function
-    if none and len(listing.rejected) == rejected:
+    if not has_functions and len(listing.rejected) == rejected_count:
         raise SourceError(
-            f"The module {name} has no public functions of its own. Add those that it imports to "
-            f"its __all__, or name each as a target: '{name}:function'."
+            f"The module {name} defines no public functions. Add imported ones to its __all__, or "
+            f"name each as a target: '{name}:function'."
         )
 
 

@@ -1,9 +1,7 @@
-"""Source kind `records`: tables of tools in JSON, JSONL, CSV or Parquet, with columns named in the
-configuration.
+"""Source kind `records`: tables of tools in JSON, JSONL, CSV or Parquet, with configurable columns.
 
-A JSON file is a list of records, or an object whose keys are the names and whose values are the
-records or the descriptions. Columns that no record has are a mistake and fail; a broken record is
-rejected. See docs/how-to/sources.md."""
+A JSON file is a list of records, or an object from names to records or descriptions. A column that
+no record has is an error; an invalid record is rejected. See docs/how-to/sources.md."""
 
 import csv
 import io
@@ -35,12 +33,14 @@ from pegboard.records import AgentKind, Dependency, DependencyType
 from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
+"""Suffixes of the supported formats, in lower case."""
 DEPENDENCY_TYPES: Mapping[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
+"""Dependency types by name."""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A record and its place in the source; with a `problem`, `value` is the raw content."""
+    """A record and its place in the source. If `problem` is set, `value` is the raw content."""
 
     where: str
     value: Any
@@ -48,7 +48,7 @@ class Row:
 
 
 class Columns(BaseModel):
-    """Which column of a record holds what; `annotations` keep the columns' own names."""
+    """The columns of each field of a tool; `annotations` are stored under their column names."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -76,9 +76,9 @@ class RecordsOptions(SourceOptions):
 
 def read(listing: ListingBuilder, options: RecordsOptions) -> None:
     """List the records. Raises SourceError for a column that no record has."""
-    columns, rows = options.columns, _rows(listing, options)
-    first = _rows_with_columns(options.path, rows, columns)
-    for row in chain(first, rows):
+    rows = _rows(listing, options)
+    leading_rows = _rows_with_columns(options.path, rows, options.columns)
+    for row in chain(leading_rows, rows):
         with listing.record(row.where):
             _list_row(listing, options, row)
 
@@ -93,30 +93,37 @@ def _rows(listing: ListingBuilder, options: RecordsOptions) -> Iterator[Row]:
 
 
 def _rows_with_columns(path: str, rows: Iterator[Row], columns: Columns) -> list[Row]:
-    """Return the first rows, until every column is in one. Raises SourceError if none has one."""
-    named = columns.model_dump(exclude={"annotations"}, exclude_unset=True).values()
-    missing = {*(value for value in named if value), columns.name, *columns.annotations}
-    first, found = list[Row](), set[str]()
+    """Return the leading rows, up to the one where every configured column has occurred.
+
+    Raises SourceError for a column that no row has.
+    """
+    configured = columns.model_dump(exclude={"annotations"}, exclude_unset=True).values()
+    expected = {*(value for value in configured if value), columns.name, *columns.annotations}
+    leading_rows: list[Row] = []
+    present: set[str] = set()
     for row in rows:
-        first.append(row)
-        found |= set() if row.problem else row.value.keys()
-        if missing <= found:
-            return first
-    if found:
+        leading_rows.append(row)
+        if not row.problem:
+            present |= row.value.keys()
+        if expected <= present:
+            return leading_rows
+    if present:
         raise SourceError(
-            f"No record of {path} has the columns {sorted(missing - found)}. It has "
-            f"{sorted(found)}: say which to take, as in columns = {{ name = '{min(found)}' }}."
+            f"No record of {path} has the columns {sorted(expected - present)}. It has "
+            f"{sorted(present)}: configure the column, as in "
+            f"columns = {{ name = '{min(present)}' }}."
         )
-    return first
+    return leading_rows
 
 
 def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> None:
     if problem := row.problem or flaw_of(row.value):
         raise SourceError(problem)
-    columns, problems = options.columns, list[str]()
+    columns = options.columns
+    problems: list[str] = []
     record = {**row.value}
-    values = (columns.parameters, columns.required, columns.output, columns.tags)
-    for column in (*values, columns.examples, columns.dependencies):
+    structured = (columns.parameters, columns.required, columns.output, columns.tags)
+    for column in (*structured, columns.examples, columns.dependencies):
         if column and column in record:
             record[column] = _decoded(record[column])
 
@@ -135,7 +142,7 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
         raise SourceError("; ".join(problems))
     owner = record.get(columns.agent) if columns.agent else None
     owner = owner if isinstance(owner, str) and owner.strip() else options.agent or listing.catalog
-    dependencies, left_out = _dependencies(record, columns.dependencies)
+    dependencies, invalid = _dependencies(record, columns.dependencies)
     listed = listing.tool(
         listing.agent(owner, kind=options.agent_kind, source=options.path),
         record.get(columns.name),
@@ -153,10 +160,10 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
         dependencies=dependencies,
         tags=_texts(record.get(columns.tags)) if columns.tags else (),
     )
-    if listed and left_out:
+    if listed and invalid:
         why = (
-            f"{len(left_out):,} of its dependencies are left out, because they name no tool, or no "
-            f"type of {', '.join(DEPENDENCY_TYPES)}; correct them"
+            f"{len(invalid):,} of its dependencies are left out, because they have no tool name, "
+            f"or a type other than {', '.join(DEPENDENCY_TYPES)}; correct them"
         )
         listing.reject(f"{row.where} {columns.dependencies}", why)
 
@@ -164,29 +171,31 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
 def _dependencies(
     record: Mapping[str, Any], column: str | None
 ) -> tuple[list[Dependency], list[Any]]:
-    """Return the dependencies of a record, and those that say too little."""
-    dependencies, left_out = list[Dependency](), list[Any]()
+    """Return the dependencies of a record, and the invalid ones."""
+    dependencies: list[Dependency] = []
+    invalid: list[Any] = []
     value = record.get(column) if column else None
-    values = value if isinstance(value, list) else [] if value in (None, "") else [value]
-    for item in values:
+    if value in (None, ""):
+        value = []
+    for item in value if isinstance(value, list) else [value]:
         fields = {"name": item} if isinstance(item, str) else item
-        tool, parameter, reason, text = (
-            member_text(fields, key)
-            for key in ("name", "parameter_name", "reason", "dependence_type")
-        )
-        name = (text or "tool-depends-on").lower().replace("_", "-").replace(" ", "-")
-        kind = DEPENDENCY_TYPES.get(name) or DEPENDENCY_TYPES.get(
-            name.replace("-depends-on", "-directly-depends-on")
+        tool = member_text(fields, "name")
+        parameter = member_text(fields, "parameter_name")
+        reason = member_text(fields, "reason")
+        type_name = member_text(fields, "dependence_type") or "tool-depends-on"
+        type_name = type_name.lower().replace("_", "-").replace(" ", "-")
+        kind = DEPENDENCY_TYPES.get(type_name) or DEPENDENCY_TYPES.get(
+            type_name.replace("-depends-on", "-directly-depends-on")
         )
         if not tool or kind is None:
-            left_out.append(item)
+            invalid.append(item)
         else:
             dependencies.append(Dependency(tool, kind, parameter or None, reason))
-    return dependencies, left_out
+    return dependencies, invalid
 
 
 def _decoded(value: Any) -> Any:
-    """A list or object that stands as JSON text in a cell; other values as they are."""
+    """Parse a cell with a list or object as JSON text; return other values unchanged."""
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         try:
             return parse_json(value, "it")
@@ -196,16 +205,16 @@ def _decoded(value: Any) -> Any:
 
 
 def _texts(value: Any) -> list[str]:
-    """A list of texts, from one or from a list."""
+    """Return the non-blank texts of a list, or of a single value."""
     values = value if isinstance(value, list) else [value]
     return [item for item in values if isinstance(item, str) and item.strip()]
 
 
 def read_rows(path: Path, options: RecordsOptions | None = None) -> Iterator[Row]:
-    """Return the rows of a file in its order; its suffix tells the format.
+    """Return the rows of a file in order; the suffix determines the format.
 
     Args:
-        options: of a catalog with the file; the default ones if None.
+        options: options of the catalog; None means the defaults.
 
     Raises SourceError if the file as a whole cannot be read.
     """
@@ -223,8 +232,8 @@ def read_rows(path: Path, options: RecordsOptions | None = None) -> Iterator[Row
             return _parquet(path, options.max_bytes)
         case _:
             raise SourceError(
-                f"The format of {path} is unknown: its name ends with none of "
-                f"{', '.join(SUFFIXES)}. Rename it."
+                f"The format of {path} is unknown. Expected a suffix of {', '.join(SUFFIXES)}. "
+                f"Rename it."
             )
 
 
@@ -245,11 +254,14 @@ def _lines(path: Path, max_bytes: int) -> Iterator[Row]:
 
 
 def _json(path: Path, options: RecordsOptions) -> Iterator[Row]:
-    """Yield the records of a list, or of an object, whose keys are the names."""
-    value, text = read_json(path, options.max_bytes), options.columns.description
+    """Yield the records of a list, or of an object from names to records."""
+    value = read_json(path, options.max_bytes)
+    description_column = options.columns.description
     for key in options.at.split(".") if options.at else ():
         if not isinstance(value, dict) or key not in value:
-            raise SourceError(f"{path} has no '{key}' on the way to '{options.at}'. Correct `at`.")
+            raise SourceError(
+                f"{path} has no '{key}', which is part of '{options.at}'. Correct `at`."
+            )
         check_names(value, str(path))
         value = value[key]
     if isinstance(value, list):
@@ -258,9 +270,10 @@ def _json(path: Path, options: RecordsOptions) -> Iterator[Row]:
     elif isinstance(value, dict):
         for key, item in value.items():
             where = f"{path.name}[{key!r}]"
-            item = {text: item} if isinstance(item, str) and text else item
+            if isinstance(item, str) and description_column:
+                item = {description_column: item}
             if isinstance(value, RepeatedNames) and key in value.repeated:
-                yield Row(where, item, "its name stands twice in the object; remove one")
+                yield Row(where, item, "its name is repeated in the object; remove one")
             elif isinstance(item, dict):
                 item.setdefault(options.columns.name, key)
                 yield _row(where, item)
@@ -268,14 +281,13 @@ def _json(path: Path, options: RecordsOptions) -> Iterator[Row]:
                 yield _row(where, item)
     else:
         raise SourceError(
-            f"{path} is {type(value).__name__}, expected a list of records or an object of them "
-            f"by name."
+            f"{path} is {type(value).__name__}, expected a list of records, or an object from "
+            f"names to records."
         )
 
 
 def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
-    # Not by Polars, which takes an open quote, short rows and a file without line feeds as they
-    # come.
+    # Not Polars, which accepts open quotes, short rows and files without line feeds.
     csv.field_size_limit(MAX_RECORD)
     text = io.StringIO(read_text(path, max_bytes), newline="")
     reader = csv.reader(text, delimiter=separator, strict=True)
@@ -285,7 +297,8 @@ def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
     number = 0
     while True:
         number += 1
-        where, line = f"{path.name} row {number}", reader.line_num + 1
+        where = f"{path.name} row {number}"
+        line = reader.line_num + 1
         try:
             fields = next(reader)
         except StopIteration:
@@ -296,7 +309,7 @@ def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
                     f"{path} has a quote in row {number}, line {line}, that is never closed. Close "
                     f"it."
                 ) from error
-            yield Row(where, "", f"it is not CSV: {error}; quote the field that has a quote in it")
+            yield Row(where, "", f"it is not CSV: {error}; quote the field that contains a quote")
             continue
         if fields:
             yield _csv_row(where, header, fields)
@@ -308,8 +321,8 @@ def _csv_row(where: str, header: list[str], fields: list[str]) -> Row:
     problem = ""
     if len(fields) != len(header):
         problem = (
-            f"it has {len(fields)} fields, and the header {len(header)}; quote a field with a "
-            f"separator in it, and write a separator for an empty one"
+            f"it has {len(fields)} fields, and the header {len(header)}; quote fields that contain "
+            f"a separator, and write a separator for empty fields"
         )
     elif not is_text("".join(fields)):
         problem = "it is not valid UTF-8 text; save the source as UTF-8"
@@ -322,7 +335,7 @@ def _parquet(path: Path, max_bytes: int) -> Iterator[Row]:
 
     content = read_bytes(path, max_bytes)
     try:
-        # A few bytes may stand for any number of rows.
+        # A few bytes of Parquet may encode any number of rows.
         frame = polars.read_parquet(content, n_rows=MAX_RECORDS + 1)
     except (OSError, polars.exceptions.PolarsError) as error:
         raise SourceError(
@@ -344,7 +357,7 @@ def _plain_record(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Return a value without the nulls of structs that Parquet adds."""
+    """Return a value without the null members that Parquet adds to structs."""
     if isinstance(value, list):
         return [_without_nulls(item) for item in value]
     if isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""Listing a source in a process of its own, which is ended when it takes too much: whatever a
-source does costs only its catalog.
+"""List each source in a separate process with limits on time and memory, so that failures are
+isolated per catalog.
 
-The process gets requests and answers on a pipe; what it writes to standard output or error goes
-nowhere. What it sends is JSON, so that nothing of a source is run here. A process that read files
-lists the next source; one that ran a source's code, or asked a server, is not used again."""
+Requests and answers go through a pipe; the process's standard output and error are discarded.
+Answers are JSON, so no code of a source runs in the parent. A process that only read files is
+reused; one that ran code of a source or contacted a server is not."""
 
 import atexit
 import gc
@@ -38,21 +38,24 @@ from catalogs.shared.supervisor import supervise
 supervise()
 from catalogs.shared.isolation import work
 work()"""
-MAX_KEPT = 50_000_000
-"""Bytes of an answer after which its process is ended: it took several times as much memory."""
+MAX_REUSABLE = 50_000_000
+"""Bytes of an answer above which its process is not reused, since its memory use is several times
+as high."""
 SPARE_SECONDS = 60
-RARE = 200_000
-"""Objects between two collections of cyclic garbage. A large listing is millions of objects that
-stay, and traversing them again and again was a third of its time."""
-INVALID = "The process that lists the source sent no valid listing. Correct the source."
+"""Processor seconds that a process may use beyond `max_seconds` on every core."""
+GC_THRESHOLD = 200_000
+"""Allocated objects between two runs of the cyclic garbage collector. A large listing has millions
+of live objects, and traversing them took a third of its time."""
+INVALID = "The process that lists the source sent an invalid listing. Correct the source."
+"""Failure of a source whose process sent something other than a listing."""
 
 
 def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
-    """List a source in a process of its own. A source that cannot be listed, or takes more than its
-    options allow, gives a listing with the failure of all agents (`*`).
+    """List a source in a separate process. A source that cannot be listed within its limits gives a
+    listing with a failure of all agents (`*`).
 
-    Of sources that are files, as many are listed at once as there are processors: the others get
-    the processes of the first, and none of them has to start one.
+    Sources that are files are CPU-bound, so at most as many are listed at once as there are
+    processors; later ones reuse the processes of earlier ones.
 
     Args:
         base: the folder from which relative paths count.
@@ -61,19 +64,20 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
         "kind": options.type,
         "catalog": catalog,
         "base": str(base.absolute()),
-        # What is not set stays so: it may mean something else than its default.
+        # Unset options stay unset, since a set default may mean something else.
         "options": options.model_dump(mode="json", exclude_unset=True),
         "environment": dict(os.environ),
     }
-    files, reusable = _is_files(base, options), False
+    files = _is_files(base, options)
+    reusable = False
     with _processors if files else nullcontext():
         process = _take()
         try:
             answer = process.ask(json.dumps(request).encode(), options)
             listing = _listing(answer)
-            if not files:  # code of the source may have written to the pipe
+            if not files:  # code of the source may have written to the pipe, so check the rows
                 row_frame(listing.rows)
-            reusable = files and not listing.failures and len(answer) < MAX_KEPT
+            reusable = files and not listing.failures and len(answer) < MAX_REUSABLE
             return listing
         except SourceError as error:
             return Listing(failures=(Failure("*", str(error)),))
@@ -109,22 +113,22 @@ def _listing(answer: bytes) -> Listing:
 
 
 class _Process:
-    """A process that lists one source after the other."""
+    """A process that lists sources one after the other."""
 
     def __init__(self) -> None:
         self._path = list(sys.path)
-        self._late = False
-        self._pipe, theirs = Pipe()
-        # A session of its own: Ctrl-C is for this process, which ends the other.
+        self._timed_out = False
+        self._pipe, child_end = Pipe()
+        # A new session, so that Ctrl-C reaches only the parent, which ends the process.
         self._process = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-c", START, str(theirs.fileno()), *sys.path],
+            [sys.executable, "-c", START, str(child_end.fileno()), *sys.path],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=[theirs.fileno()],
+            pass_fds=[child_end.fileno()],
             start_new_session=True,
         )
-        theirs.close()
+        child_end.close()
         with _lock:
             _running.add(self)
 
@@ -133,7 +137,7 @@ class _Process:
         return self._process.poll() is None and self._path == sys.path
 
     def ask(self, request: bytes, options: SourceOptions) -> bytes:
-        """Return the answer to a request. Raises SourceError if there is none within the limits."""
+        """Return the answer to a request. Raises SourceError if the limits are exceeded."""
         timer = Timer(options.max_seconds, self._time_out)
         timer.daemon = True
         timer.start()
@@ -151,7 +155,7 @@ class _Process:
             timer.cancel()
 
     def end(self) -> None:
-        """Kill the process, and what it started."""
+        """Kill the process and its descendants."""
         with _lock:
             if self not in _running:
                 return
@@ -160,7 +164,7 @@ class _Process:
         self._pipe.close()
 
     def _time_out(self) -> None:
-        self._late = True
+        self._timed_out = True
         self._kill()
 
     def _kill(self) -> None:
@@ -170,10 +174,10 @@ class _Process:
         self._process.wait()
 
     def _ending(self, options: SourceOptions) -> str:
-        """Say why the process gave no answer."""
-        if self._late:
+        """Return the reason why the process gave no answer."""
+        if self._timed_out:
             return (
-                f"It was not listed within {options.max_seconds:g} seconds. Split the source, or "
+                f"Listing took more than {options.max_seconds:g} seconds. Split the source, or "
                 f"raise `max_seconds`."
             )
         status = self._process.wait()
@@ -193,7 +197,9 @@ class _Process:
 _lock = Lock()
 _processors = BoundedSemaphore(os.cpu_count() or 1)
 _idle: list[_Process] = []
+"""Processes that can list another source."""
 _running: set[_Process] = set()
+"""All processes that have not been ended, idle ones included."""
 
 
 def _take() -> _Process:
@@ -210,24 +216,25 @@ def _take() -> _Process:
 
 @atexit.register
 def _end_all() -> None:
-    """End the processes that other threads wait for, and the idle ones."""
+    """End all processes, including those that other threads wait for."""
     for process in list(_running):
         process.end()
 
 
 def work() -> None:
-    """Answer requests. The process ends at once, with all that it started, when the one that asks
-    has ended.
+    """Answer requests from the pipe. When the parent ends, this process ends at once, with all of
+    its descendants.
     """
-    gc.set_threshold(RARE, *gc.get_threshold()[1:])
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
     file = int(sys.argv[1])
     os.set_inheritable(file, False)
-    pipe, requests = Connection(file), SimpleQueue[dict[str, Any]]()
+    pipe = Connection(file)
+    requests = SimpleQueue[dict[str, Any]]()
     Thread(target=_receive, args=(pipe, requests), daemon=True).start()
     while True:
         try:
             pipe.send_bytes(_answer(requests.get()))
-        except MemoryError:  # there was none left to say so
+        except MemoryError:  # too little memory is left for an answer
             os._exit(ENOMEM)
 
 
@@ -239,8 +246,9 @@ def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
 
 
 def _answer(request: dict[str, Any]) -> bytes:
-    """List a source, and return lines of JSON: the listing without its rows, then each row. Of a
-    source that fails, this is its failure and the records that were rejected until then.
+    """List a source, and return lines of JSON: the listing without its rows, then each row.
+
+    If the source fails, the listing has the failure and the records rejected so far.
     """
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -262,19 +270,21 @@ def _answer(request: dict[str, Any]) -> bytes:
 
 @contextmanager
 def _limits(memory: int, seconds: float) -> Generator[None]:
-    """Limit the memory that this process may take. Its time is limited by the process that asks;
-    the limit on its processor time ends it when that one was killed, whatever it is doing.
+    """Limit the memory and processor time of this process.
+
+    The parent limits elapsed time; the limit on processor time ends the process if the parent was
+    killed.
     """
     used = resource.getrusage(resource.RUSAGE_SELF)
     processor = used.ru_utime + used.ru_stime + seconds * (os.cpu_count() or 1) + SPARE_SECONDS
     limits = {resource.RLIMIT_DATA: memory, resource.RLIMIT_CPU: ceil(processor)}
-    before = {kind: resource.getrlimit(kind) for kind in limits}
+    previous_limits = {kind: resource.getrlimit(kind) for kind in limits}
     try:
         for kind, value in limits.items():
-            with suppress(OSError, ValueError):  # a system that does not have it, or a lower one
-                resource.setrlimit(kind, (value, before[kind][1]))
+            with suppress(OSError, ValueError):  # unsupported here, or above the hard limit
+                resource.setrlimit(kind, (value, previous_limits[kind][1]))
         yield
     finally:
-        for kind, value in before.items():
+        for kind, value in previous_limits.items():
             with suppress(OSError, ValueError):
                 resource.setrlimit(kind, value)

@@ -1,4 +1,4 @@
-"""The installed source kinds: a distribution adds its own under the entry-point group
+"""The installed source kinds. A distribution adds one under the entry-point group
 `pegboard.catalogs`."""
 
 from functools import cache
@@ -8,11 +8,12 @@ from catalogs.shared.listing import SourceKind
 from pegboard.errors import ConfigurationError
 
 GROUP = "pegboard.catalogs"
+"""Entry-point group of source kinds."""
 
 
 @cache
 def _entry_points() -> dict[str, EntryPoint]:
-    """Scan the installed distributions once per process."""
+    """Return the entry points by name, scanned once per process."""
     return {point.name: point for point in entry_points(group=GROUP)}
 
 
@@ -31,7 +32,7 @@ def source_kind(name: str) -> SourceKind:
     if point is None:
         raise ConfigurationError(
             f"There is no source of type '{name}'. Installed types: {', '.join(source_kinds())}. "
-            f"A package adds one under the entry-point group '{GROUP}'."
+            f"Packages add types under the entry-point group '{GROUP}'."
         )
     what = f"The source type '{name}' ({point.value})"
     try:

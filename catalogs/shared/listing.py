@@ -1,11 +1,10 @@
-"""What every source yields: a Listing of agents, tools, rejected records and failures.
+"""The result of every source: a Listing of agents, tools, rejected records and failures.
 
-A source kind is a `SourceKind`: a pydantic model of its options and one function `read(listing,
-options)` that adds to a `ListingBuilder`. The builder is the only place that decides what a valid
-tool is, so all kinds reject alike. Whatever goes wrong costs as little as possible: a record within
-`with listing.record(...)` is rejected; of a file within `with listing.file(...)` the last good
-tools are kept, as they are of an agent (a server of many) that `fail`s; a source that cannot be
-read at all raises `SourceError`."""
+A source kind is a `SourceKind`: a pydantic model of its options, and a function `read(listing,
+options)` that adds to a `ListingBuilder`. Only the builder decides which tools are valid, so all
+kinds apply the same rules. Errors are isolated: `with listing.record(...)` rejects one record;
+`with listing.file(...)` and `listing.fail(agent)` keep the last good tools of one file or agent; a
+source that cannot be read at all raises `SourceError`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,15 +40,17 @@ from pegboard.schemas.loose import Unusable, mended
 from pegboard.text.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
+"""Exceptions that end the listing instead of rejecting a record or file."""
 SCHEMAS = ("input_schema", "output_schema")
+"""Parts of a tool that are JSON Schemas."""
 
 
 class SourceOptions(BaseModel):
-    """The options that every source kind has; a kind adds its own by inheriting.
+    """The options of every source kind; a kind inherits from it to add options.
 
     Attributes:
-        trust: `limited` leaves out the examples and the reasons of dependencies that the catalog
-            gives: texts that weigh much in a search and describe nothing that can be checked.
+        trust: `limited` drops the catalog's examples and reasons of dependencies: texts that weigh
+            much in searches and cannot be verified.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -64,7 +65,7 @@ class SourceOptions(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """An agent that could not be listed, and why. Its last good tools are kept by the snapshot."""
+    """An agent that could not be listed, and why. The snapshot keeps its last good tools."""
 
     agent: str
     why: str
@@ -72,13 +73,13 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The agents and tools of a source at one moment, ordered by id, and what went wrong.
+    """The agents and tools of a source at one moment, ordered by id, and all problems.
 
     Attributes:
         rows: the tools, each as one line of JSON (see `tool_row`).
-        unreadable: which files could not be read, and why; tools that only they list are kept by
-            the snapshot.
-        repeatable: whether the source would yield the same again as long as its inputs stay (see
+        unreadable: the files that could not be read, and why; the snapshot keeps tools that only
+            they list.
+        repeatable: whether the listing depends only on the inputs of the source (see
             `SourceKind`).
     """
 
@@ -91,16 +92,19 @@ class Listing:
 
     @property
     def tools(self) -> tuple[Tool, ...]:
-        """Return the tools, made anew from their rows."""
+        """Return the tools, parsed from their rows."""
         return tuple(tool_of(json.loads(row)) for row in self.rows)
 
 
 @dataclass(slots=True)
 class ListingBuilder:
-    """Collects what a source lists; relative paths count from `base`, pegboard.toml's folder.
+    """Collects the agents, tools and problems of a source.
 
-    A source that used more than the inputs that it names sets `repeatable` to False. Everything
-    that is added is listed without `secrets`, the values that the source was given.
+    Attributes:
+        base: the folder of pegboard.toml, from which relative paths count.
+        tags: added to every tool.
+        secrets: values that the source was given; they are redacted in everything that is added.
+        repeatable: a source sets it to False if it used more than its declared inputs.
     """
 
     catalog: str
@@ -118,7 +122,7 @@ class ListingBuilder:
 
     @contextmanager
     def record(self, where: str) -> Iterator[None]:
-        """Reject the record if anything fails within."""
+        """Reject the record if the block raises."""
         try:
             yield
         except CONTROL:
@@ -128,9 +132,7 @@ class ListingBuilder:
 
     @contextmanager
     def file(self, path: Path | str) -> Iterator[None]:
-        """Report the file, or address, as unreadable if anything fails within, and go on with the
-        others.
-        """
+        """Report the file or URL as unreadable if the block raises."""
         try:
             yield
         except CONTROL:
@@ -144,8 +146,9 @@ class ListingBuilder:
     def agent(
         self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
     ) -> str:
-        """Add an agent, or complete the one of that name, and return its id."""
-        name, source = self.text(name), self.text(source)
+        """Add an agent, or add the description to the agent of that name; return its id."""
+        name = self.text(name)
+        source = self.text(source)
         identity = agent_id(self.catalog, name)
         description = description if isinstance(description, str) else ""
         description = valid_text(self.secrets.hide(description)).strip()
@@ -157,11 +160,11 @@ class ListingBuilder:
                 "the agent is listed without it. Shorten it at its source.",
             )
             description = ""
-        known = self._agents.get(identity)
-        if known is None:
+        agent = self._agents.get(identity)
+        if agent is None:
             self._agents[identity] = Agent(identity, self.catalog, name, description, kind, source)
-        elif description and not known.description:
-            self._agents[identity] = replace(known, description=description, source=source)
+        elif description and not agent.description:
+            self._agents[identity] = replace(agent, description=description, source=source)
         return identity
 
     def tool(
@@ -182,8 +185,8 @@ class ListingBuilder:
         """Add a tool of an agent, or reject it with all reasons; return whether it is listed.
 
         Args:
-            where: the place of the record in its source, for a person: `tools.json[3].tools[4]`.
-            raw: the record as the source has it, all of which is checked.
+            where: the place of the record in its source, for people: `tools.json[3].tools[4]`.
+            raw: the unchanged record of the source, which is checked for size and depth.
             input_schema: a JSON Schema object; None means no arguments.
         """
         with self.record(where):
@@ -206,14 +209,15 @@ class ListingBuilder:
         return False
 
     def _add_tool(self, agent: str, where: str, raw: Any, parts: dict[str, Any]) -> list[str]:
-        """Add the tool, or return what is wrong with it."""
+        """Add the tool, or return its problems."""
         written: dict[str, str] = {}
         problems = list(text_problems(parts["name"], parts["description"]))
         checked = [parts[key] for key in ("name", "description", *SCHEMAS, "annotations", "tags")]
         if flaw := flaw_of(raw, *beside(raw, checked)):
             return [*problems, flaw]
         if invalid := list(schema_problems(written, parts)):
-            parts, written = parts | _mended(parts), {}
+            parts = parts | _mended(parts)
+            written = {}
             invalid = list(schema_problems(written, parts))
         problems += invalid
         if problems:
@@ -241,13 +245,14 @@ class ListingBuilder:
                 f"{what} with the id {tool.id} is already listed at {self._places[tool.id]}; "
                 f"rename or remove one of them"
             ]
-        self._rows[tool.id], self._places[tool.id] = line, where
+        self._rows[tool.id] = line
+        self._places[tool.id] = where
         return []
 
     def reject(self, where: str, why: str) -> None:
-        """Record something that is left out, with the reason for a person.
+        """Record that a record is left out, and why.
 
-        Raises SourceError if the source has too many of them.
+        Raises SourceError if the source has too many rejected records.
         """
         if len(self.rejected) >= MAX_REJECTED:
             raise SourceError(
@@ -261,14 +266,14 @@ class ListingBuilder:
         self._failures[agent] = Failure(agent, self.text(why))
 
     def text(self, value: Any) -> str:
-        """Return a place, reason or name as text that can be stored, whatever a source gave."""
+        """Return a place, reason or name as redacted text that can be stored."""
         text = self.secrets.hide(value if isinstance(value, str) else short(value))
         return valid_text(cut(text, MAX_RAW))
 
     def build(self) -> Listing:
-        """Return everything that was added, agents without tools included.
+        """Return everything that was added, including agents without tools.
 
-        Raises SourceError if there were files, and none of them could be read.
+        Raises SourceError if none of the files could be read.
         """
         if self._unreadable and not self._readable:
             others = len(self._unreadable) - 1
@@ -285,18 +290,20 @@ class ListingBuilder:
 
 
 def files_of_path(base: Path, options: Any) -> list[Path] | None:
-    """Return the files that `path` of the options names; None if it is not given."""
+    """Return the files that match the option `path`; None if it is not set."""
     return matching_files(base, options.path) if options.path else None
 
 
 @dataclass(frozen=True, slots=True)
 class SourceKind:
-    """A kind of source, as found under the entry-point group `pegboard.catalogs`.
+    """A kind of source, registered under the entry-point group `pegboard.catalogs`.
 
     Attributes:
-        inputs: the files from which alone a listing with these options follows, given the folder
-            from which relative paths count; None if there is more to it. As long as they stay the
-            same, the source is not read again. Without the function a source is read in every run.
+        options: model of the catalog's section in pegboard.toml.
+        read: adds the tools to the builder.
+        inputs: returns the files that determine the listing, given the base folder of relative
+            paths and the options; None if the listing depends on anything else. Unchanged file
+            sources are skipped. Without `inputs`, every build reads the source.
     """
 
     options: type[SourceOptions]
@@ -305,7 +312,7 @@ class SourceKind:
 
 
 def reason_of(error: BaseException) -> str:
-    """Return a message about an exception that ended a record, file or source."""
+    """Return the message for an exception raised by a record, file or source."""
     if isinstance(error, MemoryError):
         return "it needs more memory than its source may take; shorten it, or raise `max_memory`"
     if isinstance(error, RecursionError):
@@ -320,7 +327,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _mended(parts: dict[str, Any]) -> dict[str, Any]:
-    """Return the schemas among the parts of a tool that can be mended."""
+    """Return those schemas of a tool that can be mended, mended."""
     out: dict[str, Any] = {}
     for name in SCHEMAS:
         if isinstance(parts[name], dict):

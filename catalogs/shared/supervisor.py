@@ -1,9 +1,8 @@
-"""On Linux, the process above one that lists sources: whatever the other starts is found below it,
-and ended.
+"""A supervisor process for the process that lists sources (Linux): it kills all descendants.
 
-Linux gives a process whose parent has ended to the nearest ancestor that is a subreaper. A session
-or an environment of its own does not take a process out of this tree. On other systems there is no
-such process, and what a source started ends with it only if it stayed in its process group."""
+Linux reparents an orphaned process to the nearest ancestor that is a subreaper, so descendants
+cannot leave this tree, even in a new session. Other systems have no supervisor; there, descendants
+are killed only if they stay in the process group."""
 
 import ctypes
 import os
@@ -13,11 +12,14 @@ from contextlib import suppress
 from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
+"""Option number of prctl(2)."""
 
 
 def supervise() -> None:
-    """Return in a child process, to list sources there. The parent stays here until the child has
-    ended, kills what it started, and exits with its status, or 128 and the number of its signal.
+    """Fork, and return in the child, which lists sources.
+
+    The parent waits for the child, kills its descendants, and exits with the child's status, or 128
+    plus the number of the signal that ended the child.
     """
     if sys.platform != "linux":
         return
@@ -35,7 +37,7 @@ def supervise() -> None:
 
 
 def kill_descendants(process: int) -> None:
-    """Kill what a process started, and what that started, until there is nothing new."""
+    """Kill all descendants of a process, until no new ones appear."""
     killed = set[int]()
     while descendants := _descendants(process) - killed:
         for descendant in descendants:
@@ -45,15 +47,15 @@ def kill_descendants(process: int) -> None:
 
 
 def _descendants(process: int) -> set[int]:
-    """Return the process ids; a process that has ended and was not waited for is none."""
+    """Return the ids of all descendants of a process, without zombies."""
     children: dict[int, list[int]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            # The name before them may hold anything, brackets and spaces included.
+            # The process name before these fields may contain brackets and spaces.
             state, parent, *_ = stat.read_text(errors="replace").rpartition(")")[2].split()
             if state != "Z":
                 children.setdefault(int(parent), []).append(int(stat.parent.name))
-    out = [process]
-    for each in out:
-        out += children.get(each, [])
-    return {*out[1:]}
+    tree = [process]
+    for member in tree:
+        tree += children.get(member, [])
+    return {*tree[1:]}

@@ -1,7 +1,7 @@
 """A tool as a row of the lake: the columns of `CATALOG_TOOL` and `digest`, as one line of JSON.
 
-It is written once, where the tool is listed, with each part as canonical JSON: that is most of what
-listing a large catalog costs, and the same text is measured, checked, stored and hashed."""
+Writing canonical JSON is most of the cost of listing a large catalog. So each part is written once,
+when the tool is listed, and the same text is measured, validated, stored and hashed."""
 
 import hashlib
 import json
@@ -17,30 +17,34 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROWS_AT_ONCE = 10_000
-"""Rows that are one text in memory."""
+"""Number of rows that are parsed at once."""
 _TEXT = json.JSONEncoder(ensure_ascii=False)
+"""Encodes texts with the same bytes as `canonical_json`, but faster."""
 
 
 def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) -> dict[str, Any]:
-    """Return the row of a tool. Its digest covers the tool and its agent's kind: it equals
+    """Return the row of a tool. Its digest covers the tool and the kind of its agent, and equals
     `pegboard.canonical.digest(tool.digest, kind)`.
 
     Args:
-        kind: of the tool's agent.
-        written: what is known already of the canonical JSON of `input_schema`, `output_schema` and
-            `annotations`, by these names.
+        kind: the kind of the tool's agent.
+        written: canonical JSON of `input_schema`, `output_schema` and `annotations`, by these
+            names, as far as it has been written already.
     """
-    known = written or {}
+    cached = written or {}
     schemas = [
-        known.get(name) or _json(getattr(tool, name))
+        cached.get(name) or _json(getattr(tool, name))
         for name in ("input_schema", "output_schema", "annotations")
     ]
-    edges = _json([[one.tool, one.type, one.parameter, one.reason] for one in tool.dependencies])
+    dependencies = [
+        [dependency.tool, dependency.type, dependency.parameter, dependency.reason]
+        for dependency in tool.dependencies
+    ]
     parts = [
         *map(_TEXT.encode, (tool.id, tool.name, tool.description)),
         *schemas,
         _json(list(tool.examples)),
-        edges,
+        _json(dependencies),
         _json(sorted(set(tool.tags))),
     ]
     content = f"[{','.join(parts)}]"
@@ -55,14 +59,14 @@ def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) ->
         "output_schema": None if tool.output_schema is None else schemas[1],
         "annotations": schemas[2],
         "examples": tool.examples,
-        "dependencies": _json([asdict(one) for one in tool.dependencies]),
+        "dependencies": _json([asdict(dependency) for dependency in tool.dependencies]),
         "tags": tool.tags,
         "digest": _sha256(f'["{_sha256(content)}","{kind}"]'),
     }
 
 
 def row_frame(lines: Sequence[bytes]) -> "pl.DataFrame":
-    """Return rows that are lines of JSON as a table. Raises ValueError for other lines."""
+    """Return a table of rows that are lines of JSON. Raises ValueError for invalid lines."""
     import polars as pl
 
     schema = {
@@ -72,24 +76,26 @@ def row_frame(lines: Sequence[bytes]) -> "pl.DataFrame":
     schema["digest"] = pl.String()
     frames = [pl.DataFrame(schema=schema)]
     for start in range(0, len(lines), ROWS_AT_ONCE):
-        some = b"\n".join(lines[start : start + ROWS_AT_ONCE])
+        chunk = b"\n".join(lines[start : start + ROWS_AT_ONCE])
         try:
-            frames.append(pl.read_ndjson(some, schema=schema))
+            frames.append(pl.read_ndjson(chunk, schema=schema))
         except pl.exceptions.PolarsError as error:
-            raise ValueError(f"these are no rows of tools: {error}") from error
+            raise ValueError(f"these are not rows of tools: {error}") from error
     return pl.concat(frames)
 
 
 def tool_of(row: Mapping[str, Any]) -> Tool:
-    """Return the tool of a row, also of one with more columns."""
+    """Return the tool of a row; additional columns are ignored."""
     return Tool(**tool_fields(row))
 
 
 def _json(value: Any) -> str:
-    # Most tools have no output schema, annotations, examples, dependencies or tags.
+    # Shortcuts: most tools have no output schema, annotations, examples, dependencies or tags.
     if value is None:
         return "null"
-    return canonical_json(value) if value else "[]" if isinstance(value, list) else "{}"
+    if not value:
+        return "[]" if isinstance(value, list) else "{}"
+    return canonical_json(value)
 
 
 def _sha256(text: str) -> str:

@@ -8,7 +8,8 @@ The score of two tools is the geometric mean of two similarities:
 - *Vectors*: the cosine after a share of the mean vector of each agent's tools was subtracted, so
   that what all tools of one API repeat does not make them alike.
 
-The constants are calibrated on the tools of two browser servers; docs/results.md has the figures.
+The constants are calibrated on the tools of two browser servers, whose figures are in
+docs/results/real.md.
 """
 
 import math

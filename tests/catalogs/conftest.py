@@ -1,4 +1,4 @@
-"""What the tests of source kinds share: `listed` reads a source as a build does."""
+"""Shared by the tests of source kinds: `listed` reads a source as a build does."""
 
 import json
 import sys
@@ -11,10 +11,11 @@ from catalogs.shared.listing import ListingBuilder
 
 @pytest.fixture
 def listed(tmp_path):
-    """A function that lists a source of one kind as the catalog `kit`, from `tmp_path` on."""
+    """A function that lists a source of a kind as the catalog `kit`, with base `tmp_path`."""
 
     def listing_of(kind, base=tmp_path, **options):
-        builder, path = ListingBuilder("kit", base), list(sys.path)
+        builder = ListingBuilder("kit", base)
+        path = list(sys.path)
         source = source_kind(kind)
         try:
             source.read(builder, source.options.model_validate({"type": kind, **options}))
@@ -29,7 +30,7 @@ def listed(tmp_path):
 
 @pytest.fixture
 def listed_document(listed, tmp_path):
-    """A function that lists an OpenAPI document, given as a value or as text."""
+    """A function that lists an OpenAPI document, which is a value or text."""
 
     def listing_of(document):
         text = document if isinstance(document, str) else json.dumps(document)

@@ -31,7 +31,7 @@ class Handler(BaseHTTPRequestHandler):
     server: JsonServer
 
     def do_GET(self) -> None:
-        query = {name: one[0] for name, one in parse_qs(urlsplit(self.path).query).items()}
+        query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.queries.append(query)
         self.server.headers.append(self.headers)
         body = json.dumps(self.server.answer(query)).encode()

@@ -11,7 +11,7 @@ SERVERS = Path(__file__).parent / "servers"
 
 
 def raw(behaviour, *args, **entry):
-    """The configuration of a server that behaves so; see `servers/raw_stdio.py`."""
+    """The configuration of a server with a behaviour of `servers/raw_stdio.py`."""
     script = str(SERVERS / "raw_stdio.py")
     return {"command": sys.executable, "args": [script, behaviour, *args], **entry}
 
@@ -38,8 +38,8 @@ def only_failure(listing):
 
 
 def failure_in_time(servers, entry, ready):
-    """Why a server without an end fails, and within how many seconds: as many as it takes to get
-    `ready` on this machine.
+    """Return why an endless server fails, and the shortest timeout in seconds for which the reason
+    is `ready` on this machine.
     """
     for seconds in (1, 4, 16, 64, 256):
         why = only_failure(servers({"raw": entry}, timeout=seconds))

@@ -26,7 +26,8 @@ CARD = {
 
 
 def check(listing):
-    (agent,), (skill,) = listing.agents, listing.tools
+    (agent,) = listing.agents
+    (skill,) = listing.tools
     assert (agent.id, agent.kind) == ("kit/Route planner", "agent")
     assert (agent.description, agent.source) == ("Plans routes.", "https://routes.example/a2a")
     assert skill.id == "kit/Route planner/route-optimizer"
@@ -34,13 +35,13 @@ def check(listing):
     assert (skill.tags, skill.examples) == (("maps",), ("fastest way from Oslo to Bergen",))
 
 
-def test_a_card_in_a_file_is_an_agent_and_its_skills_are_rows(tmp_path, listed):
+def test_a_card_in_a_file_becomes_an_agent_with_its_skills_as_rows(tmp_path, listed):
     (tmp_path / "card.json").write_text(json.dumps(CARD))
 
     check(listed("a2a", path="*.json"))
 
 
-def test_a_card_at_an_address_is_fetched_with_headers(listed, monkeypatch):
+def test_a_card_at_a_url_is_fetched_with_headers(listed, monkeypatch):
     monkeypatch.setenv("CARDS_KEY", "open-sesame")
     with json_server(lambda _: CARD) as server:
         listing = listed(
@@ -53,27 +54,27 @@ def test_a_card_at_an_address_is_fetched_with_headers(listed, monkeypatch):
     assert server.headers[0]["X-Key"] == "open-sesame"
 
 
-def test_what_is_no_card_or_no_skill_costs_only_itself(tmp_path, listed):
+def test_invalid_cards_and_skills_do_not_affect_the_others(tmp_path, listed):
     (tmp_path / "card.json").write_text(json.dumps({**CARD, "skills": ["?", *CARD["skills"]]}))
     (tmp_path / "other.json").write_text('{"openapi": "3.1.0"}')
 
     listing = listed("a2a", path="*.json")
 
     check(listing)
-    assert [one.where for one in listing.rejected] == ["card.json: skills[0]"]
-    assert "other.json is no agent card" in listing.unreadable[0]
+    assert [record.where for record in listing.rejected] == ["card.json: skills[0]"]
+    assert "other.json is not an agent card" in listing.unreadable[0]
 
 
-def test_an_address_without_a_card_is_told_and_the_others_are_listed(listed):
+def test_a_url_without_a_card_is_reported_and_the_others_are_listed(listed):
     with json_server(lambda query: CARD if query else {"skills": 1}) as server:
         listing = listed("a2a", urls=[server.url, f"{server.url}/?card=1"])
 
     check(listing)
-    assert listing.unreadable[0].startswith(f"{server.url} is no agent card.")
+    assert listing.unreadable[0].startswith(f"{server.url} is not an agent card.")
 
 
-def test_no_card_at_all_is_an_error(tmp_path, listed):
+def test_a_source_without_any_card_is_an_error(tmp_path, listed):
     (tmp_path / "card.json").write_text("[]")
 
-    with pytest.raises(SourceError, match="is no agent card"):
+    with pytest.raises(SourceError, match="is not an agent card"):
         listed("a2a", path="card.json")

@@ -1,4 +1,4 @@
-"""Documents from misbehaving servers: bounded in bytes, on the wire and decompressed, and time."""
+"""Documents from misbehaving servers: time and bytes, on the wire and decompressed, are limited."""
 
 import gzip
 import json
@@ -80,7 +80,7 @@ def fetch(server, timeout=60):
         (zlib.compress(DOCUMENT), "deflate"),
     ],
 )
-def test_a_document_comes_plain_or_compressed_once(server, body, encoding):
+def test_a_document_is_downloaded_plain_or_compressed_once(server, body, encoding):
     server.script = lambda: iter(answer(body, encoding))
 
     assert fetch(server) == DOCUMENT
@@ -101,7 +101,7 @@ BOMB = gzip.compress(bytes(100_000_000))
         ),
         (answer(DOCUMENT, "br"), "compressed as 'br'"),
         (answer(DOCUMENT, "gzip"), "Cannot fetch .*: DecodingError"),
-        (answer(b"", status="404 t0ken secret"), "answers 404, expected the document"),
+        (answer(b"", status="404 t0ken secret"), "returned status 404, expected the document"),
         (answer(b"", status="302 Found", Location="/b?key=secret"), r"has moved to .*/b\."),
         (answer(b"", status="302 Found", Location="http://["), r"Cannot fetch|has moved to"),
         ([b"nonsense\r\n\r\n"], "Cannot fetch"),
@@ -109,7 +109,7 @@ BOMB = gzip.compress(bytes(100_000_000))
         ([answer(DOCUMENT)[0]], "Cannot fetch"),
     ],
 )
-def test_an_answer_that_is_no_document_is_an_error_without_secrets(server, chunks, why):
+def test_a_reply_other_than_a_document_is_an_error_without_secrets(server, chunks, why):
     server.script = lambda: iter(chunks)
 
     with pytest.raises(SourceError, match=why) as caught:
@@ -118,7 +118,7 @@ def test_an_answer_that_is_no_document_is_an_error_without_secrets(server, chunk
     assert not any(secret in str(caught.value) for secret in ("secret", SECRET, "key="))
 
 
-def test_an_endless_body_is_left_after_the_limit(server):
+def test_an_endless_body_is_not_read_beyond_the_limit(server):
     def endless():
         yield b"HTTP/1.1 200 OK\r\n\r\n"
         while True:
@@ -126,14 +126,14 @@ def test_an_endless_body_is_left_after_the_limit(server):
 
     server.script = endless
 
-    with pytest.raises(SourceError, match="sends more than 1,000,000 bytes"):
+    with pytest.raises(SourceError, match="sent more than 1,000,000 bytes"):
         fetch(server)
 
     assert server.sent < 50 * LIMIT  # what the network buffers hold
 
 
 @pytest.mark.parametrize("head", [b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
-def test_a_server_that_sends_a_little_now_and_then_meets_the_timeout(server, head):
+def test_a_server_that_trickles_bytes_exceeds_the_timeout(server, head):
     def trickle():
         yield head
         while not server.stopped.wait(0.02):

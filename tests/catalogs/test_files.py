@@ -1,5 +1,5 @@
-"""Reading foreign bytes and JSON: what is wrong with one value is found with its record, and only a
-text that is no JSON is an error.
+"""Untrusted files and JSON: an invalid value affects only its record; a text that is not JSON is an
+error.
 """
 
 import json
@@ -19,8 +19,8 @@ JSON = st.recursive(
 )
 
 
-def nested(depth, before="[", inner="", after="]"):
-    return before * depth + inner + after * depth
+def nested(depth, opening="[", inner="", closing="]"):
+    return opening * depth + inner + closing * depth
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def nested(depth, before="[", inner="", after="]"):
         (json.dumps([0] * MAX_RECORD), "it has more than 4,000,000 characters"),
     ],
 )
-def test_a_flaw_of_one_value_leaves_the_others_readable(text, flaw):
+def test_an_unreadable_value_leaves_the_others_readable(text, flaw):
     good, value = parse_json(f'[{{"name": "good [\\"{{"}}, {text}]', "it")
 
     assert good == {"name": 'good ["{'}
     assert (flaw_of(value) or "none").startswith(flaw or "none")
 
 
-def test_what_is_referred_to_often_counts_as_often():
+def test_a_value_that_is_referred_to_several_times_counts_each_time():
     shared = ["x" * 100_000]
 
     assert flaw_of(shared) is None
@@ -54,7 +54,7 @@ def test_what_is_referred_to_often_counts_as_often():
 
 
 @given(JSON)
-def test_json_is_read_as_it_was_written(value):
+def test_json_survives_a_round_trip(value):
     assert parse_json(json.dumps(value), "it") == value
 
 

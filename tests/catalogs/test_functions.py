@@ -1,4 +1,4 @@
-"""Files of function declarations in the shapes of the LLM APIs."""
+"""Files of function declarations in the formats of LLM APIs."""
 
 import json
 from pathlib import Path
@@ -24,7 +24,7 @@ def function(name, /, **given):
     return {"type": "function", "name": name, "parameters": parameters, **given}
 
 
-def test_all_known_shapes_may_stand_in_one_file_and_others_are_rejected_with_their_keys(listed):
+def test_one_file_may_mix_all_known_formats_and_others_are_rejected_with_their_keys(listed):
     listing = listed("functions", SPECIMENS, path="functions.json")
 
     tools = {tool.name: tool for tool in listing.tools}
@@ -47,7 +47,7 @@ def test_all_known_shapes_may_stand_in_one_file_and_others_are_rejected_with_the
         listing.rejected,
         [
             "the keys ['name', 'type']",
-            "the keys ['title']. The known shapes are",
+            "the keys ['title']. Known formats:",
             "no name",
             "not valid JSON Schema",
             "another tool",
@@ -58,7 +58,7 @@ def test_all_known_shapes_may_stand_in_one_file_and_others_are_rejected_with_the
         assert why in row.why
 
 
-def test_the_schemas_of_gemini_become_json_schema(listed):
+def test_gemini_schemas_are_converted_to_json_schema(listed):
     listing = listed("functions", SPECIMENS, path="functions.json")
     tool = next(tool for tool in listing.tools if tool.name == "book_room")
 
@@ -95,7 +95,7 @@ def test_a_file_may_be_a_list_one_object_or_an_object_of_tools(functions, value)
     assert listing.rejected == ()
 
 
-def test_a_broken_line_of_jsonl_is_rejected_alone(listed, tmp_path):
+def test_only_the_invalid_line_of_a_jsonl_file_is_rejected(listed, tmp_path):
     lines = [json.dumps(function(f"f{n}")).encode() for n in range(5)]
     lines[1] = b'{"name": '
     lines[3] = b'{"name": "caf\xe9", "input_schema": {}}'
@@ -110,7 +110,7 @@ def test_a_broken_line_of_jsonl_is_rejected_alone(listed, tmp_path):
         assert why in row.why
 
 
-def test_many_files_belong_to_one_agent(listed, tmp_path):
+def test_all_files_of_a_catalog_belong_to_one_agent(listed, tmp_path):
     for name in ("b", "a"):
         (tmp_path / f"{name}.json").write_text(json.dumps([function(name)]))
 

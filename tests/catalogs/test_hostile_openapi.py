@@ -53,16 +53,16 @@ SURROGATE = "\ud800"
     [
         (document({"/b/{": query({})}), "brace"),
         (document({"/b/}x": query({})}), "brace"),
-        (document({"/b/{a!z}": query({})}), "no path parameter"),
+        (document({"/b/{a!z}": query({})}), "not a path parameter"),
         (document({"b": query({})}), "does not begin with /"),
         (document({"/b": query(many(490, link(0)))}, S0=LARGE), "4,000,000 characters"),
         (
             document({"/b": {"get": FINE | {"parameters": [{"$ref": "#/x"}] * 490}}})
             | {"x": LARGE_PARAMETER},
-            "stands twice",
+            "repeated",
         ),
         (document({"/b": query(link(SURROGATE))}), "does not exist"),
-        (document({"/b": query({"$ref": f"{SURROGATE}.json"})}), "no valid name"),
+        (document({"/b": query({"$ref": f"{SURROGATE}.json"})}), "invalid name"),
         (document({f"/b{SURROGATE}": query({})}), "UTF-8"),
         (document({"/b": query(many(1, {"title": SURROGATE}))}), "UTF-8"),
         (document({"/b": query({"$ref": "#/components/schemas/S0/0"})}, S0=[]), "not exist"),
@@ -72,7 +72,7 @@ SURROGATE = "\ud800"
         (document({"/b": get({"operationId": 3})}), "operationId: Input should be a valid string"),
         (document({"/b": get({"parameters": {}})}), "parameters"),
         (document({"/b": get({"description": "x" * 10_000_000})}), "4,000,000 characters"),
-        (document({"/b": get({"parameters": [link(0)]})}, S0=link(0)), "circle"),
+        (document({"/b": get({"parameters": [link(0)]})}, S0=link(0)), "cycle"),
         (document({"/b": query({"type": {}})}), "not valid JSON Schema"),
         (document({"/b": query({"$ref": "other.json"})}), "cannot be read"),
         (document({"/b": query({"$ref": "/etc/passwd"})}), "outside"),
@@ -94,7 +94,7 @@ def test_a_hostile_operation_is_rejected_and_the_others_are_listed(listed_docume
     assert row.where.startswith("api.json ")
 
 
-def test_parents_that_are_named_again_at_every_level_are_read_once(listed_document, monkeypatch):
+def test_schemas_that_every_level_refers_to_are_read_once(listed_document, monkeypatch):
     followed = []
     follow = References.follow
     monkeypatch.setattr(
@@ -125,7 +125,7 @@ def test_5_000_levels_of_references_are_looked_up_once_each(listed_document, mon
 
 
 @pytest.mark.parametrize("suffix", ["json", "yaml"])
-def test_a_name_that_stands_twice_costs_what_is_ambiguous(listed, tmp_path, suffix):
+def test_a_repeated_name_rejects_only_what_is_ambiguous(listed, tmp_path, suffix):
     text = json.dumps(
         document(
             {"/b1": {"get": FINE}, "/b2": {"get": FINE}, "/c": {"get": FINE, "put": FINE}}
@@ -144,17 +144,17 @@ def test_a_name_that_stands_twice_costs_what_is_ambiguous(listed, tmp_path, suff
 
     assert [tool.name for tool in listing.tools] == ["get_fine"]
     assert {row.where.removeprefix(f"api.{suffix} "): row.why for row in listing.rejected} == {
-        "/b1": "its path stands twice in the document; remove one",
+        "/b1": "its path is repeated in the document; remove one",
         "/c": "it has the name 'get' twice in one object; remove one",
         "GET /d": "it has the name 'operationId' twice in one object; remove one",
-        "GET /e": "it refers to 'S0', which stands twice; remove one",
+        "GET /e": "it refers to 'S0', which is repeated; remove one",
     }
 
 
 @pytest.mark.parametrize(
     "text", ['{"openapi": "3.0.3", "openapi": "3.1.0"}', "paths: {}\npaths: {}"]
 )
-def test_a_document_that_is_itself_ambiguous_fails(listed_document, text):
+def test_a_document_with_repeated_top_level_names_fails(listed_document, text):
     with pytest.raises(SourceError, match=r"is ambiguous: .* twice"):
         listed_document(text)
 
@@ -186,7 +186,7 @@ def test_yaml_that_is_not_json_is_an_error(text):
 
 
 @pytest.mark.parametrize("bracket", ["[", "{a: ", "- "])
-def test_yaml_is_left_at_a_depth_for_which_its_parser_takes_no_time(bracket):
+def test_deeply_nested_yaml_fails_before_its_parser_becomes_slow(bracket):
     with pytest.raises(SourceError, match=r"not YAML: .*nesting depth at line"):
         parse_yaml(bracket * 100_000, "here")
 
@@ -205,9 +205,7 @@ LEVELS = "".join(f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 9)}]\n" for n in rang
     ],
     ids=["many", "long", "deep"],
 )
-def test_aliases_in_yaml_cost_only_the_operation_that_holds_too_much_of_them(
-    listed_document, aliases
-):
+def test_too_many_yaml_aliases_reject_only_their_operation(listed_document, aliases):
     fine = "/fine: {get: {responses: {'200': {description: ok}}}}"
     bad = f"/b: {{get: {{x-a: [{', '.join(['*a'] * 2_000)}], responses: {{}}}}}}"
     head = "openapi: 3.0.3\ninfo: {title: T, version: '1'}"

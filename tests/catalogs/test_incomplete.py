@@ -1,4 +1,4 @@
-"""Sources that lack what their format demands, and are still unambiguous."""
+"""Sources that lack required members, but are unambiguous."""
 
 import json
 
@@ -28,10 +28,10 @@ def operation(parameter, schema, responses):
     }
 
 
-def test_a_member_that_is_null_counts_as_absent(listed_document):
-    """As serialisers write it, and YAML whose key has no value."""
+def test_null_members_count_as_absent(listed_document):
+    """Serializers write nulls, and a YAML key without a value is null."""
     schema = {"type": "object", "properties": PROPERTIES}
-    whole = operation({"schema": {"type": "string"}}, schema, {"200": {"description": "ok"}})
+    complete = operation({"schema": {"type": "string"}}, schema, {"200": {"description": "ok"}})
     properties = PROPERTIES | {"any": None, "default": {"type": "integer", **nulls("title")}}
     holed = operation(
         {"schema": {"type": "string", **nulls("format", "enum", "items", "x-order")}}
@@ -41,7 +41,7 @@ def test_a_member_that_is_null_counts_as_absent(listed_document):
     ) | nulls("summary", "description", "tags", "security", "servers", "deprecated")
     path = {"post": holed, **nulls("get", "parameters", "summary")}
 
-    (expected,) = listed_document(document(paths={"/a": {"post": whole}})).tools
+    (expected,) = listed_document(document(paths={"/a": {"post": complete}})).tools
     listing = listed_document(
         document(paths={"/a": path}, **nulls("tags", "servers", "components"))
     )
@@ -51,12 +51,12 @@ def test_a_member_that_is_null_counts_as_absent(listed_document):
 
 
 @pytest.mark.parametrize("path", [None, {"get": None}, {"get": None, "put": None, "summary": "x"}])
-def test_a_path_of_nothing_but_nulls_is_rejected(listed_document, path):
+def test_a_path_whose_operations_are_all_null_is_rejected(listed_document, path):
     listing = listed_document(document(paths={"/a": {"get": {}}, "/b": path}))
 
     assert [tool.name for tool in listing.tools] == ["get_a"]
     assert [(row.where, row.why.partition(";")[0]) for row in listing.rejected] == [
-        ("api.json /b", "it has no operation but null")
+        ("api.json /b", "its operations are all null")
     ]
 
 
@@ -70,9 +70,7 @@ def test_a_path_of_nothing_but_nulls_is_rejected(listed_document, path):
         ({}, ""),
     ],
 )
-def test_a_document_needs_neither_a_title_nor_a_version_of_its_own(
-    listed_document, info, description
-):
+def test_a_document_needs_neither_title_nor_version(listed_document, info, description):
     listing = listed_document({"openapi": "3.1.0", "paths": {"/a": {"get": {}}}} | info)
 
     assert [tool.name for tool in listing.tools] == ["get_a"]
@@ -80,7 +78,7 @@ def test_a_document_needs_neither_a_title_nor_a_version_of_its_own(
 
 
 @pytest.mark.parametrize("version", ["openapi: 3.0", "openapi: 3.1", "swagger: 2.0"])
-def test_a_version_that_yaml_reads_as_a_number_is_known(listed_document, version):
+def test_a_version_that_yaml_reads_as_a_number_is_accepted(listed_document, version):
     (tool,) = listed_document(f"{version}\npaths: {{/a: {{get:  {{}}}}}}").tools
 
     assert tool.name == "get_a"
@@ -100,9 +98,7 @@ LOOSE = [
 
 
 @pytest.mark.parametrize(("written", "expected"), LOOSE)
-def test_a_schema_that_is_loosely_written_is_mended(
-    listed, listed_document, tmp_path, written, expected
-):
+def test_a_loosely_written_schema_is_mended(listed, listed_document, tmp_path, written, expected):
     sound = {"type": "object", "properties": {"q": {"type": "string"}}}
     tool = {"name": "a", "inputSchema": sound | written, "outputSchema": sound | written}
     (tmp_path / "tools.json").write_text(json.dumps([tool]))

@@ -1,4 +1,4 @@
-"""Listing in a process of its own: whatever a source does, only its own listing fails."""
+"""Listing in a separate process: failures are isolated per source."""
 
 import os
 import signal
@@ -21,7 +21,7 @@ PROC = Path("/proc/self/environ").exists()
 
 @pytest.fixture
 def isolated(tmp_path):
-    """A function that lists a source of one kind in a process of its own."""
+    """A function that lists a source of one kind in a separate process."""
 
     def listing_of(kind, **options):
         model = source_kind(kind).options.model_validate({"type": kind, **options})
@@ -43,8 +43,9 @@ def module(isolated, tmp_path):
 
 @pytest.fixture
 def started(monkeypatch):
-    """The processes that the test starts; it takes none of another test."""
-    processes, start = [], subprocess.Popen
+    """The processes that the test starts; processes of other tests are not reused."""
+    processes = []
+    start = subprocess.Popen
     monkeypatch.setattr(subprocess, "Popen", lambda *a, **k: processes.append(a) or start(*a, **k))
     monkeypatch.setattr(isolation, "_idle", [])
     return processes
@@ -72,14 +73,14 @@ def writes(content):
         ("import ctypes; ctypes.string_at(0)", {}, "(SIGSEGV)"),
         ("raise BaseException('no')", {}, "hostile cannot be imported: BaseException: no"),
         ("raise SystemExit(3)", {}, "hostile cannot be imported: SystemExit: 3"),
-        ("while True: pass", {"max_seconds": 1}, "not listed within 1 seconds"),
+        ("while True: pass", {"max_seconds": 1}, "more than 1 seconds"),
         ("a = bytearray(10**9)", {"max_memory": 800_000_000}, "raise `max_memory`"),
-        (writes(b"\0\0\0\x05junk."), {}, "sent no valid listing"),
-        (writes(b"\0\0"), {"max_seconds": 2}, "not listed within 2 seconds"),
+        (writes(b"\0\0\0\x05junk."), {}, "sent an invalid listing"),
+        (writes(b"\0\0"), {"max_seconds": 2}, "more than 2 seconds"),
         (writes(b"\x7f\xff\xff\xff"), {}, "has more than 2,000,000,000 bytes"),
     ],
 )
-def test_a_source_that_ends_or_exhausts_its_process_fails_alone(
+def test_a_source_that_ends_or_exhausts_its_process_does_not_affect_others(
     module, isolated, tmp_path, text, options, why
 ):
     assert why in only_failure(module(text, **options))
@@ -89,7 +90,7 @@ def test_a_source_that_ends_or_exhausts_its_process_fails_alone(
     assert [tool.name for tool in listing.tools] == ["good"]
 
 
-def test_what_a_module_prints_and_reads_goes_nowhere(module, capfd):
+def test_output_of_a_module_is_discarded_and_its_input_is_empty(module, capfd):
     listing = module(
         "import os, sys\nprint('x' * 10**6)\nsys.stderr.write('y' * 10**6)\nos.close(1)\n"
         "assert sys.stdin.read() == ''"
@@ -99,7 +100,7 @@ def test_what_a_module_prints_and_reads_goes_nowhere(module, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
+def test_a_process_is_reused_for_files_but_not_after_running_code(
     isolated, module, tmp_path, started
 ):
     (tmp_path / "good.json").write_text('[{"name": "good"}]')
@@ -113,9 +114,7 @@ def test_a_process_lists_the_next_source_of_files_and_none_that_runs_code(
     assert (files, len(started)) == (1, 2)
 
 
-def test_sources_of_files_take_no_more_processes_than_there_are_processors(
-    isolated, tmp_path, started
-):
+def test_file_sources_use_at_most_one_process_per_processor(isolated, tmp_path, started):
     (tmp_path / "good.json").write_text('[{"name": "good"}]')
     sources = 2 * os.cpu_count()
 
@@ -154,7 +153,7 @@ list_isolated("kit", Path.cwd(), source_kind("python").options.model_validate(op
 
 @pytest.mark.skipif(not PROC, reason="only Linux tells the environment of a process")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, number):
+def test_the_process_and_its_descendants_end_with_their_parent(tmp_path, number):
     (tmp_path / "hostile.py").write_text(LEAVES + "time.sleep(600)")
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     asking = start_child([sys.executable, "-c", LISTS], cwd=tmp_path, env=environment)
@@ -170,7 +169,7 @@ def test_the_process_and_what_it_started_end_with_the_one_that_asked(tmp_path, n
 
 @pytest.mark.skipif(not PROC, reason="only Linux tells the parent of a process")
 @pytest.mark.parametrize("end", ["", "os._exit(7)", "os.kill(os.getpid(), 9)", "time.sleep(600)"])
-def test_what_a_source_started_ends_with_its_listing(module, tmp_path, monkeypatch, end):
+def test_processes_started_by_a_source_end_with_its_listing(module, tmp_path, monkeypatch, end):
     def passes_once_it_started(seconds, end_listing):
         return Timer(0, lambda: [wait_for_file(tmp_path / "pids"), end_listing()])
 

@@ -31,7 +31,7 @@ def http_port():
         yield port
 
 
-def test_a_server_written_with_the_sdk_is_listed_with_all_that_it_says_of_itself(servers):
+def test_a_server_written_with_the_sdk_is_listed_with_its_description(servers):
     entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
 
     listing = servers({"weather": entry})
@@ -50,7 +50,7 @@ def test_a_server_written_with_the_sdk_is_listed_with_all_that_it_says_of_itself
     assert (listing.rejected, listing.failures) == ((), ())
 
 
-def test_prompts_resources_and_skills_are_agents_of_their_own_if_they_are_included(servers):
+def test_included_prompts_resources_and_skills_become_separate_agents(servers):
     entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
 
     listing = servers({"weather": entry}, include=["prompts", "resources", "skills"])
@@ -77,13 +77,13 @@ def test_prompts_resources_and_skills_are_agents_of_their_own_if_they_are_includ
     assert (listing.rejected, listing.failures) == ((), ())
 
 
-def test_what_was_included_of_a_server_that_fails_stays_like_its_tools(servers):
+def test_a_failed_server_keeps_its_prompts_and_skills_as_it_keeps_its_tools(servers):
     listing = servers({"gone": {"command": "/no/such/command"}}, include=["prompts"])
 
     assert [failure.agent for failure in listing.failures] == ["kit/gone", "kit/gone:prompts"]
 
 
-def test_instances_of_one_server_are_listed_once_with_the_addresses_of_all(servers):
+def test_instances_of_one_server_are_listed_once_with_all_addresses(servers):
     entry = {"command": sys.executable, "args": [str(SERVERS / "sdk_stdio.py")]}
     several = {"here": entry, "there": {**entry, "args": [*entry["args"], "--there"]}}
 
@@ -115,10 +115,11 @@ def test_a_server_over_http_is_listed_with_headers_from_the_environment(
 
 
 @pytest.mark.parametrize("path", ["mcp", "sse"])
-def test_a_server_over_http_that_refuses_the_key_fails_with_its_status_and_without_the_key(
+def test_a_server_over_http_that_rejects_the_key_fails_with_its_status_but_not_the_key(
     servers, http_port, path
 ):
-    url, headers = f"http://127.0.0.1:{http_port}/{path}", {"Authorization": "Bearer wrong-key"}
+    url = f"http://127.0.0.1:{http_port}/{path}"
+    headers = {"Authorization": "Bearer wrong-key"}
 
     why = only_failure(servers({"clock": {"url": f"{url}?k=wrong-key", "headers": headers}}))
 
@@ -144,7 +145,7 @@ def test_a_server_that_cannot_be_reached_fails(servers):
     ],
     ids=["pages", "a greeting on stdout", "no tools", "only the newest protocol", "much on stderr"],
 )
-def test_a_server_with_a_habit_of_its_own_is_listed(servers, behaviour, tools, description):
+def test_a_server_with_unusual_behaviour_is_listed(servers, behaviour, tools, description):
     listing = servers({"raw": raw(behaviour)})
 
     assert [(agent.name, agent.description) for agent in listing.agents] == [("raw", description)]
@@ -153,7 +154,7 @@ def test_a_server_with_a_habit_of_its_own_is_listed(servers, behaviour, tools, d
 
 
 @pytest.mark.parametrize("value", [b'"\\ud83d"', b"[" * 2000 + b"]" * 2000, b"9" * 6000])
-def test_what_the_sdk_cannot_parse_costs_its_own_tool(servers, tmp_path, value):
+def test_a_tool_that_the_sdk_cannot_parse_is_rejected_alone(servers, tmp_path, value):
     good, bad = (
         b'{"name": "%b", "description": %b}' % pair
         for pair in ((b"good", b'"Does good."'), (b"bad", value))
@@ -166,7 +167,9 @@ def test_what_the_sdk_cannot_parse_costs_its_own_tool(servers, tmp_path, value):
     assert listing.failures == ()
 
 
-def test_a_server_that_hangs_fails_in_time_and_is_ended_with_its_children(servers, tmp_path):
+def test_a_server_that_hangs_fails_at_the_timeout_and_is_killed_with_its_children(
+    servers, tmp_path
+):
     pids = tmp_path / "pids"
 
     def started(_):
@@ -196,9 +199,7 @@ def test_a_server_that_ends_leaves_no_child_behind(servers, tmp_path):
 
 
 def wait_for_end(pid):
-    """Wait until a process is gone, or waits only to be buried by its parent; the test's own limit
-    ends it.
-    """
+    """Wait until a process is gone or a zombie; the test's timeout limits the wait."""
     while True:
         try:
             os.kill(pid, 0)
@@ -223,7 +224,7 @@ def wait_for_end(pid):
         ("endless", r"it lists more than 20,000 tools; correct the server"),
     ],
 )
-def test_a_failing_server_says_how_without_its_secrets_and_harms_no_other(
+def test_a_failing_server_is_reported_without_secrets_and_the_others_are_listed(
     servers, monkeypatch, behaviour, expected
 ):
     monkeypatch.setenv("MY_TOKEN", "hunter2-hunter2")
@@ -244,7 +245,7 @@ def hostile_port():
         yield port
 
 
-def test_an_event_without_end_fails_at_the_limit(servers, hostile_port):
+def test_an_endless_event_fails_at_the_limit(servers, hostile_port):
     entry = {"url": f"http://127.0.0.1:{hostile_port}/events"}
 
     assert "SSE stream failed" in only_failure(servers({"raw": entry}, max_bytes=2_000_000))
@@ -259,7 +260,7 @@ def test_an_answer_that_trickles_does_not_outlast_the_timeout(servers, hostile_p
     assert "raise timeout" in why
 
 
-def test_a_server_that_writes_without_end_or_no_json_fails_with_what_it_wrote(servers):
+def test_endless_or_invalid_output_of_a_server_fails_and_is_quoted(servers):
     end = "The end of its stderr: oops\noops\noops\noops\noops"
     endless = {"command": "sh", "args": ["-c", "yes oops >&2"]}
 
@@ -287,11 +288,11 @@ def test_a_server_that_writes_without_end_or_no_json_fails_with_what_it_wrote(se
         ({"command": "x", "envFile": ".env"}, "envFile is not read"),
     ],
 )
-def test_a_server_that_cannot_be_started_fails_by_itself(servers, entry, expected):
+def test_a_server_that_cannot_be_started_does_not_affect_others(servers, entry, expected):
     assert expected in only_failure(servers({"broken": entry}))
 
 
-def test_references_are_resolved_and_the_shells_own_left_alone(servers, monkeypatch):
+def test_references_are_resolved_and_shell_variables_are_kept(servers, monkeypatch):
     monkeypatch.setenv("FIRST", "one")
     monkeypatch.setenv("EMPTY", "")
     args = ["${FIRST}", "${env:FIRST}-more", "${NOT_SET_A:-two}", "${EMPTY:-three}"]
@@ -303,17 +304,19 @@ def test_references_are_resolved_and_the_shells_own_left_alone(servers, monkeypa
     assert listing.agents[0].source.endswith("arguments " + " ".join(args))
 
 
-def test_a_server_gets_its_own_variables_and_those_that_launchers_need(servers, monkeypatch):
+def test_a_server_gets_its_configured_variables_and_those_that_launchers_need(servers, monkeypatch):
     passed = {"SSL_CERT_FILE", "https_proxy", "UV_OFFLINE"}
-    held_back = {"UV_PUBLISH_TOKEN", "AWS_SECRET_ACCESS_KEY", "OTHER"}
-    for name in passed | held_back:
+    withheld = {"UV_PUBLISH_TOKEN", "AWS_SECRET_ACCESS_KEY", "OTHER"}
+    for name in passed | withheld:
         monkeypatch.setenv(name, "1")
-    own = {"MINE": "1", "NUMBER": 5, "NULL": None}
+    configured = {"MINE": "1", "NUMBER": 5, "NULL": None}
 
-    seen = set(names(servers({"raw": raw("environment", *os.environ, *own, env=own)})))
+    seen = set(
+        names(servers({"raw": raw("environment", *os.environ, *configured, env=configured)}))
+    )
 
     assert {"PATH", "MINE", "NUMBER", *passed} <= seen
-    assert not {"NULL", *held_back} & seen
+    assert not {"NULL", *withheld} & seen
 
 
 def test_a_server_runs_in_the_folder_of_its_configuration_or_in_one_relative_to_it(

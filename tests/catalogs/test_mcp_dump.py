@@ -1,4 +1,4 @@
-"""Saved answers of MCP servers, in every known shape."""
+"""Saved results of MCP servers, in every known format."""
 
 import json
 
@@ -57,11 +57,11 @@ def ids(listing):
         ({"calc": TOOLS}, "calc", ""),
     ],
 )
-def test_a_saved_answer_is_read_in_every_known_shape(dump, document, agent, description):
+def test_a_saved_result_is_read_in_every_known_format(dump, document, agent, description):
     listing = dump(document)
 
     assert ids(listing) == [f"kit/{agent}/add", f"kit/{agent}/noop"]
-    assert [(one.kind, one.source, one.description) for one in listing.agents] == [
+    assert [(agent.kind, agent.source, agent.description) for agent in listing.agents] == [
         ("mcp-server", "maths.json", description)
     ]
     add, noop = listing.tools
@@ -97,7 +97,7 @@ def test_a_list_of_servers_is_read_with_descriptions_and_categories(dump):
     assert listing.tools[0].tags == ("Science",)
 
 
-def test_a_broken_tool_is_rejected_alone(dump):
+def test_only_the_invalid_tool_is_rejected(dump):
     good = json.dumps(TOOLS[0])
     broken = [
         good,
@@ -124,7 +124,7 @@ def test_a_broken_tool_is_rejected_alone(dump):
     assert all(len(row.why) < 3_000 for row in listing.rejected)
 
 
-def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_schemas(dump):
+def test_draft_4_without_schema_keyword_and_non_object_results_are_valid(dump):
     pages = {"type": "integer", "minimum": 0, "exclusiveMinimum": True}
     tool = {
         "name": "read",
@@ -145,7 +145,7 @@ def test_an_old_draft_without_its_name_and_a_result_that_is_no_object_are_good_s
         ),
     ],
 )
-def test_a_server_without_a_list_of_tools_is_rejected_alone(dump, document, rejected):
+def test_only_the_server_without_a_list_of_tools_is_rejected(dump, document, rejected):
     listing = dump(document)
 
     assert [row.where for row in listing.rejected] == [f"maths.json: {where}" for where in rejected]
@@ -156,7 +156,7 @@ def test_a_server_without_a_list_of_tools_is_rejected_alone(dump, document, reje
     "document",
     [5, "text", {}, {"mcpServers": {"a": {"command": "x"}}}, ["a", "b"], {"openapi": "3.1.0"}],
 )
-def test_an_unknown_shape_names_the_shapes_that_were_tried(dump, document):
+def test_the_error_for_an_unknown_format_lists_the_known_ones(dump, document):
     with pytest.raises(
         SourceError,
         match=r"holds no saved MCP tools\. Tried: .*JSON-RPC.*list of servers.*list of tools",
@@ -164,7 +164,7 @@ def test_an_unknown_shape_names_the_shapes_that_were_tried(dump, document):
         dump(document)
 
 
-def test_a_file_that_is_missing_or_not_json_says_so(listed, dump):
+def test_a_file_that_is_missing_or_not_json_is_an_error(listed, dump):
     with pytest.raises(SourceError, match="There is no file"):
         listed("mcp-dump", path="maths.json")
     with pytest.raises(SourceError, match="is not JSON"):

@@ -21,9 +21,9 @@ def document(**operations):
     """A document with a GET operation for each name."""
     paths = {
         f"/{name}": {
-            "get": {"operationId": name, "responses": {"200": {"description": "ok"}}} | given
+            "get": {"operationId": name, "responses": {"200": {"description": "ok"}}} | members
         }
-        for name, given in operations.items()
+        for name, members in operations.items()
     }
     return {"openapi": "3.1.0", "info": {"title": "Test", "version": "1"}, "paths": paths}
 
@@ -49,17 +49,17 @@ def object_of(**properties):
     return {"type": "object", "properties": properties}
 
 
-def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(specimen):
+def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejected(specimen):
     listing = specimen("shop.yaml")
 
     (agent,) = listing.agents
     assert (agent.id, agent.kind, agent.source) == ("kit/kit", "api", "shop.yaml")
     assert agent.description.startswith("Corner Shop\n\n")
     assert len(listing.tools) == 7
-    first, middle, last = listing.tools[0], listing.tools[3], listing.tools[-1]
-    assert (first.name, first.description) == ("createOrder", "Place an order")
-    assert (middle.name, middle.annotations["path"]) == ("replaceOrder", "/orders/{orderId}")
-    assert (last.name, last.annotations["contentType"]) == ("upload", "multipart/form-data")
+    create, replace, upload = listing.tools[0], listing.tools[3], listing.tools[-1]
+    assert (create.name, create.description) == ("createOrder", "Place an order")
+    assert (replace.name, replace.annotations["path"]) == ("replaceOrder", "/orders/{orderId}")
+    assert (upload.name, upload.annotations["contentType"]) == ("upload", "multipart/form-data")
     assert [(row.where, row.why.partition(":")[0]) for row in listing.rejected] == [
         (
             "shop.yaml GET /broken",
@@ -71,7 +71,7 @@ def test_a_yaml_document_lists_its_sound_operations_and_rejects_the_broken_ones(
     ]
 
 
-def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(specimen):
+def test_parameters_of_path_operation_and_body_are_merged_into_one_schema(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     assert tools["delete_orders_by_orderId"].input_schema == {
@@ -105,7 +105,7 @@ def test_parameters_of_path_and_operation_and_the_body_stand_in_one_schema(speci
     )
 
 
-def test_an_argument_whose_name_is_taken_has_its_location_in_its_name(specimen, listed_document):
+def test_a_colliding_argument_gets_its_location_as_a_suffix(specimen, listed_document):
     replace = by_name(specimen("shop.yaml"))["replaceOrder"]
     parameters = [
         {"name": "id", "in": place, "schema": {"type": "string"}} for place in ("query", "cookie")
@@ -162,8 +162,8 @@ def test_the_properties_of_a_body_are_arguments_if_it_is_an_object_with_any(
 ):
     (tool,) = listed_document(document(a=body)).tools
 
-    whole = body["requestBody"]["content"]["application/json"]["schema"]
-    assert tool.input_schema["properties"] == (properties or {"body": whole})
+    schema = body["requestBody"]["content"]["application/json"]["schema"]
+    assert tool.input_schema["properties"] == (properties or {"body": schema})
     assert tool.input_schema.get("required") == names
     location = "body" if properties else "requestBody"
     assert set(tool.annotations["locations"].values()) == {location}
@@ -186,14 +186,14 @@ def test_the_properties_of_a_body_are_arguments_if_it_is_an_object_with_any(
     ],
 )
 def test_the_base_url_comes_from_the_nearest_servers(listed_document, servers, url):
-    given = document(near={"servers": [{"url": "https://near.example"}]}, far={})
-    tools = by_name(listed_document(given | {"servers": servers}))
+    servers_document = document(near={"servers": [{"url": "https://near.example"}]}, far={})
+    tools = by_name(listed_document(servers_document | {"servers": servers}))
 
     assert tools["far"].annotations.get("baseUrl") == url
     assert tools["near"].annotations["baseUrl"] == "https://near.example"
 
 
-def test_an_answer_that_is_no_object_is_wrapped_in_one(specimen):
+def test_a_response_that_is_not_an_object_is_wrapped_in_one(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     output = tools["listOrders"].output_schema
@@ -203,7 +203,7 @@ def test_an_answer_that_is_no_object_is_wrapped_in_one(specimen):
     assert tools["upload"].output_schema is None
 
 
-def test_annotations_tell_method_security_and_hints(specimen):
+def test_annotations_have_method_security_and_hints(specimen):
     tools = by_name(specimen("shop.yaml"))
 
     key = [{"name": "api_key", "type": "apiKey", "in": "header", "parameter": "X-Key"}]
@@ -221,7 +221,7 @@ def test_annotations_tell_method_security_and_hints(specimen):
     assert tools["listOrders"].tags == ("orders",)
 
 
-def test_cyclic_schemas_stand_once_under_the_tool_own_definitions(specimen):
+def test_cyclic_schemas_are_written_once_under_defs_of_the_tool(specimen):
     tools = by_name(specimen("tree.json"))
 
     assert sorted(tools) == ["addPerson", "listHouses", "listPets"]
@@ -246,17 +246,17 @@ def test_a_tool_keeps_its_digest_when_keys_are_reordered_or_another_operation_ch
         return [reordered(item) for item in value] if isinstance(value, list) else value
 
     # Required arguments are a set; parameters are a list, and are not touched.
-    before = by_name(listed_document(TREE))
-    turned = by_name(listed_document(reordered(TREE)))
+    original = by_name(listed_document(TREE))
+    reversed_keys = by_name(listed_document(reordered(TREE)))
     fewer = by_name(listed_document({**TREE, "paths": {"/houses": TREE["paths"]["/houses"]}}))
 
-    assert {name: tool.digest for name, tool in turned.items()} == {
-        name: tool.digest for name, tool in before.items()
+    assert {name: tool.digest for name, tool in reversed_keys.items()} == {
+        name: tool.digest for name, tool in original.items()
     }
-    assert fewer["listHouses"].digest == before["listHouses"].digest
+    assert fewer["listHouses"].digest == original["listHouses"].digest
 
 
-def test_an_endless_web_of_schemas_is_cut_and_says_so(listed_document):
+def test_an_excessive_graph_of_schemas_is_cut_with_a_note(listed_document):
     big = document(web=query(link(1)))
     schemas = {
         f"S{n}": object_of(**{f"p{i}": link((n * 7 + i) % 2000) for i in range(8)})
@@ -274,8 +274,8 @@ def test_an_endless_web_of_schemas_is_cut_and_says_so(listed_document):
 
 def test_a_path_with_two_methods_without_ids_has_two_stable_names(listed_document):
     operation = {"responses": {"200": {"description": "ok"}}}
-    given = document()
-    given["paths"] = {
+    api = document()
+    api["paths"] = {
         "/": {"get": operation},
         "/a-b/{c.d}/e": {
             "parameters": [{"name": "c.d", "in": "path", "required": True, "schema": {}}],
@@ -284,7 +284,7 @@ def test_a_path_with_two_methods_without_ids_has_two_stable_names(listed_documen
         },
     }
 
-    assert sorted(by_name(listed_document(given))) == [
+    assert sorted(by_name(listed_document(api))) == [
         "get",
         "get_a_b_by_c_d_e",
         "patch_a_b_by_c_d_e",
@@ -311,19 +311,17 @@ def test_a_document_that_is_not_openapi_fails_with_the_reason(listed_document, t
 
 
 def test_openapi_3_2_and_its_query_method_are_read(listed_document):
-    given = document(a={}) | {"openapi": "3.2.0"}
-    given["paths"] = {"/a": {"query": given["paths"]["/a"]["get"]}}
+    api = document(a={}) | {"openapi": "3.2.0"}
+    api["paths"] = {"/a": {"query": api["paths"]["/a"]["get"]}}
 
-    (tool,) = listed_document(given).tools
+    (tool,) = listed_document(api).tools
 
     assert tool.annotations["method"] == "QUERY"
     empty = listed_document(document())
     assert (len(empty.agents), empty.tools, empty.rejected) == (1, (), ())
 
 
-def test_references_into_files_of_the_own_folder_are_followed_and_their_own_references_too(
-    listed, tmp_path
-):
+def test_references_to_files_in_the_same_folder_are_followed_transitively(listed, tmp_path):
     api = tmp_path / "api"
     (api / "parts").mkdir(parents=True)
     (tmp_path / "secret.json").write_text('{"type": "string", "const": "secret"}')
@@ -339,8 +337,8 @@ def test_references_into_files_of_the_own_folder_are_followed_and_their_own_refe
         "link": "parts/link.json",
         "bad": "a b.json",
     }
-    given = document(**{name: query({"$ref": ref}) for name, ref in files.items()})
-    (api / "api.json").write_text(json.dumps(given))
+    api_document = document(**{name: query({"$ref": ref}) for name, ref in files.items()})
+    (api / "api.json").write_text(json.dumps(api_document))
 
     listing = listed("openapi", api, path="api.json")
 

@@ -20,6 +20,6 @@ from catalogs.shared.kinds import source_kind
         ("records", {"path": "x", "agent_kind": "robot"}),
     ],
 )
-def test_options_that_make_no_sense_are_refused(kind, options):
+def test_invalid_options_are_rejected(kind, options):
     with pytest.raises(ValidationError):
         source_kind(kind).options.model_validate({"type": kind, **options})

@@ -24,7 +24,7 @@ def module(listed, tmp_path):
 
 @pytest.fixture
 def office(listed):
-    """A function that lists what it is given of the module `office_tools`, by default all."""
+    """A function that lists targets in the module `office_tools`, by default the whole module."""
 
     def listing_of(target="office_tools", **options):
         return listed("python", SPECIMENS, target=target, search_path=".", **options)
@@ -37,7 +37,8 @@ def test_a_module_lists_its_public_functions_with_schemas_and_descriptions(offic
 
     tools = {tool.name: tool for tool in listing.tools}
     assert list(tools) == ["book_room", "cancel", "convert", "count", "log", "search"]
-    book, properties = tools["book_room"], tools["book_room"].input_schema["properties"]
+    book = tools["book_room"]
+    properties = book.input_schema["properties"]
     assert book.description == "Book a room.\n\nThe room is held for a day."
     assert book.input_schema["required"] == ["hours", "room"]
     assert properties["room"] == {"$ref": "#/$defs/Room", "description": "Which one."}
@@ -51,7 +52,7 @@ def test_a_module_lists_its_public_functions_with_schemas_and_descriptions(offic
     ]
 
 
-def test_docstrings_output_schemas_and_further_arguments_are_read(office):
+def test_docstrings_output_schemas_and_keyword_arguments_are_read(office):
     tools = {tool.name: tool for tool in office().tools}
 
     def argument(tool, name):
@@ -127,7 +128,7 @@ def test_parameters_that_a_framework_injects_are_left_out_and_noted(module):
         ("'Source'", {"anyOf": [{"type": "string"}, {"format": "path"}]}),
     ],
 )
-def test_of_a_type_the_part_that_json_can_hold_is_kept_or_the_type_is_named(module, hint, schema):
+def test_a_type_is_reduced_to_what_json_can_represent_or_named(module, hint, schema):
     listing = module(
         "import sqlite3\nfrom typing import IO, TYPE_CHECKING, Annotated\n"
         "if TYPE_CHECKING:\n    from given_types import Source\n    from nowhere import Fraction\n"
@@ -156,7 +157,7 @@ def test_of_a_type_the_part_that_json_can_hold_is_kept_or_the_type_is_named(modu
         ("class Odd:\n  __class__ = property(lambda self: 1 / 0)\nodd = Odd()", 1),
     ],
 )
-def test_a_hostile_member_of_a_module_is_rejected_alone(module, text, rejected):
+def test_only_the_hostile_member_of_a_module_is_rejected(module, text, rejected):
     listing = module(f"def fine(): ...\n{text}\n")
 
     assert [tool.name for tool in listing.tools] == ["fine"]
@@ -172,7 +173,7 @@ def test_a_module_whose_all_cannot_be_read_fails(module, text):
         module(f"def fine(): ...\n{text}\n")
 
 
-def test_the_public_functions_of_a_module_are_those_of_its_all(module):
+def test_all_determines_the_public_functions_of_a_module(module):
     listing = module(
         "from os.path import join\n__all__ = ['_b', 'join', 'CONSTANT', 'gone', 'update']\n"
         "CONSTANT = 1\ndef a(): ...\ndef _b(): ...\nupdate = dict.update\n"
@@ -184,7 +185,7 @@ def test_the_public_functions_of_a_module_are_those_of_its_all(module):
     assert "signature" in update.why
 
 
-def test_a_package_lists_what_it_imports_from_its_own_submodules(listed, tmp_path):
+def test_a_package_lists_functions_imported_from_its_submodules(listed, tmp_path):
     (tmp_path / "office_kit" / "mail").mkdir(parents=True)
     (tmp_path / "office_kit" / "mail" / "__init__.py").write_text("def send(to: str): ...\n")
     (tmp_path / "office_kit" / "__init__.py").write_text(
@@ -198,8 +199,10 @@ def test_a_package_lists_what_it_imports_from_its_own_submodules(listed, tmp_pat
 
 
 @pytest.mark.parametrize("text", ["from os.path import join\n", "class Desk: ...\n", ""])
-def test_a_module_without_functions_of_its_own_fails_and_says_what_to_do(module, text):
-    with pytest.raises(SourceError, match=r"given_module has no public functions .* __all__, or"):
+def test_a_module_that_defines_no_functions_fails_with_the_next_step(module, text):
+    with pytest.raises(
+        SourceError, match=r"given_module defines no public functions\. .* __all__, or"
+    ):
         module(text)
 
 
@@ -235,7 +238,7 @@ def test_a_module_that_cannot_be_imported_fails_with_the_cause(module, text, why
 def test_a_missing_function_or_folder_fails(listed, office):
     with pytest.raises(SourceError, match=r"has no function 'nothing'. It has: .*book_room"):
         office("office_tools:nothing")
-    with pytest.raises(SourceError, match="has no folder"):
+    with pytest.raises(SourceError, match="folders that do not exist"):
         listed("python", target="office_tools", search_path="nowhere")
 
 

@@ -39,7 +39,7 @@ ROWS = [{"name": name, "description": f"The {name}."} for name in "abc"]
         ("part.json", {"at": "data.tools"}),
     ],
 )
-def test_records_are_read_from_every_format_and_shape(listed, tmp_path, file, options):
+def test_records_are_read_from_every_format(listed, tmp_path, file, options):
     values = {
         "list": ROWS,
         "part": {"data": {"tools": ROWS}},
@@ -58,7 +58,7 @@ def test_records_are_read_from_every_format_and_shape(listed, tmp_path, file, op
     assert [{"name": tool.name, "description": tool.description} for tool in listing.tools] == ROWS
 
 
-def test_broken_lines_are_rejected_one_by_one(listed, tmp_path):
+def test_each_invalid_line_is_rejected_alone(listed, tmp_path):
     broken = {
         b'{"name": ': "not JSON",
         b'{"name": "\xff"}': "UTF-8",
@@ -101,15 +101,15 @@ def test_text_columns_of_a_csv_may_hold_json(listed, tmp_path):
     listing = listed("records", path="t.csv", agent="rest", agent_kind="api", columns=columns)
 
     assert [tool.id for tool in listing.tools] == ["kit/one/a", "kit/rest/b"]
-    first, second = listing.tools
-    assert first.input_schema["properties"] == {"x": {"type": "integer"}, "y": {"type": "string"}}
-    assert first.input_schema["required"] == ["x", "y"]
-    assert (first.tags, second.tags) == (("p", "q"), ("p, q",))
+    a, b = listing.tools
+    assert a.input_schema["properties"] == {"x": {"type": "integer"}, "y": {"type": "string"}}
+    assert a.input_schema["required"] == ["x", "y"]
+    assert (a.tags, b.tags) == (("p", "q"), ("p, q",))
     assert {agent.kind for agent in listing.agents} == {"api"}
 
 
 @pytest.mark.parametrize("end", [b"\n", b"\r\n", b"\r"])
-def test_broken_rows_of_a_csv_are_rejected_one_by_one(listed, tmp_path, end):
+def test_each_invalid_row_of_a_csv_is_rejected_alone(listed, tmp_path, end):
     broken = {
         b"b,caf\xe9": "not valid UTF-8",
         b"c,too,many": "3 fields, and the header 2",
@@ -144,13 +144,13 @@ def test_the_columns_of_a_csv_are_compared_in_linear_time(tmp_path):
         ("name,name\na,b\n", r"columns \['name'\] twice"),
     ],
 )
-def test_a_csv_whose_rows_cannot_be_told_apart_is_unreadable(listed, tmp_path, text, why):
+def test_a_csv_whose_rows_cannot_be_separated_is_unreadable(listed, tmp_path, text, why):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(SourceError, match=why):
         listed("records", path="t.csv")
 
 
-def test_parquet_fills_structs_with_nulls_and_these_are_no_parameters(listed, tmp_path):
+def test_nulls_that_parquet_adds_to_structs_do_not_become_parameters(listed, tmp_path):
     rows = [
         {"name": "a", "parameters": {"x": {"type": "int", "unit": None}}, "score": 1.5},
         {"name": "b", "parameters": {"y": {"type": "str", "unit": "kg"}}, "score": float("nan")},
@@ -165,7 +165,7 @@ def test_parquet_fills_structs_with_nulls_and_these_are_no_parameters(listed, tm
     assert [tool.name for tool in listing.tools] == ["a", "c"]
     assert listing.tools[0].input_schema["properties"] == {"x": {"type": "integer"}}
     assert listing.tools[0].annotations == {"when": "2024-01-01", "score": 1.5}
-    assert [row.where for row in listing.rejected] == ["t.parquet row 2"]  # NaN is no JSON
+    assert [row.where for row in listing.rejected] == ["t.parquet row 2"]  # NaN is not JSON
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.parquet"])
@@ -178,7 +178,7 @@ def test_a_file_of_too_many_records_is_unreadable(listed, tmp_path, monkeypatch,
         listed("records", path=name)
 
 
-def test_a_column_that_no_record_has_fails_and_names_those_there_are(records):
+def test_a_column_that_no_record_has_is_an_error_that_lists_the_existing_columns(records):
     with pytest.raises(
         SourceError, match=r"columns \['argumnets', 'feild'\].*\['arguments', 'name'\].* columns = "
     ):
@@ -220,7 +220,7 @@ def test_dependencies_are_names_or_objects_with_a_type(records):
     )
 
 
-def test_examples_of_a_record_are_its_texts(records):
+def test_examples_of_a_record_are_its_non_blank_texts(records):
     rows = [{"name": "a", "examples": ["own", 3, ""]}, {"name": "b", "examples": "single"}]
 
     listing = records(rows, columns={"examples": "examples"})
@@ -289,7 +289,7 @@ def test_loose_type_names_become_types_and_unknown_ones_are_kept(text, schema):
         ('{"a": "int"}', {"a": {"type": "integer"}}),
     ],
 )
-def test_the_shape_of_parameters_is_detected(value, properties):
+def test_the_format_of_parameters_is_detected(value, properties):
     schema = loose_object(value)
 
     assert schema is not None

@@ -30,10 +30,11 @@ def skills(tmp_path, listed):
     return listing_of
 
 
-def test_a_skill_has_its_description_its_body_and_the_tools_that_it_may_use(skills):
+def test_a_skill_is_listed_with_description_body_and_allowed_tools(skills):
     listing = skills(pdf=PDF)
 
-    (agent,), (skill,) = listing.agents, listing.tools
+    (agent,) = listing.agents
+    (skill,) = listing.tools
     assert (agent.id, agent.kind) == ("kit/kit", "skill")
     assert (skill.id, skill.name) == ("kit/kit/pdf", "pdf")
     assert skill.description == "Fill in forms: reads a PDF and writes its fields."
@@ -45,7 +46,7 @@ def test_a_skill_has_its_description_its_body_and_the_tools_that_it_may_use(skil
     assert [need.tool for need in skill.dependencies] == ["upload_file", "sign_document"]
 
 
-def test_a_skill_without_a_name_is_called_as_its_folder(skills):
+def test_a_skill_without_a_name_takes_the_name_of_its_folder(skills):
     listing = skills(tidy="---\ndescription: Tidies up.\nallowed-tools: [sweep]\n---\nSweep.")
 
     (skill,) = listing.tools
@@ -64,7 +65,7 @@ def test_a_skill_without_a_name_is_called_as_its_folder(skills):
     ],
     ids=["none", "open", "list", "broken", "long"],
 )
-def test_what_is_no_skill_is_rejected_and_the_others_are_listed(skills, text, why):
+def test_an_invalid_skill_is_rejected_and_the_others_are_listed(skills, text, why):
     listing = skills(bad=text, pdf=PDF)
 
     assert [skill.name for skill in listing.tools] == ["pdf"]

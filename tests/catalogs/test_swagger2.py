@@ -79,7 +79,7 @@ STORE = {
 }
 
 
-def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3_form(
+def test_a_swagger_2_operation_is_listed_like_its_openapi_3_equivalent(
     listed_document,
 ):
     listing = listed_document(STORE)
@@ -111,12 +111,12 @@ def test_an_operation_has_the_arguments_body_output_and_address_of_its_openapi_3
     assert photo.annotations["contentType"] == "multipart/form-data"
     assert photo.output_schema is None
     assert "security" not in photo.annotations
-    assert [(row.where, "which is no path parameter" in row.why) for row in listing.rejected] == [
-        ("api.json GET /bad/{id}", True)
-    ]
+    assert [
+        (row.where, "which is not a path parameter" in row.why) for row in listing.rejected
+    ] == [("api.json GET /bad/{id}", True)]
 
 
-def test_without_a_host_the_address_counts_from_the_document(listed_document):
+def test_without_a_host_the_base_url_is_relative_to_the_document(listed_document):
     without_host = {name: value for name, value in STORE.items() if name != "host"}
 
     tools = listed_document(without_host).tools
@@ -125,7 +125,9 @@ def test_without_a_host_the_address_counts_from_the_document(listed_document):
 
 
 @pytest.mark.parametrize("junk", [None, [[]], "\ud800", {"$ref": "#/no"}])
-def test_damage_anywhere_is_a_source_error_or_costs_only_what_it_damages(listed_document, junk):
+def test_a_damaged_document_is_a_source_error_or_loses_only_the_damaged_parts(
+    listed_document, junk
+):
     for path, _ in places(STORE):
         damaged = copy.deepcopy(STORE)
         damaged["paths"]["/fine"] = {"get": {"responses": {"200": {"description": "ok"}}}}

@@ -1,4 +1,4 @@
-"""A tool as a row of text: written once, and the same as what the records say of themselves."""
+"""A tool as a line of JSON, consistent with `pegboard.records`."""
 
 import json
 
@@ -50,7 +50,7 @@ TOOLS = st.builds(
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(TOOLS)
-def test_the_digest_of_a_row_is_the_tools(tool):
+def test_the_digest_of_a_row_equals_the_digest_of_the_tool(tool):
     row = tool_row(tool, "mcp-server")
 
     assert row["digest"] == digest(tool.digest, "mcp-server")

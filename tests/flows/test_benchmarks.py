@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 SPECIMENS = Path(__file__).parents[1] / "benchmarks" / "specimens"
-DOCUMENT = """# Results
-<!-- bench metatool -->
-<!-- /bench metatool -->
-<!-- bench ultratool -->
-<!-- /bench ultratool -->
-"""
+
+
+def make_pages(docs, *names):
+    """Pages of results without a figure, and a page for the headline."""
+    (docs / "results").mkdir(parents=True)
+    pages = {name: docs / "results" / f"{name}.md" for name in names}
+    for name, page in {"headline": docs / "results.md", **pages}.items():
+        page.write_text(f"# Title\n<!-- bench {name} -->\n<!-- /bench {name} -->\n", "utf-8")
 
 
 @pytest.fixture
@@ -31,12 +33,13 @@ def data(tmp_path):
 def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_again(
     command, data, tmp_path
 ):
-    document, out = tmp_path / "results.md", tmp_path / "out.json"
-    document.write_text(DOCUMENT, "utf-8")
+    docs = tmp_path / "docs"
+    out = tmp_path / "out.json"
+    make_pages(docs, "metatool", "ultratool")
     boards = tmp_path / "kept"
 
     code, printed, err = command(
-        "bench", "all", "--data", data, "--board", boards, "--json", out, "--write", document
+        "bench", "all", "--data", data, "--board", boards, "--json", out, "--write", docs
     )
     assert code == 0, err
     assert "ultratool, all: 1 queries, 2 tools" in printed
@@ -64,7 +67,13 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     assert any("another tool with the id" in one for one in ultratool["problems"])
     assert ultratool["boards"]["tools"]["outcome"] == "published"
     assert str(tmp_path) not in out.read_text("utf-8")
-    assert "**metatool, multi: 2 queries, 2 tools**" in document.read_text("utf-8")
+    metatool = (docs / "results" / "metatool.md").read_text("utf-8")
+    assert metatool.startswith("# Title\n<!-- bench metatool -->\nToolshed and Re-Invoke write ")
+    assert "**metatool, multi: 2 queries, 2 tools**" in metatool
+    assert "ultratool" not in metatool
+    headline = (docs / "results.md").read_text("utf-8")
+    assert "Recall@5 of fewer tools: one search 1.000, `clauses` 1.000, " in headline
+    assert "| `clauses` - / -; one search - / -; BM25 - / - |" in headline
 
     more = "--json --quiet --strategy BM25"
     code, printed, err = command(
@@ -78,3 +87,13 @@ def test_two_benchmarks_are_built_measured_and_written_and_their_boards_found_ag
     )
     assert {row["strategy"] for row in again["rows"]} == {"BM25"}
     assert again["differences"] == []
+
+
+def test_nothing_is_measured_if_a_page_to_write_into_is_missing(command, data, tmp_path):
+    docs = tmp_path / "docs"
+    make_pages(docs, "metatool")
+
+    code, printed, err = command("bench", "all", "--data", data, "--write", docs)
+
+    assert (code, printed) == (2, "")
+    assert f"{docs / 'results' / 'ultratool.md'} cannot be written into: No such file" in err

@@ -1,1 +1,1 @@
-"""Bytes and JSON that others wrote: read within limits."""
+"""Reading untrusted files and JSON within limits."""

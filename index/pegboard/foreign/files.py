@@ -1,4 +1,4 @@
-"""Reading foreign bytes and JSON within limits, so that one broken record costs only itself."""
+"""Read untrusted files and JSON within limits. One invalid record does not affect the others."""
 
 import json
 import re
@@ -13,14 +13,16 @@ from pegboard.errors import SourceError
 from pegboard.foreign.limits import MAX_BYTES, MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 CHUNK = 1 << 20
+"""Bytes read from a file at a time."""
 TWICE = "it has the name {names} twice in one object"
+"""Problem of an object with repeated names."""
 TOKENS = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
-"""Strings, of which the last may be open, and brackets outside of them. Linear: no part gives back
-what it matched."""
+"""Matches strings, of which the last may be unterminated, and brackets outside of strings. The
+possessive quantifiers make it linear."""
 
 
 class RepeatedNames(dict[str, Any]):
-    """A JSON object in which names stand twice; it has the last value of each, as usual."""
+    """A JSON object with repeated names; it has the last value of each, as `json.loads` has."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -29,19 +31,20 @@ class RepeatedNames(dict[str, Any]):
 
 
 class Unreadable:
-    """Stands in for a value of JSON that was not read: `why` says what it is."""
+    """Placeholder for a JSON value that was not read; `description` says what the value is."""
 
-    def __init__(self, why: str) -> None:
-        self.why = why
+    def __init__(self, description: str) -> None:
+        self.description = description
 
     def __repr__(self) -> str:
-        return f"<{self.why}>"
+        return f"<{self.description}>"
 
 
 def matching_files(base: Path, pattern: str) -> list[Path]:
-    """The files that a path or glob pattern names, sorted; relative patterns count from `base`.
+    """Return the files that match a path or glob pattern, sorted; `base` is the folder from which
+    relative patterns count.
 
-    Raises SourceError if there is none.
+    Raises SourceError if no file matches.
     """
     path = Path(pattern).expanduser()
     path = path if path.is_absolute() else base / path
@@ -59,11 +62,11 @@ def matching_files(base: Path, pattern: str) -> list[Path]:
 
 
 def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
-    """Read a file. Raises SourceError if it cannot be read or has more bytes."""
+    """Read a file. Raises SourceError if it cannot be read or has more than `max_bytes`."""
     content = bytearray()
     try:
         with path.open("rb", buffering=0) as file:
-            # The size that a file reports is no bound: files of /proc report 0.
+            # The reported size is not reliable: files in /proc report 0.
             while chunk := file.read(CHUNK):
                 content += chunk
                 if len(content) > max_bytes:
@@ -79,7 +82,7 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """Read a file. Bytes that are not UTF-8 become lone surrogates, which mark a broken record.
+    """Read a text file. Invalid UTF-8 becomes lone surrogates, which mark a record as invalid.
 
     Raises SourceError as `read_bytes` does.
     """
@@ -87,11 +90,10 @@ def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
 
 
 def parse_json(text: str, where: str) -> Any:
-    """The value of a JSON text. Raises only SourceError, which says where it stops being JSON.
+    """Return the value of a JSON text. Raises only SourceError, with the position of the error.
 
-    What is wrong with one value is left to the caller (see `flaw_of`): an object with a name twice
-    is `RepeatedNames`; a number of too many digits, or what is nested too deeply, is
-    `Unreadable`."""
+    Invalid values are left to the caller (see `flaw_of`): an object with repeated names becomes
+    `RepeatedNames`; a number with too many digits, or a part nested too deeply, `Unreadable`."""
     try:
         try:
             return json.loads(text, object_pairs_hook=_object)
@@ -107,18 +109,18 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_json(path: Path, max_bytes: int = MAX_BYTES) -> Any:
-    """The value of a JSON file. Raises SourceError as `read_text` and `parse_json` do."""
+    """Return the value of a JSON file. Raises SourceError as `read_text` and `parse_json` do."""
     return parse_json(read_text(path, max_bytes), str(path))
 
 
 def check_names(value: Any, where: str) -> None:
-    """Raise SourceError if the value is an object with a name twice: any choice may be wrong."""
+    """Raise SourceError if the value is an object with repeated names, which is ambiguous."""
     if isinstance(value, RepeatedNames):
         raise SourceError(f"{where}: {TWICE.format(names=_names(value))}. Remove one.")
 
 
 def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, str]]:
-    """The lines of a file that are not blank, each with its number counted from 1.
+    """Yield the non-blank lines of a file, each with its number, counted from 1.
 
     Raises SourceError as `read_bytes` does.
     """
@@ -130,14 +132,16 @@ def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, st
 
 
 def flaw_of(*values: Any) -> str | None:
-    """Say why a record with these values cannot be used, whatever it is for; None if it can.
+    """Return why a record with these values cannot be used at all; None if it can be used.
 
-    It holds a name twice or a value that was not read, or it is too deep or too large, counting
-    what it refers to several times as often."""
-    size, stack = 0, [(value, 0) for value in values]
+    A record is unusable with repeated names or unreadable values, or if it is too deep or too
+    large. A value that is referred to several times counts each time."""
+    size = 0
+    stack = [(value, 0) for value in values]
     while stack:
         value, depth = stack.pop()
-        kind, size = type(value), size + 1  # what JSON has mostly is told by its type alone
+        size += 1
+        kind = type(value)  # comparing exact types first is faster than isinstance
         if kind is str or isinstance(value, str):
             size += len(value)
         elif kind is dict or isinstance(value, Mapping):
@@ -150,7 +154,7 @@ def flaw_of(*values: Any) -> str | None:
         elif isinstance(value, list | tuple):
             stack += [(item, depth + 1) for item in cast("list[Any]", value)]
         elif isinstance(value, Unreadable):
-            return f"it has {value.why}; correct it"
+            return f"it has {value.description}; correct it"
         if depth > MAX_DEPTH:
             return f"it is nested deeper than {MAX_DEPTH} levels; flatten it"
         if size > MAX_RECORD:
@@ -168,15 +172,15 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _parse_tolerantly(text: str) -> Any:
-    """Parse JSON with numbers of any length and of any depth, which become `Unreadable`."""
-    deep = secrets.token_hex(16)
+    """Parse JSON in which too long numbers and too deep parts become `Unreadable`."""
+    marker = secrets.token_hex(16)
 
     def value_of(pairs: list[tuple[str, Any]]) -> Any:
-        if len(pairs) == 1 and pairs[0][0] == deep:
+        if len(pairs) == 1 and pairs[0][0] == marker:
             return Unreadable(f"a part nested deeper than {MAX_DEPTH} levels")
         return _object(pairs)
 
-    shallow = _without_depth(text, f'{{"{deep}":0}}')
+    shallow = _without_depth(text, f'{{"{marker}":0}}')
     return json.loads(shallow, object_pairs_hook=value_of, parse_int=_integer)
 
 
@@ -187,7 +191,7 @@ def _integer(digits: str) -> Any:
 
 
 def _without_depth(text: str, marker: str) -> str:
-    """Replace what is nested deeper than allowed by the marker, so that the rest can be parsed."""
+    """Replace parts nested deeper than MAX_DEPTH by the marker, so that the rest can be parsed."""
     parts: list[str] = []
     depth = start = 0
     for match in TOKENS.finditer(text):

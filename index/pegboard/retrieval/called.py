@@ -1,15 +1,15 @@
-"""Tools that were just called, as context of a request: what uses their results, or usually
-follows them, moves up.
+"""Reranks by the tools that were just called: tools that use their results, or usually follow them,
+move up.
 
-The evidence for a tool is the sum of two values from 0 to 1: the confidence of the edge by which it
-depends on one of the last `RECENT` tools, less where many tools do; and the share of the clients of
-a request log that called it after the last tool (`[examples] sequences`). It raises the tool's
-score in units of the distance between the first and the `SPREAD`th tool, which any strategy has.
-A tool that no search found starts with the score of the last that one found. Probabilities stay
-those of the request.
+The evidence for a tool is the sum of two values in 0..1: the confidence of the edge by which it
+depends on one of the last `RECENT` tools, divided by the logarithm of the number of tools that do;
+and the share of the clients of a request log that called it after the last tool
+(`[examples] sequences`). The evidence raises the tool's score in units of the distance between the
+first and the `SPREAD`th score, which is comparable across strategies. A tool that no search found
+starts at the lowest score. Probabilities remain those of the request.
 
-`WEIGHT` is the best of .5, 1 and 1.5 on UltraTool; `python -m benchmarks called` measures what it
-brings."""
+`WEIGHT` is the best of .5, 1 and 1.5 on UltraTool; `python -m benchmarks called` measures its
+effect."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -23,11 +23,12 @@ from pegboard.retrieval.context import Context
 from pegboard.retrieval.requests import Ranking
 
 WEIGHT = 1.0
-"""Of the evidence, in units of the distance: with 1, certainty raises the last of the first
-`SPREAD` tools to the first place."""
+"""Weight of the evidence in units of the score distance: with 1, evidence of 1 raises the
+`SPREAD`th tool to the first rank."""
 SPREAD = 20
+"""Rank whose score distance to the first tool is the unit of the evidence."""
 RECENT = 3
-"""Calls whose results a tool may use."""
+"""Number of last calls whose results a tool may use."""
 
 
 def check_called(called: Any) -> None:
@@ -43,28 +44,29 @@ def check_called(called: Any) -> None:
 
 
 async def lifted(ranking: Ranking, context: Context) -> list[ScoredTool]:
-    """Return a ranking in which the tools that the called ones speak for are raised, and added
-    where they pass the caller's filter. Their evidence is recorded in the context.
+    """Return the ranking with the tools raised for which the called tools are evidence; tools that
+    the ranking lacks are added if they pass the caller's filter. Records the evidence in the
+    context.
     """
     if not ranking:
         return []
     sequences = context.loaded.release.manifest.get("sequences", {})
     evidence = evidence_of(context.called, context.loaded.graph, sequences)
-    found = {row.tool for row in ranking}
-    more = await context.passing(sorted(evidence.keys() - found))
-    evidence = {tool: value for tool, value in evidence.items() if tool in found or tool in more}
+    ranked = {row.tool for row in ranking}
+    added = await context.passing(sorted(evidence.keys() - ranked))
+    evidence = {tool: value for tool, value in evidence.items() if tool in ranked or tool in added}
     context.log.evidence.update(evidence)
-    context.trace.note = f"{len(evidence)} tools raised, {len(more)} of them added"
+    context.trace.note = f"{len(evidence)} tools raised, {len(added)} of them added"
     return raised(ranking, evidence)
 
 
 def raised(ranking: Ranking, evidence: Mapping[str, float]) -> list[ScoredTool]:
-    """Return a ranking, which is not empty, in which the tools with evidence are raised, and added
-    if it lacks them.
+    """Return a non-empty ranking with the tools raised that have evidence, and those added that it
+    lacks.
     """
     unit = ranking[0].score - ranking[:SPREAD][-1].score
-    more = sorted(evidence.keys() - {row.tool for row in ranking})
-    rows = [*ranking, *(ScoredTool(tool, ranking[-1].score) for tool in more)]
+    missing = sorted(evidence.keys() - {row.tool for row in ranking})
+    rows = [*ranking, *(ScoredTool(tool, ranking[-1].score) for tool in missing)]
     lifts = {tool: WEIGHT * unit * value for tool, value in evidence.items()}
     lifted_rows = [replace(row, score=row.score + lifts.get(row.tool, 0.0)) for row in rows]
     return sorted(lifted_rows, key=lambda row: -row.score)
@@ -73,11 +75,11 @@ def raised(ranking: Ranking, evidence: Mapping[str, float]) -> list[ScoredTool]:
 def evidence_of(
     called: Sequence[str], graph: ToolGraph, sequences: Mapping[str, Mapping[str, float]]
 ) -> dict[str, float]:
-    """Return how much speaks for each tool as the next one, from 0 to 2.
+    """Return the evidence for each tool as the next call, 0 to 2.
 
     Args:
-        called: ids, the last one last.
-        sequences: by the tool before and the next one, the share of clients.
+        called: ids of called tools, the most recent last.
+        sequences: the share of clients, by the preceding tool and the next one.
     """
     by_edges: dict[str, float] = {}
     for tool in called[-RECENT:]:

@@ -1,1 +1,2 @@
-"""Tools as their sources declare them: function schemas, Python functions, loose parameters."""
+"""Convert declarations of tools to JSON Schema: function schemas, Python functions, loosely written
+parameters, OpenAPI schemas."""

@@ -1,4 +1,4 @@
-"""Function schemas as they are given to an LLM API; their shape tells whose.
+"""Function schemas of LLM APIs. The format is detected automatically:
 
 {"type": "function", "function": {"name", "parameters"}}       OpenAI, chat completions
 {"type": "function", "name", "parameters"}                     OpenAI, responses
@@ -16,23 +16,27 @@ from pegboard.schemas.loose import object_schema
 from pegboard.schemas.openapi import to_json_schema
 
 LISTS = ("functionDeclarations", "function_declarations", "tools", "functions")
-"""The keys under which an object holds a list of declarations."""
-SHAPES = (
+"""Keys of an object whose values are lists of declarations."""
+FORMATS = (
     "OpenAI's (`type`: `function`, with `name` and `parameters`, in `function` or not), "
     "Anthropic's (`name`, `input_schema`) and Gemini's (`functionDeclarations`)"
 )
+"""The known formats, for error messages."""
 INPUTS = ("input_schema", "parametersJsonSchema", "parameters_json_schema", "parameters")
+"""Keys of the input schema, in order of preference."""
 OUTPUTS = ("responseJsonSchema", "response_json_schema", "response")
+"""Keys of the output schema in Gemini's format, in order of preference."""
 GEMINI_TYPES = {"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL"}
+"""Names of types in Gemini's schemas."""
 COUNTS = {
     f"{limit}{what}" for limit in ("min", "max") for what in ("Items", "Length", "Properties")
 }
-"""Keywords that Gemini's schemas may hold as text: 64-bit integers of Protocol Buffers."""
+"""Keywords that may be text in Gemini's schemas, as Protocol Buffers write 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """What a source declares of a tool, not yet validated."""
+    """A tool as its source declares it, not validated."""
 
     name: Any
     description: Any = ""
@@ -44,16 +48,16 @@ class Declaration:
 def function_records(
     value: Any, where: str, gemini: bool = False
 ) -> Iterator[tuple[str, Any, bool]]:
-    """Yield each declaration in a value with its place, and whether it is in a list of Gemini's."""
+    """Yield each declaration in a value, its place, and whether its list has Gemini's format."""
     if isinstance(value, list):
         for index, item in enumerate(cast("list[Any]", value)):
             place = f"{where}[{index}]"
-            # One that holds no declaration is yielded itself, so that it is not lost in silence.
+            # An item without a declaration is yielded itself, so that the caller reports it.
             yield from list(function_records(item, place, gemini)) or [(place, item, gemini)]
         return
     record = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     lists = [key for key in LISTS if isinstance(record.get(key), list)]
-    # One of another type than `dict` is for the caller to check.
+    # Subclasses of `dict`, such as RepeatedNames, are left to the caller.
     if not lists or isinstance(record.get("name"), str) or type(record) is not dict:
         yield where, value, gemini
     for key in lists:
@@ -62,7 +66,7 @@ def function_records(
 
 
 def read_function(record: Any, gemini: bool = False) -> Declaration | None:
-    """Return what a record declares; None if its shape is unknown."""
+    """Return the declaration in a record; None if its format is unknown."""
     declared = _declared(record, gemini)
     if declared is None:
         return None
@@ -81,17 +85,17 @@ def read_function(record: Any, gemini: bool = False) -> Declaration | None:
 
 
 def _declared(record: Any, gemini: bool) -> Mapping[str, Any] | None:
-    """The part of a record that has name and schema."""
+    """Return the part of a record with name and schema; None if its format is unknown."""
     if not isinstance(record, dict):
         return None
     outer = cast("dict[str, Any]", record)
     inner = outer.get("function")
     if isinstance(inner, dict) and outer.get("type", "function") == "function":
         function = cast("dict[str, Any]", inner)
-        beside = {
+        siblings = {
             key: value for key, value in outer.items() if key not in ("type", "function", *function)
         }
-        return function | beside
+        return function | siblings
     if gemini or outer.get("type") == "function" or any(key in outer for key in INPUTS):
         return outer
     return None
@@ -109,7 +113,7 @@ def _schema(declared: Mapping[str, Any], keys: tuple[str, ...], gemini: bool) ->
 
 
 def _from_gemini(schema: Any) -> Any:
-    """JSON Schema of Gemini's schema, a part of OpenAPI 3.0's with types in capitals."""
+    """Convert Gemini's schema, a subset of OpenAPI 3.0 with types in capitals, to JSON Schema."""
     if not isinstance(schema, dict):
         return schema
     converted = {

@@ -1,15 +1,16 @@
-"""A tool's definition as model APIs take it: they refuse a whole request for one tool's schema."""
+"""Convert tool definitions to what model APIs accept; one invalid schema fails a whole request."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 MAX_DESCRIPTION = 1_024
-"""Characters of a function's description for OpenAI; a longer one is an error."""
+"""Maximum characters of a function's description for OpenAI; longer ones are an error."""
 _REFUSED = ("allOf", "anyOf", "oneOf", "not", "enum", "const", "if", "then", "else", "$ref")
+"""Keywords that OpenAI or Anthropic reject at the top level of an input schema."""
 
 
 def cut_description(text: str, length: int = MAX_DESCRIPTION) -> str:
-    """Return the text, cut at a word to the length that OpenAI takes."""
+    """Return the text, cut at a word boundary to at most `length` characters."""
     if len(text) <= length:
         return text
     head, _, _ = text[: length - 1].rpartition(" ")
@@ -17,34 +18,34 @@ def cut_description(text: str, length: int = MAX_DESCRIPTION) -> str:
 
 
 def refused_keywords(schema: Mapping[str, Any]) -> list[str]:
-    """Return the keywords at the top of an input schema that OpenAI and Anthropic refuse."""
+    """Return the top-level keywords of an input schema that OpenAI or Anthropic reject."""
     return [keyword for keyword in _REFUSED if keyword in schema]
 
 
 def object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a tool's input schema as an object with properties.
 
-    OpenAI and Anthropic refuse alternatives at its top level. The properties of all of them are
-    offered instead; what each requires is left to the tool to check.
+    OpenAI and Anthropic reject alternatives at the top level. They are replaced by the properties
+    of all alternatives; the tool itself checks what each alternative requires.
     """
-    whole = {"type": "object", "properties": {}, **schema}
-    if whole["type"] == "object" and not refused_keywords(whole):
-        return whole
+    completed = {"type": "object", "properties": {}, **schema}
+    if completed["type"] == "object" and not refused_keywords(completed):
+        return completed
     properties, required = _parts(schema, schema, depth=4)
-    kept = {name: value for name, value in whole.items() if name not in _REFUSED}
-    kept |= {"type": "object", "properties": properties}
-    kept.pop("required", None)
+    merged = {name: value for name, value in completed.items() if name not in _REFUSED}
+    merged |= {"type": "object", "properties": properties}
+    merged.pop("required", None)
     if required:
-        kept["required"] = list(dict.fromkeys(required))
-    return kept
+        merged["required"] = list(dict.fromkeys(required))
+    return merged
 
 
 def _parts(schema: Any, root: Mapping[str, Any], depth: int) -> tuple[dict[str, Any], list[str]]:
-    """The properties of a schema and all its alternatives, and those that it always requires."""
+    """Return the properties of a schema and all its alternatives, and the always required names."""
     if not isinstance(schema, Mapping) or depth < 0:
         return {}, []
-    own: Any = schema.get("properties")
-    properties: dict[str, Any] = dict(own) if isinstance(own, Mapping) else {}
+    declared: Any = schema.get("properties")
+    properties: dict[str, Any] = dict(declared) if isinstance(declared, Mapping) else {}
     required = [name for name in _listed(schema.get("required")) if isinstance(name, str)]
     always = [*_listed(schema.get("allOf")), referenced(schema.get("$ref"), root)]
     for keyword, parts in (
@@ -63,7 +64,7 @@ def _listed(value: Any) -> Sequence[Any]:
 
 
 def referenced(reference: Any, root: Mapping[str, Any]) -> Any:
-    """Return what a reference within the schema `root` means; None for any other."""
+    """Return the target of a reference within the schema `root`; None for any other reference."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     value: Any = root

@@ -1,5 +1,5 @@
-"""Type hints of Python functions: names that only a type checker imports, and the part of a type
-that JSON can hold.
+"""Resolve type hints of Python functions, including names imported only for type checkers, and
+reduce types to what JSON can represent.
 """
 
 import ast
@@ -16,19 +16,17 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 MAX_TEXT = 200
-"""Characters of a type that is only named."""
+"""Maximum characters of a type's text."""
 MAX_DEPTH = 20
-"""Types within types that are looked at."""
+"""Maximum depth of nested types; deeper ones count as NotJson."""
 
 
 class NotJson:
-    """Stands in for a type, or a part of one, of which JSON has no values."""
+    """Placeholder for a type, or part of a type, without JSON values."""
 
 
 class _Missing(type):
-    """The type of placeholders for names that nothing defines; whatever is done with one, it stays
-    a placeholder.
-    """
+    """The type of placeholders for undefined names; every operation on one gives a placeholder."""
 
     def __getattr__(cls, name: str) -> Any:
         if name.startswith("__"):
@@ -40,9 +38,9 @@ class _Missing(type):
 
 
 def type_of(function: Any, name: str, annotation: Any) -> Any:
-    """Return the type of a parameter or, as `return`, of the result; NotJson if it is no type.
+    """Return the type of a parameter, or of the result (`return`); NotJson if it is not a type.
 
-    A name that nothing defines makes only its own part of the type unknown.
+    An undefined name affects only its part of the type.
     """
     if annotation is inspect.Parameter.empty:
         return Any
@@ -58,7 +56,7 @@ def type_of(function: Any, name: str, annotation: Any) -> Any:
 
 
 def type_text(annotation: Any) -> str:
-    """Return an annotation as it is written, for a person."""
+    """Return an annotation as written in the source, for people."""
     try:
         text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     except Exception:
@@ -67,14 +65,15 @@ def type_text(annotation: Any) -> str:
 
 
 def json_part(hint: Any, depth: int = 0) -> Any:
-    """Return the part of a type whose values JSON can hold: of a union the members that it can.
+    """Return the part of a type that JSON can represent; of a union, the members that it can.
 
     Returns:
-        The type itself if JSON can hold all of its values; NotJson if it can hold none of them.
+        The type itself if JSON can represent all of its values; NotJson if it can represent none.
     """
     if depth > MAX_DEPTH or _adapter(hint) is not None:
         return hint if depth <= MAX_DEPTH else NotJson
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     value = getattr(hint, "__value__", None)  # of `type Name = ...`
     if value is not None and not arguments:
         return json_part(value, depth + 1)
@@ -89,8 +88,10 @@ def json_part(hint: Any, depth: int = 0) -> Any:
 
 
 def adapter_of(hint: Any, default: Any = None) -> Any:
-    """Return a TypeAdapter for a type, with pydantic's `Field` as its default; None if it has no
-    JSON Schema.
+    """Return a TypeAdapter for a type; None if the type has no JSON Schema.
+
+    Args:
+        default: default of the parameter; a pydantic `Field` adds its constraints.
     """
     from pydantic.fields import FieldInfo
 
@@ -101,7 +102,7 @@ _typing: Any = typing
 
 
 def _json_generic(origin: Any, arguments: tuple[Any, ...], depth: int) -> Any:
-    """Return a list or mapping whose items are reduced to what JSON can hold."""
+    """Return a list or mapping type with its items reduced to what JSON can represent."""
     if not arguments or not isinstance(origin, type) or not issubclass(origin, _GENERIC):
         return NotJson
     parts = [part if part is ... else json_part(part, depth + 1) for part in arguments]
@@ -115,6 +116,7 @@ def _json_generic(origin: Any, arguments: tuple[Any, ...], depth: int) -> Any:
 
 
 _GENERIC = (list, tuple, set, frozenset, typing.Iterable, dict, Mapping)
+"""Base classes of generic types that JSON can represent."""
 
 
 def _adapter(hint: Any) -> Any:
@@ -130,7 +132,7 @@ def _new_adapter(hint: Any) -> Any:
     try:
         adapter = TypeAdapter[Any](hint)
         adapter.json_schema()
-    except Exception:  # types bring their own code
+    except Exception:  # types run arbitrary code
         return None
     return adapter
 
@@ -139,7 +141,7 @@ _stored_adapter = functools.lru_cache(maxsize=1_000)(_new_adapter)
 
 
 class _Names(dict[str, Any]):
-    """The names of a module, of its imports for type checkers, and placeholders for all others."""
+    """The names of a module and of its imports for type checkers, and placeholders for others."""
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         super().__init__()
@@ -169,7 +171,7 @@ def _imported(module: str, attribute: str) -> Any:
 
 @cache
 def _checked_imports(module: ModuleType | None) -> dict[str, tuple[str, str]]:
-    """Return what a module imports for type checkers only: name -> module and attribute."""
+    """Return the imports of a module for type checkers only: name -> module and attribute."""
     try:
         tree = ast.parse(inspect.getsource(module)) if module else None
     except (OSError, SyntaxError, TypeError, ValueError, RecursionError):

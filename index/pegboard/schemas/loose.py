@@ -1,7 +1,7 @@
 """Convert loosely written parameters to JSON Schema: lists of parameters, and types such as `str`,
 `List[int]` or `bool, optional`.
 
-Nothing is dropped: an unknown type name becomes `x-type`, and an unknown keyword stays."""
+Nothing is dropped: unknown type names become `x-type`, and unknown keywords are kept."""
 
 import json
 import re
@@ -24,6 +24,7 @@ TYPES: dict[str, str] = {
     ),
     **dict.fromkeys(("null", "none", "nonetype"), "null"),
 }
+"""JSON Schema type by loose type name, in lower case."""
 FORMATS = {
     "date": "date",
     "datetime": "date-time",
@@ -31,17 +32,21 @@ FORMATS = {
     "timestamp": "date-time",
     "time": "time",
 }
+"""JSON Schema `format` of a string by loose type name, in lower case."""
 ANYTHING = {"any", "", "enum", "unknown", "mixed", "var", "typing.any"}
-"""Type names that allow any value; an enum lists its values in its own keyword."""
+"""Type names that allow any value; an enum lists its values in a separate keyword."""
 MAX_TYPE = 1_000
-"""Characters of a type name that is looked at."""
+"""Maximum characters of a type name that is parsed; longer ones become `x-type`."""
 NAMED = ("properties", "patternProperties", "dependentSchemas", "$defs", "definitions")
+"""Keywords whose values are objects from names to schemas."""
 LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+"""Keywords whose values are lists of schemas."""
 SINGLE = ("items", "additionalProperties", "not", "contains", "propertyNames", "if", "then", "else")
+"""Keywords whose value is a schema."""
 
 
 class Unusable(Exception):
-    """A text or value that cannot be read as a schema, and why."""
+    """A text or value that cannot be converted to a schema, and why."""
 
 
 def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
@@ -59,7 +64,8 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
     if value in (None, ""):
         return None
     if isinstance(value, Mapping) and _is_schema(value):
-        schema, names = _schema(dict(value)), []
+        schema = _schema(dict(value))
+        names: list[str] = []
     elif isinstance(value, Mapping):
         schema, names = _object(dict(value).items())
     elif isinstance(value, list):
@@ -75,8 +81,8 @@ def loose_object(value: Any, required: Any = None) -> dict[str, Any] | None:
 
 
 def mended(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an invalid JSON Schema with what is merely loose written as JSON Schema has it: type
-    names, flags and repeated names in `required`, and members that are null.
+    """Return a loosely written schema as valid JSON Schema: type names, flags and repeated names in
+    `required`, and members that are null are corrected.
 
     Raises Unusable for a property that is neither a schema nor the name of a type.
 
@@ -88,8 +94,8 @@ def mended(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return an object's schema as it is; wrap another in an object as its `result`, marked as by
-    FastMCP.
+    """Return an object's schema unchanged. Wrap any other schema in an object as `result`, with
+    FastMCP's mark.
     """
     if "object" in str(schema.get("type", "object")):
         return schema
@@ -102,7 +108,7 @@ def object_schema(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def loose_type(text: str) -> dict[str, Any]:
-    """Return the schema of a type name; an unknown one becomes `x-type`."""
+    """Return the schema of a type name; unknown names become `x-type`."""
     if len(text) > MAX_TYPE:
         return {"x-type": text}
     name = " ".join(text.split()).strip("`'\"")
@@ -143,7 +149,7 @@ def _union(names: Iterable[str], original: str) -> dict[str, Any]:
 
 
 def _is_schema(value: Mapping[str, Any]) -> bool:
-    """Whether a mapping is a schema, not parameters by name (one may be named `type`)."""
+    """Return whether a mapping is a schema; if not, its keys are parameters (even `type`)."""
     if any(isinstance(value.get(key), str) for key in ("$ref", "$schema")):
         return True
     members = value.get("properties", {})
@@ -182,7 +188,7 @@ def _named(item: Any, number: int) -> tuple[str, Any]:
 
 
 def _member(name: str, spec: Any) -> tuple[Any, bool]:
-    """The schema of one parameter, and whether it is required."""
+    """Return the schema of one parameter, and whether it is required."""
     if spec is None or isinstance(spec, bool):
         return {}, False
     if isinstance(spec, str):
@@ -201,7 +207,7 @@ def _member(name: str, spec: Any) -> tuple[Any, bool]:
 
 
 def _schema(spec: dict[str, Any]) -> dict[str, Any]:
-    """Replace loose type names at every level, and single values where a list is expected."""
+    """Convert loose type names at every level, and single values where a list is expected."""
     out: dict[str, Any] = {}
     flagged: list[str] = []
     for key, value in spec.items():
@@ -247,7 +253,7 @@ def _schema(spec: dict[str, Any]) -> dict[str, Any]:
         ):
             out["examples"] = [value]
         elif key == "required" and isinstance(value, bool):
-            continue  # a flag, which only says something of a property
+            continue  # a flag of a property, which its parent has read
         elif value is not None or key in ("default", "const"):
             out[key] = value
     names = out.get("required", [])

@@ -1,5 +1,5 @@
-"""Which functions of a module a catalog of type `python` has: its source lists these, and the
-gateway calls no others.
+"""Select the functions of a module for a catalog of type `python`: its source lists these, and the
+gateway calls only these.
 """
 
 import inspect
@@ -11,17 +11,17 @@ from pegboard.errors import SourceError
 
 
 def named_function(module: ModuleType, path: str) -> Callable[..., Any]:
-    """Return what the target `module:path` names. Raises SourceError if that is no function."""
-    found: Any = module
+    """Return the function of the target `module:path`. Raises SourceError if it does not exist."""
+    function: Any = module
     for part in path.split("."):
-        found = getattr(found, part, None)
-    if not callable(found):
+        function = getattr(function, part, None)
+    if not callable(function):
         members = vars(module).items()
         public = sorted(key for key, item in members if callable(item) and key[0] != "_")
         raise SourceError(
             f"The module {module.__name__} has no function '{path}'. It has: {', '.join(public)}."
         )
-    return found
+    return function
 
 
 def public_names(module: ModuleType) -> tuple[list[Any], bool]:
@@ -42,20 +42,24 @@ def public_names(module: ModuleType) -> tuple[list[Any], bool]:
 
 
 def public_function(module: ModuleType, name: str, listed: bool) -> Callable[..., Any] | None:
-    """Return the function that has a public name; None if that is none, or another module's. Of a
-    package its submodules' functions, which its `__init__` imports, are its own.
+    """Return the function with a public name; None if it is not a function of this module.
+
+    Functions that a package imports from its submodules count as functions of the package.
 
     Args:
-        listed: whether `__all__` has the name: then the function may be another module's.
+        listed: whether `__all__` has the name; then functions of other modules count, too.
 
     Raises:
         SourceError: the module does not have the name.
     """
     if not hasattr(module, name):
-        raise SourceError("the module's __all__ names it, but the module does not have it")
+        raise SourceError("the module's __all__ names it, but the module does not define it")
     item = getattr(module, name)
     if not inspect.isroutine(item):
         return None
-    home, submodules = str(getattr(item, "__module__", None)), f"{module.__name__}."
-    own = home == module.__name__ or (hasattr(module, "__path__") and home.startswith(submodules))
-    return item if listed or own else None
+    defined_in = str(getattr(item, "__module__", None))
+    if listed or defined_in == module.__name__:
+        return item
+    # Last, since looking up __path__ may call a `__getattr__` of the module, which may raise.
+    in_submodule = hasattr(module, "__path__") and defined_in.startswith(f"{module.__name__}.")
+    return item if in_submodule else None

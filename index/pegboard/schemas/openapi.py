@@ -4,16 +4,20 @@ from collections.abc import Callable
 from typing import Any
 
 NAMED = ("properties", "patternProperties", "dependentSchemas", "dependencies")
+"""Keywords whose values are objects from names to schemas."""
 LISTED = ("allOf", "anyOf", "oneOf", "prefixItems")
+"""Keywords whose values are lists of schemas."""
 SINGLE = (
     "items", "additionalProperties", "not", "if", "then", "else", "contains", "propertyNames",
     "unevaluatedItems", "unevaluatedProperties", "contentSchema",
 )  # fmt: skip
+"""Keywords whose value is a schema, or in old drafts a list of schemas."""
 DATA = {"type", "enum", "const", "default", "examples", "required", "dependentRequired"}
+"""Keywords whose values are data, and copied unchanged."""
 DROPPED = {"discriminator", "xml", "externalDocs", "nullable", "example"}
-"""OpenAPI's own keywords: without meaning for a validator, or converted to other keywords."""
+"""OpenAPI keywords that are dropped: they do not validate, or are converted to other keywords."""
 REMARKS = {"title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly"}
-"""Keywords that describe and do not constrain: beside a reference they replace the target's."""
+"""Keywords that describe without constraining; next to a reference, they replace the target's."""
 
 
 def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[str, Any]:
@@ -31,7 +35,7 @@ def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[
         elif key in (*LISTED, *SINGLE):
             out[key] = [write(item) for item in value] if isinstance(value, list) else write(value)
         elif key in DATA or not isinstance(value, dict | list):
-            # A structure under an unknown keyword is dropped: its references would stay unresolved.
+            # Structures under unknown keywords are dropped, since references in them would remain.
             out[key] = value
     for limit, exclusive in (("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")):
         if isinstance(out.get(exclusive), bool) and out.pop(exclusive) and limit in out:
@@ -47,7 +51,7 @@ def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[
 
 
 def nullable(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the schema, with null allowed besides."""
+    """Return the schema with null allowed, too."""
     types = schema.get("type")
     if types is None and "enum" not in schema:
         remarks = {key: value for key, value in schema.items() if key in REMARKS}

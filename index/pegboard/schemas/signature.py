@@ -1,5 +1,5 @@
-"""Schemas of Python functions: types by Pydantic, descriptions from docstrings by Griffe (Google,
-NumPy or Sphinx style).
+"""Schemas of Python functions: types are converted by Pydantic, and docstrings (Google, NumPy or
+Sphinx style) parsed by Griffe.
 """
 
 import functools
@@ -24,21 +24,23 @@ INJECTED = {
     "ToolContext",
     "ToolRuntime",
 }
-"""Classes whose argument the agent's framework passes itself: FastMCP, Pydantic AI, OpenAI Agents,
-Google ADK, LangChain.
-"""
+"""Classes of arguments that agent frameworks pass themselves: FastMCP, Pydantic AI, OpenAI Agents,
+Google ADK, LangChain."""
 
 
 class NoSchema(SourceError):
-    """A function that no caller could call, and why."""
+    """A function whose signature is unknown, so that it cannot be called, and why."""
 
 
 def described(function: Callable[..., Any]) -> Declaration:
-    """Return what a function declares as a tool.
+    """Return the declaration of a function as a tool.
 
-    Of a union, the members that JSON can hold are kept. The annotations have the parameters that
-    its caller does not pass as `injected`, and those of which JSON holds no value, and whose type
-    is only named, as `loose`. Raises NoSchema if the function has no known signature.
+    A union is reduced to the members that JSON can represent. Annotations: `injected` has the
+    parameters that the framework passes; `loose` has the required parameters that JSON cannot
+    represent, whose schema only has the text of their type.
+
+    Raises:
+        NoSchema: the signature of the function is unknown.
     """
     signature, adapters, loose, injected, takes_more = _parameters(function)
     description, documented = _docstring(function)
@@ -68,21 +70,22 @@ def described(function: Callable[..., Any]) -> Declaration:
 def _parameters(
     function: Callable[..., Any],
 ) -> tuple[inspect.Signature, dict[str, Any], dict[str, Any], list[str], bool]:
-    """Return the signature of a function, and its parameters: adapters of those that JSON can hold,
-    what the schemas of loose ones say, the injected ones, and whether it takes any further one.
+    """Return the signature of a function, adapters of the parameters that JSON can represent,
+    schemas of loose parameters, names of injected ones, and whether it has `**kwargs`.
     """
     try:
         signature = inspect.signature(function)
     except (ValueError, TypeError) as error:
         raise NoSchema(
-            f"its signature is not known: {error}; wrap it in a function of its own"
+            f"its signature is unknown: {error}; wrap it in a function with type hints"
         ) from error
     adapters: dict[str, Any] = {}
     loose: dict[str, Any] = {}
     injected: list[str] = []
     takes_more = False
     for parameter in signature.parameters.values():
-        name, default = parameter.name, parameter.default
+        name = parameter.name
+        default = parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
             takes_more = True
         if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
@@ -152,7 +155,7 @@ def _add_default(schema: dict[str, Any], default: Any) -> None:
 
 
 def _output(function: Any, signature: inspect.Signature) -> dict[str, Any] | None:
-    """Return the schema of the result if it is an object, else None."""
+    """Return the schema of the result; None if it is not an object."""
     hint = type_of(function, "return", signature.return_annotation)
     adapter = adapter_of(hint)
     if hint is Any or adapter is None:
@@ -182,12 +185,15 @@ def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
     docstring = griffe.Docstring(text, lineno=1)
     style = griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
     logger = logging.getLogger("griffe")
-    disabled, logger.disabled = logger.disabled, True  # it misses types that stand in the signature
+    was_disabled = logger.disabled
+    logger.disabled = True  # it warns of missing types, which the signature has
     try:
         sections = griffe.parse(docstring, style)
     finally:
-        logger.disabled = disabled
-    texts = (s.value for s in sections if s.kind is griffe.DocstringSectionKind.text)
+        logger.disabled = was_disabled
+    texts = (
+        section.value for section in sections if section.kind is griffe.DocstringSectionKind.text
+    )
     documented: dict[str, tuple[str, str | None]] = {}
     for section in sections:
         if section.kind in (

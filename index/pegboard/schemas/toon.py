@@ -1,4 +1,4 @@
-"""Tool definitions as TOON (Token-Oriented Object Notation): a table of arguments for each tool.
+"""Write tool definitions as TOON (Token-Oriented Object Notation): a table of arguments per tool.
 
     tools[1]:
       - name: convert_currency
@@ -7,11 +7,10 @@
           amount,number,How much
           to?,EUR|USD,The currency to convert to
 
-Field names stand once for all rows, which is where TOON saves tokens; a JSON Schema written as TOON
-would repeat them. An argument with `?` is optional. Arguments of an object follow it as
-`address.street`, those of a list's items as `lines[].amount`. Bounds, patterns, defaults and
-examples are left out. Every text is quoted where the format wants it, so that no description can
-pass for another tool.
+TOON saves tokens by writing field names once for all rows; a JSON Schema written as TOON would
+repeat them. `?` marks optional arguments. Members of an object follow it as `address.street`,
+members of list items as `lines[].amount`. Bounds, patterns, defaults and examples are left out.
+Texts are quoted where the format requires it, so that a description cannot imitate another tool.
 """
 
 import json
@@ -23,26 +22,29 @@ from typing import Any
 from pegboard.schemas.for_models import object_schema, referenced
 
 MAX_DEPTH = 4
-"""Objects within objects whose arguments are listed."""
+"""Maximum depth of nested objects whose members are listed."""
 MAX_ARGUMENTS = 500
-"""Of one tool: parts of a schema may be referred to from many places."""
+"""Maximum number of arguments of one tool, since a schema may refer to its parts many times."""
 _QUOTED = re.compile(
     r"^$|^\s|\s$|^-|^(true|false|null)$|^\d[\d.eE+-]*$"
     r'|[:,"\\\[\]{}\x00-\x1f\x7f-\x9f\u2028\u2029]'
 )
+"""Matches texts that must be quoted."""
 _ESCAPED = re.compile(r'[\\"\x00-\x1f\x7f-\x9f\u2028\u2029]')
+"""Matches characters that must be escaped within quotes."""
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+"""Escape sequences by character; other escaped characters become a space."""
 
 Schema = Mapping[str, Any]
 
 
 def toon_definitions(tools: Sequence[tuple[str, str, Schema]]) -> str:
-    """Return tools, each a name, a description and an input schema, as one TOON document."""
+    """Return one TOON document of tools, each given by name, description and input schema."""
     lines = [f"tools[{len(tools)}]:"]
     for name, description, schema in tools:
         lines += [f"  - name: {_text(name)}", f"    description: {_text(description)}"]
-        whole = object_schema(schema)
-        rows = list(islice(_rows(whole, whole, "", frozenset()), MAX_ARGUMENTS))
+        root = object_schema(schema)
+        rows = list(islice(_rows(root, root, "", frozenset()), MAX_ARGUMENTS))
         described = any(description for _, _, description in rows)
         if rows:
             columns = "name,type,description" if described else "name,type"
@@ -55,16 +57,21 @@ def toon_definitions(tools: Sequence[tuple[str, str, Schema]]) -> str:
 def _rows(
     schema: Schema, root: Schema, prefix: str, inside: frozenset[str]
 ) -> Iterator[tuple[str, str, str]]:
-    """Name, type and description of each argument; `inside` has the references that led here."""
-    properties, required = schema.get("properties"), schema.get("required")
+    """Yield name, type and description of each argument.
+
+    Args:
+        inside: the references on the path from the root, which are not followed again.
+    """
+    properties = schema.get("properties")
     if not isinstance(properties, Mapping) or prefix.count(".") == MAX_DEPTH:
         return
-    needed: set[Any] = set(required) if isinstance(required, list | tuple) else set()
+    required = _required_names(schema)
     for name, declared in properties.items():
-        part, path = _resolved(declared, root), f"{prefix}{name}"
-        own: Any = declared.get("description") if isinstance(declared, Mapping) else None
-        description = " ".join(str(own or part.get("description") or "").split())
-        yield path if name in needed else f"{path}?", _type(part, root), description
+        part = _resolved(declared, root)
+        path = f"{prefix}{name}"
+        text: Any = declared.get("description") if isinstance(declared, Mapping) else None
+        description = " ".join(str(text or part.get("description") or "").split())
+        yield path if name in required else f"{path}?", _type(part, root), description
         for inner, place in ((declared, path), (part.get("items"), f"{path}[]")):
             reference = str(inner.get("$ref", "")) if isinstance(inner, Mapping) else ""
             if not reference or reference not in inside:
@@ -73,7 +80,7 @@ def _rows(
 
 
 def _type(schema: Schema, root: Schema, depth: int = MAX_DEPTH) -> str:
-    """A type in a word: `integer`, `a|b` of an enumeration, `string[]`, `string|null`."""
+    """Return a short type: `integer`, `a|b` for an enumeration, `string[]`, `string|null`."""
     if isinstance(values := schema.get("enum"), list | tuple):
         return "|".join(map(str, values))
     if "const" in schema:
@@ -82,17 +89,22 @@ def _type(schema: Schema, root: Schema, depth: int = MAX_DEPTH) -> str:
         if depth and isinstance(parts := schema.get(keyword), list | tuple):
             types = (_type(_resolved(part, root), root, depth - 1) for part in parts)
             return "|".join(dict.fromkeys(types))
-    own: Any = schema.get("type")
-    if isinstance(own, list | tuple):
-        return "|".join(map(str, own))
-    if own == "array":
+    kind: Any = schema.get("type")
+    if isinstance(kind, list | tuple):
+        return "|".join(map(str, kind))
+    if kind == "array":
         items = _resolved(schema.get("items"), root)
         return f"{_type(items, root, depth - 1) if depth else 'any'}[]"
-    return str(own or ("object" if "properties" in schema else "any"))
+    return str(kind or ("object" if "properties" in schema else "any"))
+
+
+def _required_names(schema: Schema) -> set[Any]:
+    required = schema.get("required")
+    return set(required) if isinstance(required, list | tuple) else set()
 
 
 def _resolved(schema: Any, root: Schema) -> Schema:
-    """The schema, or what it refers to within the tool's; empty for what is no object."""
+    """Return the schema, or the target of its `$ref`; empty if that is not an object."""
     if isinstance(schema, Mapping) and "$ref" in schema:
         schema = referenced(schema["$ref"], root)
     return schema if isinstance(schema, Mapping) else {}
@@ -105,21 +117,21 @@ def _text(text: str) -> str:
 
 
 def typescript_signature(name: str, schema: Schema) -> str:
-    """Return how a tool is called, as a function of TypeScript: `add(list: string, note?: string)`.
+    """Return the signature of a tool in TypeScript: `add(list: string, note?: string)`.
 
-    Descriptions are left out; objects are written to two levels.
+    Descriptions are left out; objects are written to a depth of two.
     """
-    whole = object_schema(schema)
-    return f"{name}({_members(whole, whole, ', ', 2)})"
+    root = object_schema(schema)
+    return f"{name}({_members(root, root, ', ', 2)})"
 
 
 def _members(schema: Schema, root: Schema, separator: str, depth: int) -> str:
-    properties, required = schema.get("properties"), schema.get("required")
+    properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return ""
-    needed: set[Any] = set(required) if isinstance(required, list | tuple) else set()
+    required = _required_names(schema)
     return separator.join(
-        f"{key}{'' if key in needed else '?'}: {_typescript(_resolved(part, root), root, depth)}"
+        f"{key}{'' if key in required else '?'}: {_typescript(_resolved(part, root), root, depth)}"
         for key, part in islice(properties.items(), MAX_ARGUMENTS)
     )
 

@@ -13,7 +13,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.ranker.actions import tool_actions
 from pegboard.ranker.model import default_ranker
 from pegboard.records import Agent, Tool, agent_id, tool_id
-from pegboard.schemas.declarations import SHAPES, Declaration, function_records, read_function
+from pegboard.schemas.declarations import FORMATS, Declaration, function_records, read_function
 from pegboard.schemas.signature import NoSchema, described
 from pegboard.search.glossary import usual_short_forms
 from pegboard.search.loaded import SEARCHED, LoadedRelease
@@ -194,7 +194,7 @@ def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | s
     else:
         for place, record, gemini in function_records(value, where):
             declaration = read_function(record, gemini)
-            expected = f"expected a Python function, an MCP tool, or one of {SHAPES}"
+            expected = f"expected a Python function, an MCP tool, or one of {FORMATS}"
             yield place, declaration or f"unknown shape {type(record).__name__}; {expected}"
 
 

@@ -1,13 +1,14 @@
-"""The clauses of a request, found without an LLM: each is searched for by itself, beside the
-request as a whole.
+"""Splits a request into clauses without an LLM; each clause is searched for separately, in addition
+to the whole request.
 
     split_clauses("Book a table for two, invite Ana and send her the map.")
     # ["Book a table for two", "invite Ana", "send her the map"]
 
-A tool's score for a clause is the mean of its scores for the clause and for the whole, and its
-score for the request is the best of its shares in those and in the whole (`Weighted("none")` within
-a step, `BestScore("softmax")` over the steps). Measured with the embedded encoder, hybrid search
-and the default index; recall at 5 / 10 for the whole alone and for this:
+A tool's score for a clause is the mean of its scores for the clause and for the whole request; its
+score for the request is its best softmax share in any clause or in the whole request
+(`Weighted("none")` within a step, `BestScore("softmax")` over the steps). Measured with the
+embedded encoder, hybrid search and the default index; recall at 5 / 10 of one search for the whole
+request, and of this part:
 
     Seal-Tools, 700 requests for 1 to 6 tools     .867/.932    .967/.980
     Seal-Tools, the 200 of them for one tool      .980/.980    .980/.980
@@ -16,12 +17,12 @@ and the default index; recall at 5 / 10 for the whole alone and for this:
     UltraTool, 191 for tools of 436               .747/.854    .752/.850
     LiveMCPBench, 24 for tools of 527             .449/.488    .429/.488
 
-The way of combining was chosen among some 25 on these same requests, so its figures are a little
-better than it is. Recall at 1 does not suffer, since nothing takes turns.
+The combination was chosen among some 25 on these same requests, so its figures are slightly
+optimistic. Recall at 1 does not suffer, because steps are not merged round robin.
 
-Reading takes time in proportion to the length, whatever the text is: no pattern can match one
-character in two ways, text behind an unclosed quotation mark is not searched again, and what
-follows each place is computed for all places at once, from right to left.
+Parsing takes time linear in the length of any text: no pattern can match one character in two
+ways, text after an unclosed quotation mark is not searched again, and what follows each position is
+computed for all positions at once, from right to left.
 """
 
 import json
@@ -38,11 +39,11 @@ from pegboard.retrieval.parts import Part
 from pegboard.retrieval.requests import Query
 
 MAX_TEXT = 20_000
-"""Characters of a request that are looked at. A longer one is a document with a request in it."""
+"""Maximum number of characters parsed; a longer text is a document that contains a request."""
 _SENTENCE_ENDS = frozenset("。！？；｡!?;")
 _CLOSERS = frozenset(")]}»”’\"'」』》）")
 MAX_WORD = 60
-"""Characters; what is longer is data, and names no need."""
+"""Maximum number of characters of a word; longer ones are data and do not name a need."""
 _BULLETS = frozenset("-*•‣–·+")
 _LISTS: dict[str, dict[str, list[str]]] = json.loads(
     resources.files("pegboard.retrieval.rules").joinpath("clause_words.json").read_text("utf-8")
@@ -52,7 +53,7 @@ TEXTS = {
     for name, lines in (_LISTS["phrases"] | _LISTS["texts"]).items()
 }
 WORDS = {name: frozenset(" ".join(lines).split()) for name, lines in _LISTS["words"].items()}
-"""The closed lists of `clause_words.json`, which says what each is for, by name."""
+"""The word lists of `clause_words.json`, by name; the file says what each is for."""
 EMPTY = WORDS["empty"] | WORDS["and"]
 SEQUENTIAL, ADDITIVE, FILLERS = (
     frozenset(tuple(text.split()) for text in TEXTS[name])
@@ -60,8 +61,8 @@ SEQUENTIAL, ADDITIVE, FILLERS = (
 )
 Kind = Literal["word", "quoted", "mark", "line"]
 MAX_QUOTED = 4_000
-"""Characters; a quotation that is longer, or goes on behind an empty line, is taken for a stray
-mark.
+"""Maximum number of characters of a quotation. If it is longer, or continues after an empty line,
+its opening mark is ignored.
 """
 _COMMAS = frozenset(",，、—–-")
 _OPENING = frozenset("([{¿¡<（")
@@ -112,23 +113,23 @@ class Token:
 
 
 def tokens_of(text: str) -> list[Token]:
-    """The tokens of a text in their order; blanks are left out."""
+    """Return the tokens of a text in order, without white space."""
     tokens: list[Token] = []
-    place = 0
+    position = 0
     for start, end in _quotations(text):
-        tokens += _plain(text, place, start)
+        tokens += _unquoted_tokens(text, position, start)
         tokens.append(Token("quoted", text[start:end], "", start, end))
-        place = end
-    tokens += _plain(text, place, len(text))
+        position = end
+    tokens += _unquoted_tokens(text, position, len(text))
     return tokens
 
 
-def _plain(text: str, start: int, end: int) -> Iterator[Token]:
+def _unquoted_tokens(text: str, start: int, end: int) -> Iterator[Token]:
     for match in _TOKEN.finditer(text, start, end):
         group = match.lastgroup
         if group is None:
             continue
-        # What ends the sentence is not part of an address.
+        # Punctuation that ends the sentence is not part of a URL.
         word = match[0].rstrip(_TRAILING) if group == "link" else match[0]
         last = match.start() + len(word)
         kind: Kind = "line" if group == "line" else "mark" if group == "mark" else "word"
@@ -138,7 +139,7 @@ def _plain(text: str, start: int, end: int) -> Iterator[Token]:
 
 
 def _quotations(text: str) -> Iterator[tuple[int, int]]:
-    """The spans of quoted text and code, marks included, that do not overlap."""
+    """Yield the non-overlapping spans of quoted text and code, including their marks."""
     searched: dict[str, int] = {}
     place = 0
     while place < len(text):
@@ -161,26 +162,24 @@ def _quotations(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _opens(text: str, place: int, mark: str) -> bool:
-    """Whether a mark that looks the same at both ends begins something: not an apostrophe, not the
-    inches of 5".
-    """
+    """Whether a mark opens a quotation; an apostrophe and the inches of 5" do not."""
     if mark not in ('"', "'", "‘"):
         return True
-    before = text[place - 1] if place else " "
-    after = text[place + 1] if place + 1 < len(text) else " "
-    return not before.isalnum() and not after.isspace()
+    preceding = text[place - 1] if place else " "
+    following = text[place + 1] if place + 1 < len(text) else " "
+    return not preceding.isalnum() and not following.isspace()
 
 
 class Reading:
-    """A text and what can be said of every place in its tokens.
+    """A parsed text. Positions are indices of tokens.
 
     Attributes:
         text: the text.
         tokens: its tokens, without the line ends of wrapped text.
-        connected: for every token, the one behind the connective that begins with it; the token
-            itself where none does.
-        content: for every token, the first one from there on that is neither politeness nor a
-            connective nor punctuation.
+        connected: for every position, the position after the connective that begins there; the
+            position itself if none does.
+        content: for every position, the first position from there on that is neither politeness,
+            a connective nor punctuation.
     """
 
     def __init__(self, text: str) -> None:
@@ -189,8 +188,8 @@ class Reading:
         neighbours = zip([None, *tokens], tokens, [*tokens[1:], None], strict=False)
         self.tokens = [
             token
-            for before, token, after in neighbours
-            if token.kind != "line" or _ends_line(before, token, after)
+            for preceding, token, following in neighbours
+            if token.kind != "line" or _ends_line(preceding, token, following)
         ]
         count = len(self.tokens)
         self.connected = list(range(count + 1))
@@ -212,19 +211,26 @@ class Reading:
         )
 
     def at(self, place: int) -> Token | None:
-        """The token at a place; None behind the end."""
+        """Return the token at a position; None outside the text."""
         return self.tokens[place] if 0 <= place < len(self.tokens) else None
 
     def joint(self, first: int, place: int) -> tuple[int, bool]:
-        """The token behind the commas, conjunctions and connectives at `place`, and whether it
-        begins another clause than `first` did.
+        """Return the position after the commas, conjunctions and connectives at `place`, and
+        whether a new clause begins there.
+
+        Args:
+            first: the position at which the current clause begins.
         """
-        head, comma, joined, led = place, False, False, ""
+        head = place
+        comma = joined = False
+        led = ""
         while token := self.at(head):
             if token.text in _COMMAS:
-                comma, head = True, head + 1
+                comma = True
+                head += 1
             elif token.low in WORDS["and"] or token.low in WORDS["but"]:
-                joined, head = True, head + 1
+                joined = True
+                head += 1
             elif self.connected[head] > head:
                 behind = self.connected[head]
                 led = (
@@ -246,10 +252,10 @@ class Reading:
         return head, not waiting and self.begins_clause(head, joined=joined or bool(led))
 
     def begins_clause(self, place: int, *, joined: bool) -> bool:
-        """Whether a clause begins there: with an imperative, a question or a wish.
+        """Whether a clause begins at a position: an imperative, a question or a wish.
 
         Args:
-            joined: whether a conjunction or a connective stands before it, or only a comma.
+            joined: True after a conjunction or a connective, False after a comma.
         """
         if self.asks(place):
             return True
@@ -268,7 +274,7 @@ class Reading:
             return _is_object(following)
         if token.low in WORDS["verbs"]:
             return True
-        # "and wash the car": no list has all verbs.
+        # "and wash the car": no word list has every verb.
         return (
             joined
             and following.low in WORDS["determiners"]
@@ -280,8 +286,8 @@ class Reading:
         )
 
     def asks(self, place: int) -> bool:
-        """Whether "please", "can you", "is there", "I would", "help me" or the like stands
-        there.
+        """Whether a request begins at a position: "please", "can you", "is there", "I would", "help
+        me" or the like.
         """
         token, following = self.at(place), self.at(place + 1)
         if token is None or following is None:
@@ -293,8 +299,8 @@ class Reading:
         return token.low in WORDS["asking"] or self._phrase(place, FILLERS) > place
 
     def states(self, first: int, last: int) -> bool:
-        """Whether the clause tells something instead of asking for it: "My account ID is 12", "It
-        does not drain".
+        """Whether a clause is a statement and not a request: "My account ID is 12", "It does not
+        drain".
         """
         place = first
         while place < last and self.connected[place] > place:
@@ -316,7 +322,7 @@ class Reading:
         )
 
     def starts_sentence(self, place: int) -> bool:
-        """Whether a sentence may begin there, behind a full stop."""
+        """Whether a sentence may begin at a position after a full stop."""
         token = self.at(place)
         if token is None or token.kind in ("quoted", "line") or not token.text[0].islower():
             return True
@@ -325,17 +331,18 @@ class Reading:
     def _connected(self, place: int) -> int:
         behind = max(self._phrase(place, SEQUENTIAL), self._phrase(place, ADDITIVE))
         if behind == place + 1 and self.tokens[place].low in WORDS["also_adjectives"]:
-            # "next week" and "the second one" lead nowhere: behind a connective stands a comma or a
-            # clause.
-            after = self.at(behind)
-            leads = after is not None and (
-                after.text in (",", "，", ":") or after.low in WORDS["verbs"] or self.asks(behind)
+            # "next week" and "the second one" have no connective: a comma or a clause follows one.
+            following = self.at(behind)
+            is_connective = following is not None and (
+                following.text in (",", "，", ":")
+                or following.low in WORDS["verbs"]
+                or self.asks(behind)
             )
-            return behind if leads else place
+            return behind if is_connective else place
         return behind
 
     def _phrase(self, place: int, phrases: frozenset[tuple[str, ...]]) -> int:
-        """The token behind the longest of the phrases that begins at `place`; the place itself if
+        """Return the position after the longest phrase that begins at `place`; `place` itself if
         none does.
         """
         if self.tokens[place].low not in _FIRST_WORDS:
@@ -350,35 +357,33 @@ class Reading:
         return token.kind == "mark" and token.text not in _OPENING
 
     def _enough(self, first: int, place: int) -> bool:
-        """Whether what stands before a boundary may be a clause: it has a verb with its object,
-        unlike "to find and", "search and".
+        """Whether the text before a boundary may be a clause: it has a verb with its object, unlike
+        "to find and", "search and".
         """
         start = min(self.content[first], place)
-        before = self.at(place - 1)
-        bare = (
-            before is not None
-            and before.low in WORDS["verbs"]
-            and before.low not in WORDS["naming_verbs"]
+        last_token = self.at(place - 1)
+        ends_in_verb = (
+            last_token is not None
+            and last_token.low in WORDS["verbs"]
+            and last_token.low not in WORDS["naming_verbs"]
         )
-        return self._worded[place] - self._worded[start] > 1 and not bare
+        return self._worded[place] - self._worded[start] > 1 and not ends_in_verb
 
     def _waits(self, first: int, place: int) -> bool:
-        """Whether the clause so far is subordinate and its main clause is to come: "If it
-        rains,"
-        """
+        """Whether the clause so far is subordinate and its main clause follows: "If it rains,"."""
         start = self.content[first]
         if start >= place or self.tokens[start].low not in WORDS["subordinators"]:
             return False
         return self._commas[place] == self._commas[start]
 
 
-def _ends_line(before: Token | None, line: Token, after: Token | None) -> bool:
-    """Whether a line end is more than wrapped text: it leaves a line empty, or a capital letter or
-    a list item follows.
+def _ends_line(preceding: Token | None, line: Token, following: Token | None) -> bool:
+    """Whether a line end is not mere wrapping: an empty line, a capital letter or a list item
+    follows.
     """
-    if before is None or after is None or line.text.count("\n") > 1:
+    if preceding is None or following is None or line.text.count("\n") > 1:
         return True
-    return before.text != "," and not after.text[0].islower()
+    return preceding.text != "," and not following.text[0].islower()
 
 
 def _is_object(token: Token) -> bool:
@@ -388,26 +393,25 @@ def _is_object(token: Token) -> bool:
 
 
 def split_clauses(text: str, limit: int = 8) -> list[str]:
-    """The clauses of a request that are worth searching for one by one, in their order; none where
-    it is a single one.
+    """Return the clauses of a request that are worth searching for separately, in order; an empty
+    list if the request is a single clause.
 
-    Clauses end with sentences, items of a list, and where an imperative, a question or a wish
+    A clause ends with a sentence, with a list item, and where an imperative, a question or a wish
     follows a comma, "and", "then" or the like. Statements ("My account ID is 12"), politeness and
-    what names no need ("I need some information") are left out. Every clause is a piece of the
-    text, word for word. Nothing is cut inside quotations, code, addresses, file names and numbers.
+    clauses that name no need ("I need some information") are left out. Every clause is a verbatim
+    piece of the text. Quotations, code, URLs, file names and numbers are never cut.
 
-    Sentence ends and list items are those of any language, quotation marks too; "then", "also" and
-    "finally" are known in English, German, French, Spanish, Chinese and Japanese; imperatives,
-    statements and most of the politeness in English only.
+    Sentence ends, list items and quotation marks are recognised in any language; "then", "also" and
+    "finally" in English, German, French, Spanish, Chinese and Japanese; imperatives, statements and
+    most politeness in English only.
 
     Args:
-        text: the request; of a very long one the first 20,000 characters are looked at. Takes time
-            in proportion to the length.
-        limit: the most clauses; those that come later are left out.
+        text: the request, of which the first 20,000 characters are parsed, in linear time.
+        limit: the maximum number of clauses; later ones are left out.
     """
     reading = Reading(text[:MAX_TEXT])
     if len(reading.tokens) == 1 and reading.tokens[0].kind == "quoted":
-        # Quotation marks around the whole request quote nothing.
+        # Quotation marks around the whole request are not a quotation.
         reading = Reading(reading.tokens[0].text[1:-1])
     clauses: dict[str, None] = {}
     for first, last in _segments(reading):
@@ -417,7 +421,7 @@ def split_clauses(text: str, limit: int = 8) -> list[str]:
 
 
 def _segments(reading: Reading) -> Iterator[tuple[int, int]]:
-    """The spans of tokens between clause boundaries."""
+    """Yield the spans of tokens between clause boundaries."""
     items = _items(reading)
     first = place = 0
     while place < len(reading.tokens):
@@ -439,29 +443,34 @@ def _segments(reading: Reading) -> Iterator[tuple[int, int]]:
 
 
 def _items(reading: Reading) -> dict[int, int]:
-    """Where the items of lists begin, and the token behind their markers: bullets at line starts,
-    and numbers that count from 1.
+    """Return the positions of list items, with the positions after their markers: bullets at line
+    starts, and numbers that count from 1.
     """
     bullets: dict[int, int] = {}
     counted: dict[int, int] = {}
     for place, token in enumerate(reading.tokens):
-        before, after = reading.at(place - 1), reading.at(place + 1)
-        line_start = before is None or before.kind == "line"
-        if after is None or token.kind not in ("word", "mark"):
+        preceding = reading.at(place - 1)
+        following = reading.at(place + 1)
+        starts_line = preceding is None or preceding.kind == "line"
+        if following is None or token.kind not in ("word", "mark"):
             continue
-        if line_start and token.text in _BULLETS and after.start > token.end:
+        if starts_line and token.text in _BULLETS and following.start > token.end:
             bullets[place] = place + 1
         elif token.text in (str(len(counted) + 1), "abcdefghi"[len(counted) : len(counted) + 1]):
-            inside = before is not None and before.text in "(（" and before.kind == "mark"
-            marked = after.start == token.end and after.text in (".", ")", "）", "、")
-            if marked and reading.at(place + 2):
-                counted[place - 1 if inside else place] = place + 2
+            in_bracket = (
+                preceding is not None and preceding.text in "(（" and preceding.kind == "mark"
+            )
+            has_mark = following.start == token.end and following.text in (".", ")", "）", "、")
+            if has_mark and reading.at(place + 2):
+                counted[place - 1 if in_bracket else place] = place + 2
     return bullets | (counted if len(counted) > 1 else {})
 
 
 def _ends_sentence(reading: Reading, place: int) -> bool:
-    token, before, after = reading.tokens[place], reading.at(place - 1), reading.at(place + 1)
-    if after is None:
+    token = reading.tokens[place]
+    preceding = reading.at(place - 1)
+    following = reading.at(place + 1)
+    if following is None:
         return True
     if token.kind == "line":
         return True
@@ -469,36 +478,37 @@ def _ends_sentence(reading: Reading, place: int) -> bool:
         # He said "Stop." Then ...
         return (
             token.text[-2:-1] in (".", "!", "?", "。")
-            and after.kind == "word"
-            and after.text[0].isupper()
+            and following.kind == "word"
+            and following.text[0].isupper()
         )
     if token.kind != "mark":
         return False
     if token.text in _SENTENCE_ENDS:
-        return after.text not in _SENTENCE_ENDS | _CLOSERS
+        return following.text not in _SENTENCE_ENDS | _CLOSERS
     if token.text in _CLOSERS:
         return (
-            before is not None
-            and before.text in (".", "!", "?", "。", "！", "？")
+            preceding is not None
+            and preceding.text in (".", "!", "?", "。", "！", "？")
             and reading.starts_sentence(place + 1)
         )
-    return token.text in (".", "…") and _stops(reading, place, before, after)
+    return token.text in (".", "…") and _stops(reading, place, preceding, following)
 
 
-def _stops(reading: Reading, place: int, before: Token | None, after: Token) -> bool:
+def _stops(reading: Reading, place: int, preceding: Token | None, following: Token) -> bool:
     """Whether a full stop ends a sentence, and not an abbreviation or a name."""
-    if after.start == place or (after.start == reading.tokens[place].end and after.kind != "line"):
+    touches = following.start == reading.tokens[place].end and following.kind != "line"
+    if following.start == place or touches:
         return False
-    word = before.low if before else ""
+    word = preceding.low if preceding else ""
     if word in WORDS["abbreviations"] or (len(word) == 1 and word.isalpha()):
-        capital = after.text[0].isupper() and after.low in WORDS["verbs"]
-        return capital or reading.connected[place + 1] > place + 1
+        capital_verb = following.text[0].isupper() and following.low in WORDS["verbs"]
+        return capital_verb or reading.connected[place + 1] > place + 1
     return reading.starts_sentence(place + 1)
 
 
 def _cleaned(reading: Reading, first: int, last: int) -> str:
-    """The text of a clause without politeness, connectives, and punctuation at its ends; empty if
-    it names no need.
+    """Return the text of a clause without politeness, connectives and punctuation at its ends; ""
+    if it names no need.
     """
     tokens = reading.tokens
     first = min(reading.content[first], last)
@@ -508,14 +518,15 @@ def _cleaned(reading: Reading, first: int, last: int) -> str:
     if not any(_names(token) for token in remaining):
         return ""
     clause = " ".join(reading.text[remaining[0].start : remaining[-1].end].split())
-    while (
-        filler := next(
-            (candidate for candidate in TEXTS["unspaced_fillers"] if clause.startswith(candidate)),
-            "",
-        )
-    ) and clause != filler:
+    while (filler := _unspaced_filler(clause)) and clause != filler:
         clause = clause.removeprefix(filler)
     return clause
+
+
+def _unspaced_filler(clause: str) -> str:
+    """Return the filler at the start of a clause in a script without spaces; "" for none."""
+    fillers = TEXTS["unspaced_fillers"]
+    return next((filler for filler in fillers if clause.startswith(filler)), "")
 
 
 def _ends_only(token: Token) -> bool:
@@ -533,15 +544,15 @@ def _names(token: Token) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Clauses(Part):
-    """Searches for each clause of a request by itself, without an LLM.
+    """Searches for each clause of a request separately, without an LLM.
 
-    What a clause leaves unsaid ("send it to Ana") is taken from the request: in every step the
-    whole of it is searched for beside the clause.
+    The request supplies what a clause leaves unsaid ("send it to Ana"): every step also searches
+    for the whole request.
 
     Attributes:
-        limit: the most clauses.
-        background: 0 to 1, the weight of the request beside each clause, which has 1; 0 leaves it
-            out.
+        limit: the maximum number of clauses.
+        background: the weight, 0 to 1, of the request beside each clause, whose weight is 1; with
+            0, the request is not searched for.
     """
 
     limit: int = 8
@@ -554,16 +565,16 @@ class Clauses(Part):
             raise QueryError(f"clauses has background = {self.background}, expected 0 to 1.")
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """Steps 1, 2, ... of the request, which is the last query of step 0; the queries as they
-        are where it is a single clause.
+        """Add steps 1, 2, ... for the clauses of the request, which is the last query of step 0.
+        The queries are unchanged if it is a single clause.
         """
         request = next((query for query in reversed(queries) if query.step == 0), None)
         clauses = split_clauses(request.text, self.limit) if request else []
         if request is None or not clauses:
             return list(queries)
         steps = list(queries)
-        first = max(query.step for query in queries) + 1
-        for step, clause in enumerate(clauses, start=first):
+        next_step = max(query.step for query in queries) + 1
+        for step, clause in enumerate(clauses, start=next_step):
             steps.append(Query(clause, step, "clause"))
             if self.background:
                 steps.append(replace(request, step=step, weight=self.background))
@@ -572,25 +583,26 @@ class Clauses(Part):
 
 @dataclass(frozen=True, slots=True)
 class DummySteps(Part):
-    """Cuts the request into parts with the same number of words: the baseline of Retrieval-Plan-
-    Select (algorithm 1, line 3) for a decomposition that understands the request.
+    """Cuts the request into parts of equal length in words: the baseline of Retrieval-Plan-Select
+    (algorithm 1, line 3) for a decomposition that understands the request.
 
     Attributes:
-        steps: how many parts.
+        steps: the number of parts.
     """
 
     steps: int = 3
     part: ClassVar[str] = "dummy-steps"
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
-        """Return the parts as steps 1, 2, ...; a request of one word stays as it is."""
+        """Return the parts as steps 1, 2, ...; a request of one word is unchanged."""
         request = next((query for query in reversed(queries) if query.step == 0), None)
         words = request.text.split() if request else []
         count = min(self.steps, len(words))
         if count < 2:
             return list(queries)
-        bounds = [round(place * len(words) / count) for place in range(count + 1)]
-        parts = [" ".join(words[start:end]) for start, end in pairwise(bounds)]
-        first = max(query.step for query in queries) + 1
-        others = [query for query in queries if query.step]
-        return others + [Query(part, step, "step") for step, part in enumerate(parts, start=first)]
+        bounds = [round(number * len(words) / count) for number in range(count + 1)]
+        texts = [" ".join(words[start:end]) for start, end in pairwise(bounds)]
+        next_step = max(query.step for query in queries) + 1
+        earlier_steps = [query for query in queries if query.step]
+        new_steps = [Query(text, step, "step") for step, text in enumerate(texts, start=next_step)]
+        return earlier_steps + new_steps

@@ -1,8 +1,8 @@
-"""The expansion of a ranking by the dependencies between tools.
+"""Expands a ranking by the dependencies between tools.
 
 Lumer et al., "Graph RAG-Tool Fusion", 2025, algorithm 1, lines 11 to 21: the first tool of the
-ranking, then its dependencies depth first, then the second tool and its dependencies, and so on, no
-tool twice; cut at last to the number of tools that is wanted."""
+ranking, then its dependencies depth first, then the second tool and its dependencies, and so on,
+without duplicates; finally cut to the number of tools requested."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,28 +16,27 @@ from pegboard.retrieval.parts import Part
 from pegboard.retrieval.requests import Candidates, Ranking
 
 LAST_STEP = 0.01
-"""The share of its score by which the dependencies of the last tool stay below it, where nothing
-follows them.
+"""Distance between the last tool and its dependencies as a share of its score, if no tool follows.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Dependencies(Part):
-    """A refinement: the first tools of a ranking, each followed by what it needs, then the rest of
-    the ranking.
+    """A refinement: the first tools of a ranking, each followed by its dependencies, then the rest
+    of the ranking.
 
-    A dependency that the search found as well stands where it is needed, if that is further up.
-    Scores still fall: those of the dependencies lie between that of the tool that brought them and
-    that of the next, in even steps, and are equal where those are. Only what passes the caller's
-    filter is added; what only a tool needs that does not pass is not needed. Why a tool was added
-    is in `context.added`.
+    A dependency that the search also found is placed where it is needed, if that is higher. Scores
+    stay in order: those of dependencies lie at equal distances between the scores of the tool that
+    needs them and of the next tool. Only tools that pass the caller's filter are added; the
+    dependencies of a tool that does not pass are not followed. `context.log.added` has the reason
+    for each added tool.
 
     Attributes:
-        initial: the tools that are expanded, from the first. On ToolLinkOS 1, 2, 3 and 5 have
+        initial: the number of first tools that are expanded. On ToolLinkOS 1, 2, 3 and 5 have
             mAP@10 .899, .904, .905 and .905.
-        limit: the most dependencies of one tool, d_limit. There 3, 5, 7 and 10 have .686, .856,
-            .901 and .905; more change nothing.
-        origins: which edges count.
+        limit: the maximum number of dependencies of one tool, d_limit. On ToolLinkOS 3, 5, 7 and 10
+            have mAP@10 .686, .856, .901 and .905; more do not change it.
+        origins: the origins of the edges that are followed.
         rest: whether the rest of the ranking follows. Algorithm 1 ends with the expanded tools.
     """
 
@@ -49,7 +48,7 @@ class Dependencies(Part):
     rest: bool = True
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """The expanded ranking, cut to what the request wants."""
+        """Return the expanded ranking, cut to the request's k."""
         ranking = candidates.ranking
         initial = [row.tool for row in ranking[: self.initial]]
         walks, refused = await self._walks(initial, {row.tool for row in ranking}, context)
@@ -72,13 +71,14 @@ class Dependencies(Part):
     async def _walks(
         self, initial: Sequence[str], passing: set[str], context: Context
     ) -> tuple[dict[str, list[Edge]], int]:
-        """What each of the first tools needs, as far as it passes; and how many were seen on the
-        way that do not.
+        """Return the dependencies of each of the first tools that pass the filter, and the number
+        of tools reached that do not.
 
         A check may be a query to a store, so all tools that one traversal reaches are checked
         together.
         """
-        checked, refused = set(passing), set[str]()
+        checked = set(passing)
+        refused: set[str] = set()
         dependencies = context.loaded.graph.dependencies
 
         def passes(target: str) -> bool:
@@ -94,15 +94,15 @@ class Dependencies(Part):
 
 
 def _placed(walks: Mapping[str, Sequence[Edge]]) -> dict[str, Edge]:
-    """The tools that stand somewhere because they are needed there, by the edge that says so; the
-    first tools that an earlier one needs are among them.
+    """Return the tools that are placed after a tool that needs them, each with the edge that
+    requires it. They include first tools that an earlier tool needs.
     """
     placed: dict[str, Edge] = {}
-    before: set[str] = set()
+    walked: set[str] = set()
     for tool, walk in walks.items():
-        before.add(tool)
+        walked.add(tool)
         for edge in walk:
-            if edge.target not in before:
+            if edge.target not in walked:
                 placed.setdefault(edge.target, edge)
     return placed
 
@@ -121,23 +121,23 @@ def _why(edge: Edge) -> dict[str, Any]:
 def _scored(
     ranking: Ranking, walks: Mapping[str, Sequence[Edge]], placed: Mapping[str, Edge]
 ) -> list[ScoredTool]:
-    """The expanded ranking: tools that stand for themselves keep their scores, those in between get
-    scores in between.
+    """Return the expanded ranking: ranked tools keep their scores, and dependencies get scores
+    between their neighbours'.
     """
-    own = {row.tool: row.score for row in ranking}
+    score_of = {row.tool: row.score for row in ranking}
     order: dict[str, None] = {}
     for tool, walk in walks.items():
         order.setdefault(tool)
         order.update(dict.fromkeys(edge.target for edge in walk if edge.target in placed))
-    order.update(dict.fromkeys(own))
+    order.update(dict.fromkeys(score_of))
     scored: list[ScoredTool] = []
     waiting: list[str] = []
     for tool in order:
         if tool in placed:
             waiting.append(tool)
             continue
-        scored += _between(waiting, scored, own[tool])
-        scored.append(ScoredTool(tool, own[tool]))
+        scored += _between(waiting, scored, score_of[tool])
+        scored.append(ScoredTool(tool, score_of[tool]))
         waiting = []
     return scored + _between(waiting, scored, None)
 

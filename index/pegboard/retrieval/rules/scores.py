@@ -15,16 +15,16 @@ SIMILARITY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class AtLeast(Part):
-    """Every tool of the ranking that reaches a threshold, in the order of the ranking.
+    """Keeps every tool of the ranking that reaches a threshold, in the order of the ranking.
 
-    A tool that no search found has neither a probability nor a cosine and is left out, so this part
-    stands before an expansion. A cosine that is good for one encoder and catalog is not for
-    another; a probability, which only a hybrid search gives, means the same on every index.
+    A tool that no search found has neither a probability nor a cosine and is dropped, so use this
+    part before an expansion. A good cosine threshold depends on the encoder and the catalog; a
+    probability, which only a hybrid search gives, means the same on every index.
 
     Attributes:
-        probability: the least probability: a number, or the name of a threshold of the ranker, such
-            as `accept_95`.
-        score: the least cosine, if `probability` is None; .5 if both are (Armory, "Tool RAG").
+        probability: the minimum probability: a number, or the name of a threshold of the ranker,
+            such as `accept_95`.
+        score: the minimum cosine, if `probability` is None; .5 if both are (Armory, "Tool RAG").
     """
 
     part: ClassVar[str] = "at-least"
@@ -44,7 +44,7 @@ class AtLeast(Part):
             )
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
-        """The tools that reach the threshold.
+        """Return the tools that reach the threshold.
 
         Raises:
             QueryError: the search gives no probability, or there is no such threshold; or vectors
@@ -55,18 +55,22 @@ class AtLeast(Part):
             return []
         values = context.cosines if self.probability is None else context.probabilities
         if values is None:
-            missing = (
-                "compares cosines, but vectors were not searched. Search in mode 'hybrid' or "
-                "'vector', or ask for a probability"
-                if self.probability is None
-                else "asks for a probability, which only a hybrid search gives. Search in both "
-                "modes, or give `score`, a least cosine"
-            )
-            raise QueryError(f"The part '{self.part}' {missing}.")
+            raise QueryError(f"The part '{self.part}' {self._unavailable()}.")
         least = self._least(context)
         remaining = [row for row in ranking if row.tool in values and values[row.tool] >= least]
         context.trace.note = f"{len(remaining)} of {len(ranking)} tools reach {least:g}"
         return remaining
+
+    def _unavailable(self) -> str:
+        if self.probability is None:
+            return (
+                "compares cosines, but vectors were not searched. Search in mode 'hybrid' or "
+                "'vector', or ask for a probability"
+            )
+        return (
+            "asks for a probability, which only a hybrid search gives. Search in both modes, or "
+            "give `score`, a least cosine"
+        )
 
     def _least(self, context: Context) -> float:
         threshold = self.probability
