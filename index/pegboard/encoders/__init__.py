@@ -1,17 +1,17 @@
 """Encoders, which turn texts into vectors, and loading them by name.
 
-    local/minilm-tools-v1             runs here: the default, trained on requests for tools
-    local/all-MiniLM-L6-v2            runs here: what that was trained from
-    fastembed/BAAI/bge-small-en-v1.5  runs here, weights from a hub at first use
-    hashing/256                       counts words, no meaning: for tests and trials of scale
+    local/minilm-tools-v1             in process: the default, trained on requests for tools
+    local/all-MiniLM-L6-v2            in process: the model that the default was trained from
+    fastembed/BAAI/bge-small-en-v1.5  in process, downloads its weights at first use
+    hashing/256                       word counts without meaning, for tests and trials of scale
     mine/model                        a plug-in: the entry point `mine` of `pegboard.encoders`
-    openai/text-embedding-3-small     any other name is a LiteLLM model, run elsewhere
+    openai/text-embedding-3-small     any other name is a hosted model, reached through LiteLLM
 
-An encoder is anything with the four members of `Encoder`. One that treats queries differently from
-documents (a prefix, an input type) has a fifth, `encode_queries`; the function of that name here
-calls it, or else `encode`. A plug-in's entry point is a class or function that takes the whole name
-and, as keyword-only parameters, its options, and returns an encoder. Two plug-ins of one name are
-an error, and no plug-in replaces a built-in kind.
+An encoder is any object with the four members of `Encoder`. An encoder that treats queries
+differently from documents (a prefix, an input type) also has `encode_queries`; the function of that
+name here calls it, or else `encode`. A plug-in's entry point is a class or function that takes the
+full name and, as keyword-only parameters, its options, and returns an encoder. Two plug-ins of the
+same name are an error, and a plug-in cannot replace a built-in kind.
 Importing this module imports no runtime: no onnxruntime, no fastembed, no LiteLLM.
 """
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["DEFAULT_ENCODER", "GROUP", "Encoder", "encode_queries", "load_encoder", "runs_here"]
 
 DEFAULT_ENCODER = "local/minilm-tools-v1"
-"""The embedded encoder: runs here, and needs no key. Its card is beside its weights."""
+"""The embedded encoder, which runs in process and needs no key. Its card is beside its weights."""
 GROUP = "pegboard.encoders"
-"""The entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
+"""Entry-point group of encoder plug-ins; an entry point's name is the prefix of encoder names
 before `/`.
 """
 UNDERSTOOD = 0.95
-"""The share of an index's texts that its encoder should know the language of."""
-# Imported when needed: loading this module must load no runtime.
+"""Minimum share of an index's texts that should be in a language of its encoder."""
+# Imported when needed, since importing this module must not import a runtime.
 _IN_PROCESS = {
     "local": ("pegboard.encoders.local", "LocalEncoder"),
     "fastembed": ("pegboard.encoders.fastembed", "FastembedEncoder"),
@@ -59,8 +59,8 @@ class Encoder(Protocol):
     Attributes:
         name: the specification it was loaded by, such as `local/minilm-tools-v1`.
         dimensions: the length of a vector.
-        fingerprint: everything that decides a vector: model, weights, truncation, pooling,
-            normalisation. Vectors may be compared only where fingerprints are equal.
+        fingerprint: everything that determines a vector: model, weights, truncation, pooling,
+            normalisation. Only vectors of equal fingerprints may be compared.
     """
 
     @property
@@ -88,7 +88,7 @@ def load_encoder(name: str, **options: Any) -> Encoder:
     Args:
         name: `local/...`, `fastembed/...`, `hashing/...`, `<plug-in>/...`, or the usual LiteLLM
             name of a hosted model.
-        options: what that kind of encoder can be told; see `LocalEncoder`, `FastembedEncoder` and
+        options: options of that kind of encoder; see `LocalEncoder`, `FastembedEncoder` and
             `HostedEncoder`. `HashingEncoder` has none.
 
     Raises:
@@ -109,8 +109,8 @@ def load_encoder(name: str, **options: Any) -> Encoder:
 
 
 def shared_encoder(name: str, **options: Any) -> Encoder:
-    """Return the encoder of that name as `load_encoder` does; the boards of a process share one of
-    those that run in it, as long as one of them holds it.
+    """Return an encoder as `load_encoder` does. The boards of a process share encoders that run in
+    process, as long as a board references them.
     """
     if not runs_here(name):
         return load_encoder(name, **options)
@@ -123,23 +123,21 @@ def shared_encoder(name: str, **options: Any) -> Encoder:
 
 
 def runs_here(name: str) -> bool:
-    """Return whether the encoder of that name is one of Pegboard's own that compute in this process
-    and may be called by several threads.
-    """
+    """Whether the encoder of that name is built in, runs in this process and is thread-safe."""
     return name.partition("/")[0] in _IN_PROCESS
 
 
 def allow_hosted(names: Iterable[str]) -> None:
-    """Let this process use hosted encoders of these names where a release names one."""
+    """Allow releases to use hosted encoders of these names in this process."""
     _allowed.update(names)
 
 
 def check_allowed(name: str, allowed: Collection[str] = ()) -> None:
-    """Raise EncoderError for a hosted encoder that a release names and its reader does not: each
-    request, and a key of this process, would be sent where the release's writer decides.
+    """Raise EncoderError for a hosted encoder that the release names and the reader does not allow.
+    Otherwise the writer of a release could decide where requests and a key of this process go.
 
     Args:
-        allowed: hosted encoders that the reader names beside those of `allow_hosted`.
+        allowed: hosted encoders that the reader allows in addition to those of `allow_hosted`.
     """
     if runs_here(name) or name in _allowed or name in allowed or _plugin(name.partition("/")[0]):
         return
@@ -151,8 +149,8 @@ def check_allowed(name: str, allowed: Collection[str] = ()) -> None:
 
 
 def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float32]":
-    """Return the vectors of search queries: by the encoder's own `encode_queries` where it has one,
-    else by `encode`.
+    """Return the vectors of search queries, by the encoder's `encode_queries` if it has one, else
+    by `encode`.
     """
     method = cast(
         "Callable[[Sequence[str]], NDArray[np.float32]]",
@@ -162,13 +160,13 @@ def encode_queries(encoder: Encoder, texts: Sequence[str]) -> "NDArray[np.float3
 
 
 def checked_texts(texts: Sequence[str]) -> list[str]:
-    """Return the texts as a list; raises EncoderError naming those that no encoder takes: what is
-    no text, or no valid Unicode.
+    """Return the texts as a list. Raises EncoderError naming those that are not valid Unicode
+    text.
     """
     if isinstance(texts, str):
         raise EncoderError("An encoder takes a list of texts, got one text. Pass [text].")
     checked = list(texts)
-    if wrong := [at for at, text in enumerate(checked) if not _is_text(text)]:
+    if wrong := [index for index, text in enumerate(checked) if not _is_text(text)]:
         raise EncoderError(
             f"{len(wrong)} of {len(checked)} texts are not valid Unicode text: {wrong[:10]}. "
             "Correct or omit them."
@@ -184,7 +182,7 @@ def unit_rows(matrix: "NDArray[np.float32]") -> "NDArray[np.float32]":
 
 
 def check_positive(name: str, **values: object) -> None:
-    """Raises ConfigurationError naming every option of the encoder that is not a whole number of at
+    """Raise ConfigurationError naming every option of the encoder that is not an integer of at
     least 1.
     """
     if wrong := [
@@ -198,13 +196,13 @@ def check_positive(name: str, **values: object) -> None:
 
 
 def prefix_notation(query_prefix: str, document_prefix: str) -> str:
-    """Return how prefixes appear at the end of a fingerprint; nothing where there are none."""
+    """Return the notation of prefixes at the end of a fingerprint; "" without prefixes."""
     prefixes = {"query": query_prefix, "document": document_prefix}
     return "".join(f"/{kind}={prefix!r}" for kind, prefix in prefixes.items() if prefix)
 
 
 def _plugin(kind: str) -> "EntryPoint | None":
-    from importlib.metadata import entry_points  # slow to import, and no built-in kind needs it
+    from importlib.metadata import entry_points  # slow to import; built-in kinds do not need it
 
     points = sorted(entry_points(group=GROUP, name=kind), key=lambda point: point.value)
     if len(points) > 1:
@@ -257,8 +255,7 @@ def _is_text(text: object) -> bool:
         return False
     try:
         text.encode()
-    except (
-        UnicodeEncodeError
-    ):  # a lone surrogate, as JSON may hold: no tokenizer and no HTTP body can carry it
+    except UnicodeEncodeError:
+        # A lone surrogate, which JSON may contain; tokenizers and HTTP bodies cannot carry it.
         return False
     return True

@@ -1,7 +1,7 @@
-"""Batch the requests of concurrent callers.
+"""Batches the requests of concurrent callers.
 
-A caller that finds the encoder free encodes at once. Meanwhile others queue, and the first of them
-then encodes the texts of all. No caller waits for a timer, and batches grow with the load.
+A caller encodes at once if the encoder is free. Otherwise it queues, and the first caller in the
+queue then encodes the texts of all. No caller waits for a timer, and batches grow with the load.
 """
 
 import os
@@ -15,22 +15,24 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TEXTS = 16
-"""Maximum texts in a batch: larger ones are no faster, and all callers wait for the last text."""
+"""Maximum number of texts in a batch. Larger batches are not faster, and all callers wait for the
+whole batch.
+"""
 
 
 def processors() -> int:
-    """Return how many processors this process may use; perhaps fewer than the machine has."""
+    """Return the number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class QueryBatches:
-    """Encodes texts for many threads by few calls. An error reaches only the caller whose text
-    caused it: callers of a batch that failed encode on their own.
+    """Encodes texts for many threads with few calls. An error reaches only the caller whose text
+    caused it: after a failed batch, each caller encodes its own texts.
 
     Args:
-        encode: returns the vectors of texts, in their order; a vector may not depend on the others.
-        concurrency: how many of its calls run at the same time.
+        encode: returns the vectors of texts, in order; a vector must not depend on other texts.
+        concurrency: the maximum number of concurrent calls of `encode`.
     """
 
     def __init__(
@@ -71,15 +73,15 @@ class QueryBatches:
                     self._pass_on()
             raise
 
-    def _encode_batch(self, first: "_Call") -> None:
-        batch = [first]
+    def _encode_batch(self, leader: "_Call") -> None:
+        batch = [leader]
         try:
             with self._lock:
                 self._fill(batch)
             texts = list(dict.fromkeys(text for call in batch for text in call.texts))
-            made = dict(zip(texts, self._encode(texts), strict=True))
+            vector_of = dict(zip(texts, self._encode(texts), strict=True))
             for call in batch:
-                call.vectors = [made[text] for text in call.texts]
+                call.vectors = [vector_of[text] for text in call.texts]
         except Exception:
             if len(batch) == 1:
                 raise
@@ -90,7 +92,7 @@ class QueryBatches:
                 call.turn.set()
 
     def _fill(self, batch: "list[_Call]") -> None:
-        """Take the calls that fit beside the first one out of the queue."""
+        """Move the queued calls that fit into the batch."""
         texts = len(batch[0].texts)
         while self._waiting and texts + len(self._waiting[0].texts) <= MAX_TEXTS:
             batch.append(self._waiting.popleft())

@@ -23,16 +23,15 @@ from pegboard.llm.failures import failure_kind, retrying
 
 logger = logging.getLogger(__name__)
 
-# OpenAI refuses a request of more than 300,000 tokens in all; a token has at least one byte, so
-# bytes are a safe measure of them.
 _MAX_REQUEST_BYTES = 250_000
+"""Maximum bytes of texts in a request. OpenAI rejects more than 300,000 tokens, and a token has at
+least one byte."""
 
-# Past this a run does better to stop and resume later than to wait: hourly and daily quotas answer
-# with long Retry-After values.
 _MAX_SECONDS_OF_RETRIES = 120
+"""Maximum seconds spent on retries of a request. Hourly and daily quotas answer with longer
+Retry-After values, for which a run should stop and resume later."""
 
-# What these providers call the two kinds of text; without it a query is embedded as if it were a
-# document.
+# These providers' names for queries and documents; without one, a query is embedded as a document.
 _INPUT_TYPES = {"cohere": ("search_query", "search_document"), "voyage": ("query", "document")}
 
 
@@ -50,22 +49,21 @@ class HostedEncoder:
     environment, at each call.
 
     Args:
-        name: the model as LiteLLM names it.
-        dimensions: ask the model for vectors of this length. Without it the model's own length is
-            used; it is learnt from the first reply, and where it is asked for before any text was
-            encoded, a request with one short text finds it.
-        api_base: the address of the server, where it is not the provider's own. No key is sent
-            there but that of `api_key_env`. Not part of the fingerprint: a gateway changes no
-            vector.
-        api_key_env: the environment variable that holds the key, where it is not the provider's
-            usual one.
-        max_tokens: longer texts are cut, counted and logged; tokens are those of OpenAI's cl100k,
-            an estimate for other models.
-        batch_size: how many texts go into one request.
-        timeout: seconds to wait for a server that says nothing.
-        attempts: how often one request is tried in all.
-        query_prefix: what the model wants before a query, such as `query: `.
-        document_prefix: what the model wants before a document, such as `passage: `.
+        name: the model's name in LiteLLM.
+        dimensions: the length of vectors to ask the model for. If None, the model's default length
+            is used. It is learned from the first reply; reading it before any text was encoded
+            costs a request with one short text.
+        api_base: the address of the server, if not the provider's own. Only the key of
+            `api_key_env` is sent there. Not part of the fingerprint, since a gateway does not
+            change vectors.
+        api_key_env: the environment variable with the key, if not the provider's usual one.
+        max_tokens: the maximum length of a text; longer texts are cut, counted and logged. Tokens
+            are those of OpenAI's cl100k, an estimate for other models.
+        batch_size: the maximum number of texts in a request.
+        timeout: seconds to wait for a reply.
+        attempts: the maximum number of attempts for a request.
+        query_prefix: the prefix that the model expects before a query, such as `query: `.
+        document_prefix: the prefix that the model expects before a document, such as `passage: `.
         sleep: waits between attempts.
     """
 
@@ -92,22 +90,27 @@ class HostedEncoder:
             attempts=attempts,
         )
         self._litellm = import_litellm()
-        import_extra("tenacity")  # which the first request needs: better missed now
+        import_extra("tenacity")  # fail now rather than at the first request
         self.name = name
         self.truncated = 0  # texts cut to max_tokens since this encoder was loaded
         self._endpoint = Endpoint(
             name, api_base=api_base, api_key_env=api_key_env, timeout=timeout, kind="encoder"
         )
-        model, self._provider = self._endpoint.model, self._endpoint.provider
-        self._requested, self._dimensions = dimensions, dimensions
-        self._max_tokens, self._batch_size = max_tokens, batch_size
-        self._attempts, self._sleep = attempts, sleep
-        self._query_prefix, self._document_prefix = query_prefix, document_prefix
+        self._provider = self._endpoint.provider
+        self._requested_dimensions = dimensions
+        self._dimensions = dimensions
+        self._max_tokens = max_tokens
+        self._batch_size = batch_size
+        self._attempts = attempts
+        self._sleep = sleep
+        self._query_prefix = query_prefix
+        self._document_prefix = document_prefix
         self._lock = threading.Lock()
         length = f"{dimensions}d" if dimensions else "default-dimensions"
         prefixes = prefix_notation(query_prefix, document_prefix)
         self.fingerprint = (
-            f"{self._provider}/{model}@weights-unknown/{length}/{max_tokens}t/l2{prefixes}"
+            f"{self._provider}/{self._endpoint.model}@weights-unknown/{length}/{max_tokens}t/l2"
+            f"{prefixes}"
         )
 
     def missing_key(self) -> str | None:
@@ -116,7 +119,7 @@ class HostedEncoder:
 
     @property
     def dimensions(self) -> int:
-        """The length of a vector; costs one request if it was neither asked for nor seen yet."""
+        """The length of a vector; costs one request if it was neither set nor learned yet."""
         if self._dimensions is None:
             self.encode(["dimensions"])
         return cast("int", self._dimensions)
@@ -125,8 +128,8 @@ class HostedEncoder:
         """Return the vectors of documents, shape (len(texts), dimensions), in their order.
 
         Raises:
-            EncoderError: the server did not answer, refused, or answered with something that is not
-                a vector for each text.
+            EncoderError: the server did not answer, refused, or did not return one vector for each
+                text.
         """
         return self._encode(
             texts, self._document_prefix, _INPUT_TYPES.get(self._provider, (None, None))[1]
@@ -161,8 +164,8 @@ class HostedEncoder:
             failure = self._failure(error, calls.statistics.get("attempt_number", 1))
         else:
             return self._checked(reply, len(inputs))
-        # Raised outside the handler: a vendor's exception may quote the key, so it must not ride
-        # along as the context.
+        # Raised outside the handler: a vendor's exception may quote the key, so it must not become
+        # the context.
         raise failure
 
     def _arguments(self, inputs: list[str], input_type: str | None) -> dict[str, Any]:
@@ -174,27 +177,31 @@ class HostedEncoder:
             "max_retries": _NoRetries(0),
             **self._address(),
         }
-        if self._requested is not None:
-            # LiteLLM takes only OpenAI's own models to know this parameter.
-            arguments |= {"dimensions": self._requested, "allowed_openai_params": ["dimensions"]}
+        if self._requested_dimensions is not None:
+            # By default LiteLLM passes this parameter to OpenAI's own models only.
+            arguments["dimensions"] = self._requested_dimensions
+            arguments["allowed_openai_params"] = ["dimensions"]
         if input_type is not None:
             arguments["input_type"] = input_type
         return arguments
 
     def _cut(self, texts: list[str]) -> list[str]:
-        cut = [self._shortened(text) for text in texts]
-        if count := sum(1 for before, after in zip(texts, cut, strict=True) if before is not after):
+        cut_texts = [self._shortened(text) for text in texts]
+        count = sum(
+            1 for text, cut_text in zip(texts, cut_texts, strict=True) if text is not cut_text
+        )
+        if count:
             with self._lock:
                 self.truncated += count
             message = "%s: %d of %d texts have more than %d tokens; the rest of them is not encoded"
             logger.warning(message, self.name, count, len(texts), self._max_tokens)
-        return cut
+        return cut_texts
 
     def _shortened(self, text: str) -> str:
         if len(text.encode()) <= self._max_tokens:  # a token has at least one byte
             return text
-        # No model name: that always picks the tokenizer LiteLLM brings along; for some names it
-        # would fetch another from a hub.
+        # Without a model name LiteLLM uses its bundled tokenizer; for some names it would download
+        # another one.
         tokens = self._litellm.encode(model="", text=text)
         if len(tokens) <= self._max_tokens:
             return text
@@ -205,7 +212,7 @@ class HostedEncoder:
         try:
             answers = {int(answer["index"]): answer["embedding"] for answer in reply.data or []}
             count = len(reply.data or [])
-            matrix = np.asarray([answers[at] for at in sorted(answers)], np.float64)
+            matrix = np.asarray([answers[index] for index in sorted(answers)], np.float64)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise self._invalid(
                 f"its reply is not a list of indexed vectors of one length ({type(error).__name__})"
@@ -228,20 +235,21 @@ class HostedEncoder:
         return (matrix / norms).astype(np.float32)
 
     def _address(self) -> dict[str, str]:
-        """The address and the key as arguments of LiteLLM; raises EncoderError without a key."""
+        """Return the address and the key as arguments of LiteLLM. Raises EncoderError without a
+        key.
+        """
         try:
             return self._endpoint.address()
         except CompletionError as error:
             raise EncoderError(str(error)) from None
 
     def _note_retry(self, state: Any) -> None:
-        error, wait = state.outcome.exception(), state.next_action.sleep
         logger.warning(
             "%s: attempt %d failed (%s); again in %.1f s",
             self.name,
             state.attempt_number,
-            failure_kind(error),
-            wait,
+            failure_kind(state.outcome.exception()),
+            state.next_action.sleep,
         )
 
     def _failure(self, error: Exception, attempts: int) -> EncoderError:
@@ -250,7 +258,7 @@ class HostedEncoder:
 
     def _invalid(self, problem: str) -> EncoderError:
         return EncoderError(
-            f"{self._endpoint} answered, but {problem}. Nothing of it is used. Check the model "
+            f"{self._endpoint} answered, but {problem}. The reply was discarded. Check the model "
             f"and the server."
         )
 
@@ -265,7 +273,8 @@ def _requests(inputs: list[str], batch_size: int) -> Iterator[list[str]]:
         length = len(text.encode())
         if request and (len(request) == batch_size or size + length > _MAX_REQUEST_BYTES):
             yield request
-            request, size = [], 0
+            request = []
+            size = 0
         request.append(text)
         size += length
     if request:

@@ -1,10 +1,10 @@
-"""Encoders that run in this process from weights in installed packages, the library's own among
-them: no download, no network, no torch.
+"""Encoders that run in this process from weights in installed packages, including the library's
+own: no download, no network, no torch.
 
-The files are read as data, no package's code is imported, and they are used only if they have the
-sha256 that is pinned here. A vector depends on its text alone, not on its batch, so batches may be
-cut for speed: the stock encoder expands its int8 weights before they are multiplied; the trained
-one multiplies in 8 bits, with a scale for each token.
+The files are read as data, without importing their packages, and used only if their sha256 is the
+pinned one. A vector does not depend on its batch, so batches may be composed for speed: the stock
+encoder expands its int8 weights before multiplication; the trained one multiplies in 8 bits, with a
+scale for each token.
 """
 
 import ctypes
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PinnedFile:
-    """A data file of an installed package, the sha256 it must have, and the requirement that brings
+    """A data file of an installed package, its expected sha256, and the requirement that installs
     the package.
     """
 
@@ -44,7 +44,7 @@ class PinnedFile:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """One model: its files, the length of its vectors, and how many tokens of a text it reads."""
+    """A model: its files, the length of its vectors, and its maximum number of tokens."""
 
     label: str
     weights: PinnedFile
@@ -54,11 +54,11 @@ class LocalModel:
 
 
 MAX_BATCH_TOKENS = 512
-"""Tokens that go through the model at once, padding included. They bound what it holds meanwhile,
-and larger batches are slower: 153 documents of 225 tokens took 18.7 s of processor time in batches
-of 32, 13.9 s in batches of 1,024 tokens and 13.0 s in these."""
-# A new local model is one more row. All pool by the mean over the attention mask and scale to
-# length 1.
+"""Maximum number of tokens in a batch, padding included. This bounds memory, and larger batches are
+slower: 153 documents of 225 tokens took 18.7 s of processor time in batches of 32 documents, 13.9 s
+in batches of 1,024 tokens and 13.0 s in batches of 512."""
+# A new local model is one more row. All use mean pooling over the attention mask and scale vectors
+# to length 1.
 MODELS = {
     "all-MiniLM-L6-v2": LocalModel(
         label="all-MiniLM-L6-v2-int8",
@@ -99,17 +99,16 @@ MODELS = {
 
 
 class LocalEncoder:
-    """An embedded ONNX model. Safe to share between threads, which encode their queries together:
-    as many calls run at once as the processors can serve.
+    """An embedded ONNX model. Safe to share between threads, whose queries are encoded in common
+    batches, one call per processor at a time.
 
     Args:
         name: `local/<model>`.
-        threads: how many batches of one call to `encode` go through the model at once, each on
-            one thread.
-        batch_size: how many texts go through the model at once, at most; it changes the speed and
-            the memory, not the vectors.
-        folder: where to find `model.onnx` and `tokenizer.json` instead of in the installed
-            packages; they must be the same files.
+        threads: the number of batches of one call to `encode` that run concurrently, each on one
+            thread.
+        batch_size: the maximum number of texts in a batch; changes speed and memory, not vectors.
+        folder: a folder with `model.onnx` and `tokenizer.json`, instead of the installed packages;
+            the files must be the same.
     """
 
     def __init__(
@@ -144,8 +143,8 @@ class LocalEncoder:
         )
         token_ids: list[list[int]] = [encoding.ids for encoding in encodings]
         vectors = np.empty((len(token_ids), self.dimensions), np.float32)
-        # Sorted by length a batch holds hardly any padding: twice the speed on short documents.
-        order = sorted(range(len(token_ids)), key=lambda at: len(token_ids[at]))
+        # Sorting by length avoids padding: twice the speed on short documents.
+        order = sorted(range(len(token_ids)), key=lambda row: len(token_ids[row]))
 
         def encode(rows: list[int]) -> None:
             vectors[rows] = self._encode_batch([token_ids[row] for row in rows])
@@ -199,14 +198,13 @@ class LocalEncoder:
 
 
 def _read(file: PinnedFile, folder: str | Path | None) -> bytes:
-    """Return the bytes of a pinned file: what was checked is what is loaded, since the file is read
-    once.
+    """Return the bytes of a pinned file. It is read once, so that the bytes checked are the bytes
+    loaded.
     """
-    path = (
-        Path(folder) / Path(file.path).name
-        if folder is not None
-        else _package_folder(file) / file.path
-    )
+    if folder is not None:
+        path = Path(folder) / Path(file.path).name
+    else:
+        path = _package_folder(file) / file.path
     try:
         data = path.read_bytes()
     except OSError as error:
@@ -235,7 +233,7 @@ def _reinstall(file: PinnedFile) -> str:
 
 def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
     tokenizer = import_extra("tokenizers").Tokenizer.from_str(data.decode())
-    # the file asks for 128 tokens whatever the text; padding is done per batch
+    # The file pads every text to 128 tokens; here each batch is padded to its longest text.
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
@@ -243,19 +241,19 @@ def _load_tokenizer(data: bytes, max_tokens: int) -> Any:
 
 def _load_session(data: bytes) -> Any:
     onnxruntime = import_extra("onnxruntime")
-    # on by default, also on Linux since 1.31; a reader sends no telemetry
+    # On by default, since 1.31 also on Linux.
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     # Two threads in one batch take a fifth more processor time than two batches side by side.
     options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # errors only: it warns about every accelerator it does not find
+    options.log_severity_level = 3  # errors only: it warns about every missing accelerator
     session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
-    session._model_bytes = None  # kept for a fallback to other providers, of which there is none
+    session._model_bytes = None  # only needed for a fallback to other providers
     return session
 
 
 def _return_memory() -> None:
-    """Give back to the system what loading has freed: 70 MB with glibc, used by nothing else."""
+    """Return the memory freed after loading to the system: 70 MB with glibc."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
     if trim is not None:
         trim(0)

@@ -1,11 +1,11 @@
-"""Fusions: one ranking out of those of a step's queries, or of a request's steps.
+"""Fusions: merge the rankings of a step's queries, or of a request's steps, into one.
 
-    first, second = [ScoredTool("a", 0.9), ScoredTool("b", 0.8)], [ScoredTool("c", 0.4)]
-    RoundRobin().fuse([first, second], [1.0, 1.0])    # a, c, b
+    rankings = [[ScoredTool("a", 0.9), ScoredTool("b", 0.8)], [ScoredTool("c", 0.4)]]
+    RoundRobin().fuse(rankings, [1.0, 1.0])    # a, c, b
 
-Every fusion gives the union of its rankings, each tool once, and orders equal scores by id. A
-ranking of weight 0 is left out. The score of a fused ranking orders that ranking; whether it says
-more is said with each fusion."""
+Every fusion returns the union of its rankings, each tool once, and orders equal scores by id.
+Rankings of weight 0 are ignored. Fused scores order the fused ranking; each fusion says whether
+they mean more."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,19 +19,21 @@ from pegboard.retrieval.requests import Ranking
 
 
 def by_range(scores: Sequence[float]) -> list[float]:
-    """Scores moved to 0..1: the lowest becomes 0, the highest 1. All equal, or a single one: 1;
-    none: none.
+    """Scale scores to 0..1 by their minimum and maximum. Equal scores, or a single one, become 1.
 
-    The last of a ranking counts nothing, so a long ranking is judged more finely than a short one.
+    The last tool of a ranking scores 0, so a long ranking is graded more finely than a short one.
     """
     if not scores:
         return []
-    low, high = min(scores), max(scores)
-    return [(score - low) / (high - low) for score in scores] if high > low else [1.0] * len(scores)
+    low = min(scores)
+    high = max(scores)
+    if low == high:
+        return [1.0] * len(scores)
+    return [(score - low) / (high - low) for score in scores]
 
 
 def softmax(scores: Sequence[float]) -> list[float]:
-    """The share of each in the sum of exp(score)."""
+    """Return each score's share of the sum of exp(score)."""
     highest = max(scores, default=0.0)
     powers = [exp(score - highest) for score in scores]
     total = sum(powers)
@@ -65,13 +67,13 @@ class ReciprocalRank(Part):
 
 @dataclass(frozen=True, slots=True)
 class Weighted(Part):
-    """A tool scores the weighted mean of its normalised scores; a ranking that does not hold it
-    gives the least of that ranking.
+    """A tool scores the weighted mean of its normalised scores; a ranking that lacks the tool
+    contributes its lowest score.
 
     Attributes:
-        normalise: what is done to the scores of each ranking first, since those of different origin
-            cannot be added: `minmax` (CombSUM of Fox and Shaw, 1994), or `none` for scores that
-            are comparable as they are.
+        normalise: the normalisation of each ranking's scores, since scores of different origin
+            cannot be added: `minmax` (CombSUM of Fox and Shaw, 1994), or `none` for comparable
+            scores.
     """
 
     normalise: Literal["minmax", "none"] = "minmax"
@@ -88,22 +90,22 @@ class Weighted(Part):
             scores = [row.score for row in ranking]
             if self.normalise == "minmax":
                 scores = by_range(scores)
-            least = min(scores)
-            own = {row.tool: score for row, score in zip(ranking, scores, strict=True)}
+            lowest = min(scores)
+            score_of = {row.tool: score for row, score in zip(ranking, scores, strict=True)}
             for tool in sums:
-                sums[tool] += weight / total * own.get(tool, least)
+                sums[tool] += weight / total * score_of.get(tool, lowest)
         return _ordered(sums)
 
 
 @dataclass(frozen=True, slots=True)
 class RoundRobin(Part):
-    """The first tool of every ranking, then the second of every ranking, and so on; a tool counts
-    once, and the ranking's turn goes to its next (Toolshed, fig. 24, where an LLM
-    is told to do this).
+    """The first tool of every ranking, then the second of every ranking, and so on; a tool that is
+    already present is skipped in favour of the ranking's next (Toolshed, fig. 24, where an LLM is
+    told to do this).
 
-    In a round, rankings of higher weight come first, equal ones in their order. It gives every step
-    of a request its tool before any step has its second, which is what a request for several things
-    needs."""
+    In each round, rankings of higher weight come first; equal weights keep their order. Every step
+    of a request gets its first tool before any step gets its second, which suits a request for
+    several things."""
 
     part: ClassVar[str] = "round-robin"
 
@@ -113,29 +115,30 @@ class RoundRobin(Part):
         waiting = [iter(ranking) for ranking, _ in turns]
         order: dict[str, float] = {}
         while waiting:
-            going_on: list[Iterator[ScoredTool]] = []
+            unfinished: list[Iterator[ScoredTool]] = []
             for ranking in waiting:
-                fresh = next((row.tool for row in ranking if row.tool not in order), None)
-                if fresh is not None:
-                    order[fresh] = 1 / (len(order) + 1)
-                    going_on.append(ranking)
-            waiting = going_on
+                next_tool = next((row.tool for row in ranking if row.tool not in order), None)
+                if next_tool is not None:
+                    order[next_tool] = 1 / (len(order) + 1)
+                    unfinished.append(ranking)
+            waiting = unfinished
         return [ScoredTool(tool, score) for tool, score in order.items()]
 
 
 @dataclass(frozen=True, slots=True)
 class BestScore(Part):
-    """A tool scores its best weight * score over the rankings that hold it (CombMAX of Fox and
+    """A tool scores its best weight * score over the rankings that contain it (CombMAX of Fox and
     Shaw, 1994).
 
-    For rankings whose scores can be compared: of the same index and mode, or after `Weighted`. A
-    step for which nothing fits well takes no place from the others, where `RoundRobin` gives it its
-    turn.
+    For rankings with comparable scores: of the same index and mode, or after `Weighted`. A step for
+    which nothing fits well does not displace the tools of other steps, whereas `RoundRobin` gives
+    every step its turn.
 
     Attributes:
-        normalise: `none`, or `softmax`, for the ranker's scores: each becomes its share of
-            exp(score) in its ranking, 0 to 1, so that a step whose words say little is heard, too.
-            Recall at 5 with both: Seal-Tools .88 and .93, eight real catalogs .792 and .793.
+        normalise: `none`, or `softmax` for the ranker's scores: each becomes its share of
+            exp(score) in its ranking, 0 to 1, so that a step with uninformative words counts, too.
+            Recall at 5 with `none` and `softmax`: Seal-Tools .88 and .93, eight real catalogs .792
+            and .793.
     """
 
     normalise: Literal["none", "softmax"] = "none"
@@ -150,15 +153,15 @@ class BestScore(Part):
             scores = [row.score for row in ranking]
             if self.normalise == "softmax":
                 scores = softmax(scores)
-            for row, own in zip(ranking, scores, strict=True):
-                score = weight * own
-                best[row.tool] = max(score, best.get(row.tool, score))
+            for row, score in zip(ranking, scores, strict=True):
+                weighted = weight * score
+                best[row.tool] = max(weighted, best.get(row.tool, weighted))
         return _ordered(best)
 
 
 def _weighed(rankings: Sequence[Ranking], weights: Sequence[float]) -> list[tuple[Ranking, float]]:
-    """The rankings that count, with their weights. Raises ValueError if there is not one weight for
-    each ranking, or one is below 0.
+    """Return the rankings of non-zero weight with their weights. Raises ValueError unless there is
+    one weight of at least 0 for each ranking.
     """
     if len(rankings) != len(weights) or min(weights, default=0) < 0:
         raise ValueError(

@@ -27,16 +27,17 @@ class Part:
 
     part: ClassVar[str]
     may_be_zero: ClassVar[tuple[str, ...]] = ()
-    """The options that may be 0; every other whole number is at least 1."""
+    """Names of the integer options that may be 0; all others are at least 1."""
 
     def __post_init__(self) -> None:
         problems: list[str] = []
         for name, kind in options_of(type(self)).items():
-            value, least = getattr(self, name), 0 if name in self.may_be_zero else 1
+            value = getattr(self, name)
+            minimum = 0 if name in self.may_be_zero else 1
             expected = str(kind).removeprefix("typing.")
             if kind is int:
-                expected = f"an integer of at least {least}"
-            if not fits(value, kind) or (kind is int and value < least):
+                expected = f"an integer of at least {minimum}"
+            if not fits(value, kind) or (kind is int and value < minimum):
                 problems.append(f"{name} is {value!r}, expected {expected}")
         if problems:
             raise QueryError(f"The part '{self.part}' has invalid options: {', '.join(problems)}.")
@@ -44,26 +45,26 @@ class Part:
 
 @cache
 def options_of(part: type[Part]) -> dict[str, Any]:
-    """Return the options of a part, each with the type that its field is declared with."""
+    """Return the options of a part with their declared types."""
     hints = typing.get_type_hints(part)
     return {item.name: hints[item.name] for item in fields(part)}
 
 
-def fits(given: Any, kind: Any) -> bool:
-    """Return whether a value is of a declared type: a plain one, a Literal, a tuple of those, or a
+def fits(value: Any, kind: Any) -> bool:
+    """Whether a value is of a declared type: a plain type, a Literal, a tuple of those, or a
     union.
     """
     origin = typing.get_origin(kind)
     if origin in (typing.Union, UnionType):
-        return any(fits(given, item) for item in typing.get_args(kind))
+        return any(fits(value, item) for item in typing.get_args(kind))
     if origin is Literal:
-        return given in typing.get_args(kind)
+        return value in typing.get_args(kind)
     if origin is tuple:
         inner = typing.get_args(kind)[0]
-        return isinstance(given, tuple) and all(fits(item, inner) for item in given)  # pyright: ignore[reportUnknownVariableType]
+        return isinstance(value, tuple) and all(fits(item, inner) for item in value)  # pyright: ignore[reportUnknownVariableType]
     if kind is float:
-        return isinstance(given, int | float) and not isinstance(given, bool)
-    return given is None if kind is type(None) else type(given) is kind
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return value is None if kind is type(None) else type(value) is kind
 
 
 class Transform(Protocol):

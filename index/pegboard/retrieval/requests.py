@@ -1,4 +1,4 @@
-"""What passes between the parts of a strategy: the request, its queries, the tools found so far."""
+"""The records that the parts of a strategy exchange: the request, its queries, the candidates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ class Request:
     """A request to find tools for.
 
     Attributes:
-        text: in the words of the person who has it, or as a transform rewrote it.
+        text: the text as the caller wrote it, or as a transform rewrote it.
         k: the number of tools that the caller wants.
         history: the conversation before it, oldest first.
     """
@@ -30,10 +30,10 @@ class Query:
     """One text to search for.
 
     Attributes:
-        step: the step of the request that it belongs to, from 1; 0 is the request as a whole.
-            Queries of one step are fused first.
-        role: where it comes from.
-        weight: what its ranking counts beside the others of its step, in fusions that weigh.
+        step: the step of the request that it belongs to, from 1; 0 is the whole request. The
+            queries of each step are fused first.
+        role: its origin.
+        weight: the weight of its ranking within its step, for fusions that use weights.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Query:
 
 
 Ranking = Sequence[ScoredTool]
-"""Tools, best first, none twice."""
+"""Tools, best first, without duplicates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,10 +51,10 @@ class Candidates:
     """The tools found so far.
 
     Attributes:
-        steps: the ranking of every step, by its number; a request that was not decomposed has one.
-        ranking: of all steps together.
-        texts: the text of every step; of step 0, the request as it was last rewritten.
-        searches: the ranking of every query of a step, by the query's text.
+        steps: the ranking of every step, by its number; a single one without decomposition.
+        ranking: the ranking over all steps.
+        texts: the text of every step; that of step 0 is the request as last rewritten.
+        searches: the rankings of the queries of each step, by the query's text.
     """
 
     steps: Mapping[int, Ranking]

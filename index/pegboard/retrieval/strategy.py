@@ -1,4 +1,4 @@
-"""A strategy: which parts answer a request, in which order; it round-trips through JSON.
+"""A strategy: the parts that answer a request, in order. It round-trips through JSON.
 
 Strategy(name="mine", transforms=(Clauses(),), refine=(Dependencies(),))
 {"name": "mine", "transforms": ["clauses"], "refine": [{"part": "dependencies"}]}
@@ -112,24 +112,26 @@ class Strategy:
         ]
 
     def is_of_the_library(self) -> bool:
-        """Whether all parts are the library's own, which wait for nothing but their context."""
+        """Whether all parts are the library's own, which await nothing except their context."""
         return all(type(part).__module__.startswith("pegboard.retrieval.") for part in self.parts())
 
     def lacks_probability(self) -> bool:
-        """Whether a part needs a probability that its searches do not give, since they are not
-        hybrid, or a threshold that the ranker does not have.
+        """Whether a part needs a probability, which only hybrid searches give, or a threshold that
+        the ranker lacks.
         """
-        needed = [
+        required = [
             probability
             for part in self.parts()
             if part.part == "at-least"
             and (probability := getattr(part, "probability", None)) is not None
         ]
-        known = default_ranker().thresholds if self.mode == "hybrid" else None
-        return any(known is None or (isinstance(one, str) and one not in known) for one in needed)
+        if self.mode != "hybrid":
+            return bool(required)
+        thresholds = default_ranker().thresholds
+        return any(isinstance(value, str) and value not in thresholds for value in required)
 
     def to_dict(self) -> dict[str, Any]:
-        """The strategy as JSON values, without defaults; `Strategy.from_dict` reads them back."""
+        """Return JSON values without defaults, from which `Strategy.from_dict` makes it again."""
         values: dict[str, Any] = {"name": self.name}
         for item in dataclasses.fields(self):
             value = getattr(self, item.name)
@@ -146,7 +148,7 @@ class Strategy:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Strategy":
-        """The strategy of such JSON values. Raises QueryError with every problem."""
+        """Make a strategy from JSON values. Raises QueryError with every problem."""
         problems: list[str] = []
         fields = {item.name: item for item in dataclasses.fields(cls)}
         read: dict[str, Any] = {}
@@ -175,9 +177,9 @@ class Strategy:
 
 
 def part_class(stage: str, name: str) -> Any:
-    """The class of a part that a strategy names. Raises KeyError if there is none."""
-    module, own = PARTS[stage][name].split(":")
-    return getattr(import_module(f"pegboard.retrieval.{module}"), own)
+    """Return the class of a part by its name. Raises KeyError if there is none."""
+    module, class_name = PARTS[stage][name].split(":")
+    return getattr(import_module(f"pegboard.retrieval.{module}"), class_name)
 
 
 def _default(item: "dataclasses.Field[Any]") -> Any:
@@ -213,19 +215,20 @@ def _part_from_dict(place: str, stage: str, value: Any, problems: list[str]) -> 
             f"{', '.join(sorted(PARTS[stage]))}"
         )
         return None
-    made = part_class(stage, name)
+    part = part_class(stage, name)
     options = {
-        option: tuple(cast("list[Any]", given)) if isinstance(given, list) else given
-        for option, given in written.items()
+        option: tuple(cast("list[Any]", setting)) if isinstance(setting, list) else setting
+        for option, setting in written.items()
         if option != "part"
     }
-    if unknown := options.keys() - (known := options_of(made)).keys():
+    valid_options = options_of(part)
+    if unknown := options.keys() - valid_options.keys():
         problems.append(
             f"'{place}': the part '{name}' has no '{', '.join(sorted(unknown))}'; it has "
-            f"{', '.join(known) or 'no options'}"
+            f"{', '.join(valid_options) or 'no options'}"
         )
     try:
-        return made(**{option: options[option] for option in options.keys() & known.keys()})
+        return part(**{option: options[option] for option in options.keys() & valid_options.keys()})
     except QueryError as error:
         problems.append(f"'{place}': {str(error).removesuffix('.')}")
         return None
@@ -254,7 +257,7 @@ _PLAIN: dict[str, tuple[Callable[[Any], Any], str]] = {
         "a list with the name of one index, or none",
     ),
 }
-"""The fields that hold no parts: whether a value is valid, and what is expected."""
+"""For each field without parts, a check of its value and the expected value as text."""
 
 
 def _problems(values: Mapping[str, Any]) -> list[str]:
