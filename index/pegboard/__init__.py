@@ -62,8 +62,8 @@ _PLACES = {
 def __getattr__(name: str) -> Any:
     if name not in _PLACES:
         raise AttributeError(f"module 'pegboard' has no attribute '{name}'")
-    module, own = _PLACES[name]
-    value = globals()[name] = getattr(import_module(f"pegboard.{module}"), own)
+    module, attribute = _PLACES[name]
+    value = globals()[name] = getattr(import_module(f"pegboard.{module}"), attribute)
     return value
 
 

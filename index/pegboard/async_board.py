@@ -1,4 +1,4 @@
-"""The reader for callers with an event loop: `await pegboard.open_async(uri)`."""
+"""The board's interface for event loops: `await pegboard.open_async(uri)`."""
 
 import asyncio
 import functools

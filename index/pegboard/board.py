@@ -96,8 +96,9 @@ class Board:
 
         if encoder is None or isinstance(encoder, str):
             encoder = shared_encoder(encoder or DEFAULT_ENCODER)
-        release, vectors = release_of_tools(tools, encoder), QueryVectors(encoder, None)
-        release.index(release.index_name(None))  # encodes the tools, or else the first search would
+        release = release_of_tools(tools, encoder)
+        release.index(release.index_name(None))  # encodes the tools now, not at the first search
+        vectors = QueryVectors(encoder, None)
         return cls(release, vectors, caller=open_caller(llm), address="memory")
 
     @property
@@ -209,16 +210,16 @@ class Board:
         Args:
             query: the request, or its vector of shape (dimensions,), which you encoded; a vector
                 searches by vector.
-            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` the best of both by the
-                ranker, which weighs more than the two.
+            mode: `vector` ranks by cosine, `text` by BM25, `hybrid` ranks the best candidates of
+                both by the ranker, which uses further features.
             index: an index of the release; the release's default if None.
             where: only tools with one of these values of `agent` (id or name), `catalog`, `kind`,
                 `tags` or `tool` (id).
-            vector: the request's vector, if you encoded it and the words are to be searched too.
+            vector: the request's vector, if you encoded it and want to search its words, too.
 
         Raises:
             QueryError: an unknown mode or filter, a k below 1, or a vector of another length.
-            FingerprintMismatch: the encoder at hand did not make this index's vectors.
+            FingerprintMismatch: another encoder made this index's vectors.
             EncoderError: the index's encoder is not installed or cannot load.
 
         Example:
@@ -228,16 +229,17 @@ class Board:
         from pegboard.retrieval.strategy import Strategy
 
         check_mode(mode)
-        words: Any = query
-        if words is not None and not isinstance(query, str):
+        text: Any = query
+        if query is not None and not isinstance(query, str):
             if mode == "text":
                 raise QueryError(
                     "Mode 'text' searches words, but the query is a vector. Give it as text."
                 )
-            words, vector, mode = "", query, "vector"
+            text = ""
+            vector = query
+            mode = "vector"
         strategy = Strategy(name="search", modes=(mode,), depth=1)
-        requests: Any = (words,)
-        arguments = FindArguments(requests, k, strategy, index, where, vector=vector)
+        arguments = FindArguments((text,), k, strategy, index, where, vector=vector)
         return list(self._answer(lambda loaded: find(loaded, arguments, self._vectors, None))[0])
 
     def find(

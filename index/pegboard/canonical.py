@@ -1,5 +1,5 @@
-"""The canonical form of a value and its digest: key order, whitespace and 5 against 5.0 change
-nothing.
+"""The canonical JSON form of a value and its digest, which do not depend on key order, white space
+or the notation of numbers (5 and 5.0).
 """
 
 import hashlib

@@ -31,11 +31,11 @@ PARTS: tuple[Part, ...] = get_args(Part)
 DEFAULT_PARTS: tuple[Part, ...] = tuple(part for part in PARTS if part != "agent")
 NOTHING = Enrichment()
 QUESTIONS = 10
-"""The most questions of a tool, unless an index says otherwise."""
+"""Default maximum number of questions of a tool in an index."""
 MAX_BODY = 1_000
-"""Characters of a skill's body behind its description: an encoder reads no more."""
+"""Maximum number of characters of a skill's body after its description; encoders read no more."""
 _SIGNATURE = re.compile(r"[\w.]++\(.*\)")
-"""A call such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
+"""A call signature such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
 
 def documents_of(

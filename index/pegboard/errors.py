@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 MAX_PROBLEMS = 30
-"""Maximum problems listed in a message; the count is of all."""
+"""Maximum number of problems listed in a message, which states the total."""
 
 
 class PegboardError(Exception):

@@ -1,9 +1,8 @@
-"""Event loops in threads of their own, for what threads and other event loops share: LanceDB's core
-and the clients of LLMs.
+"""Event loops in dedicated threads, for objects that threads and other event loops share: LanceDB's
+core and the clients of LLMs.
 
-The threads are daemons, which keep no process alive. A process that forks takes none along: its
-child starts others, and the parent's loops are never given up, since libraries tell loops apart by
-their ids.
+The threads are daemons, which do not keep a process alive. A forked child starts its own loops; the
+parent's loop objects are never freed, since libraries identify loops by their ids.
 """
 
 import asyncio
@@ -20,7 +19,7 @@ _loops: dict[tuple[str, int], asyncio.AbstractEventLoop] = {}
 
 
 def run_in_loop(name: str, work: Coroutine[Any, Any, Result]) -> "Future[Result]":
-    """Start a coroutine in this process's loop of a name; cancelling the future cancels it."""
+    """Start a coroutine in this process's loop of that name; cancelling the future cancels it."""
     key = name, os.getpid()
     with _lock:
         if key not in _loops:
@@ -31,5 +30,5 @@ def run_in_loop(name: str, work: Coroutine[Any, Any, Result]) -> "Future[Result]
 
 def was_forked(name: str) -> bool:
     """Whether only the process from which this one was forked has a loop of that name."""
-    processes = [process for own, process in _loops if own == name]
+    processes = [process for loop_name, process in _loops if loop_name == name]
     return bool(processes) and os.getpid() not in processes

@@ -1,4 +1,4 @@
-"""What a search returns, and how it goes into an API call or a prompt."""
+"""The hits of a search, and their conversion for API calls and prompts."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from pegboard.schemas.for_models import cut_description, object_schema
 from pegboard.schemas.toon import toon_definitions
 
 Descriptions = Literal["catalog", "written"]
-"""Which description a model is shown: the catalog's, or an LLM's where there is one."""
+"""The description that a model is shown: the catalog's, or an LLM's if there is one."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -187,7 +187,8 @@ def _definitions(
             f"Unknown descriptions '{descriptions}'. Expected one of: catalog, written."
         )
     for name, hit in (hits if isinstance(hits, Mapping) else call_names(hits)).items():
-        description, written = hit.tool.description, hit.tool.enrichment
+        description = hit.tool.description
+        written = hit.tool.enrichment
         if descriptions == "written" and written is not None:
             texts = (written.description or description, written.avoid)
             description = " ".join(filter(None, texts))

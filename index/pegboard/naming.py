@@ -32,7 +32,7 @@ class CallNames:
         reserved: names that no tool may have, such as those of the application's own tools.
 
     Attributes:
-        tools: as they were given, by id.
+        tools: the arguments, sorted by id.
         names: the name of each tool, by id.
         ids: the id of each tool, by name.
     """
@@ -44,51 +44,57 @@ class CallNames:
         self.names: dict[str, str] = {}
         self.ids: dict[str, str] = {}
         refused = {name.lower() for name in reserved}
-        bares = [valid_name(name) for _, name, _ in self.tools]
-        longs = [valid_name(f"{agent}__{name}") for _, name, agent in self.tools]
-        own, longer = (Counter(name.lower() for name in names) for names in (bares, longs))
-        shared: list[tuple[str, str]] = []
-        for (identity, name, _), bare, long in zip(self.tools, bares, longs, strict=True):
-            if own[bare.lower()] == 1 and bare.lower() not in refused:
-                self._give(identity, bare)
-            elif longer[long.lower()] == 1 and not (own[long.lower()] or long.lower() in refused):
+        short_names = [valid_name(name) for _, name, _ in self.tools]
+        long_names = [valid_name(f"{agent}__{name}") for _, name, agent in self.tools]
+        short_counts = Counter(name.lower() for name in short_names)
+        long_counts = Counter(name.lower() for name in long_names)
+        ambiguous: list[tuple[str, str]] = []
+        for (identity, name, _), short, long in zip(
+            self.tools, short_names, long_names, strict=True
+        ):
+            is_taken = short_counts[long.lower()] or long.lower() in refused
+            if short_counts[short.lower()] == 1 and short.lower() not in refused:
+                self._give(identity, short)
+            elif long_counts[long.lower()] == 1 and not is_taken:
                 self._give(identity, long)
             else:
-                shared.append((identity, name))
-        taken = {*own, *longer, *refused}
-        for identity, name in shared:
-            hashed = _with_hash(identity, name)
-            self._give(identity, next(each for each in hashed if each.lower() not in taken))
+                ambiguous.append((identity, name))
+        taken = {*short_counts, *long_counts, *refused}
+        for identity, name in ambiguous:
+            candidates = _with_hash(identity, name)
+            unused = next(candidate for candidate in candidates if candidate.lower() not in taken)
+            self._give(identity, unused)
         self._exact: dict[str, list[str]] | None = None
 
     def _give(self, identity: str, name: str) -> None:
-        self.names[identity], self.ids[name] = name, identity
+        self.names[identity] = name
+        self.ids[name] = identity
 
     def named_in(self, request: str) -> list[str]:
         """Return the ids of the tools that a request names exactly, in the order of the request.
 
-        That is a request of nothing but a name, or one with a name in snake_case or camelCase.
-        Other words count for nothing: a catalog could name a tool `e-mail` or `GitHub`. Names are
-        true names, those of this class, ids, and `agent/name`; upper and lower case are the same.
+        A request names a tool if it consists of the name, or contains a name in snake_case or
+        camelCase. Other words are ignored, since a catalog could name a tool `e-mail` or `GitHub`.
+        Names are true names, those of this class, ids, and `agent/name`, regardless of case.
         """
         if self._exact is None:
             self._exact = self._by_exact_name()
-        found: dict[str, None] = {}
+        ids: dict[str, None] = {}
         for word in _name_like(request):
-            found.update(dict.fromkeys(self._exact.get(word.casefold(), ())))
-        return list(found)
+            ids.update(dict.fromkeys(self._exact.get(word.casefold(), ())))
+        return list(ids)
 
     def _by_exact_name(self) -> dict[str, list[str]]:
         exact: dict[str, list[str]] = {}
         for identity, name, agent in self.tools:
-            own = (identity, name, self.names[identity], f"{agent}/{name}")
-            for key in {each.casefold() for each in own}:
+            aliases = (identity, name, self.names[identity], f"{agent}/{name}")
+            for key in {alias.casefold() for alias in aliases}:
                 exact.setdefault(key, []).append(identity)
         return exact
 
 
 def _with_hash(identity: str, name: str) -> Iterator[str]:
-    """The name with ever longer hashes of the id: no other tool's, unless it was made to be."""
+    """Yield the name with increasingly long hashes of the id, which collide only on purpose."""
     hashed = sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()
     for length in range(_HASH, MAX_CALL_NAME, _HASH):
         yield f"{valid_name(name)[: MAX_CALL_NAME - length - 1]}_{hashed[:length]}"
@@ -96,7 +102,7 @@ def _with_hash(identity: str, name: str) -> Iterator[str]:
 
 
 def _name_like(request: str) -> Iterator[str]:
-    """The whole request, and its words that can be no plain words."""
+    """Yield the whole request, and its words in snake_case or camelCase."""
     yield request.strip(_AROUND)
     for token in _TOKEN.findall(request):
         word = token.strip(_AROUND)

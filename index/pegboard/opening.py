@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 PROOF = "what can these tools do?"
-"""A running reader moves to a release that answers this."""
+"""Query that a running reader asks of a new release before it moves there."""
 
 
 def open_board(

@@ -1,4 +1,4 @@
-"""What a catalog says, as records: agents, the tools they own, and what had to be rejected.
+"""Records of a catalog: agents, the tools they own, and rejected entries.
 
 Identities are stable over re-indexing: an agent is `catalog/agent`, a tool is `catalog/agent/name`.
 A digest is taken over the canonical form (see `canonical`), so it changes when and only when the
@@ -12,12 +12,12 @@ from urllib.parse import quote
 from pegboard.canonical import digest
 
 AgentKind = Literal["mcp-server", "api", "library", "agent", "skill", "prompt", "resource"]
-"""What an agent is, and with it each row that it owns: the first three own tools, an agent offers
-what it does, and the others are collections of what their kind says.
+"""The kind of an agent and of the rows that it owns: the first three own tools, an `agent` owns the
+skills of its card, and the others own rows of their kind.
 """
 TOOL_KINDS: tuple[AgentKind, ...] = ("mcp-server", "api", "library")
 READ_KINDS: tuple[AgentKind, ...] = ("skill", "prompt", "resource")
-"""Kinds whose rows are read, and never called."""
+"""Kinds whose rows are read and never called."""
 
 DependencyType = Literal[
     "tool-directly-depends-on",

@@ -1,5 +1,5 @@
-"""What all settings share: the reading of pegboard.toml, the base class of its tables, and how
-their problems are worded.
+"""Settings in common: reading pegboard.toml, the base class of its tables, and the wording of
+problems.
 """
 
 import os
@@ -15,7 +15,7 @@ from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.text.redaction import is_secret_name, redact_opaque, remember_secrets
 
 SECRET_TABLES = ("headers", "env", "storage")
-"""Tables whose values may be secrets whatever their names are."""
+"""Names of tables whose values may be secrets, regardless of their keys."""
 MESSAGES = {
     "model_type": 'expected a table, such as { name = "value" }',
     "extra_forbidden": "no such setting",
@@ -79,9 +79,9 @@ def _whole_reference(text: str) -> str:
 
 
 TextWithReference = Annotated[str, AfterValidator(_with_reference)]
-"""A text of the settings with `${VARIABLE}` in it, such as `user:${PASSWORD}`."""
+"""A setting that may contain `${VARIABLE}`, such as `user:${PASSWORD}`."""
 SecretReference = Annotated[str, AfterValidator(_whole_reference)]
-"""A secret of the settings, as `${VARIABLE}` and nothing beside it."""
+"""A secret setting, which must be exactly `${VARIABLE}`."""
 
 
 def secret_of(reference: str) -> str:
@@ -107,7 +107,8 @@ def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = ""
     """
     problems: list[str] = []
     for problem in error.errors(include_url=False):
-        kind, parts = problem["type"], [str(part) for part in problem["loc"]]
+        kind = problem["type"]
+        parts = [str(part) for part in problem["loc"]]
         message = MESSAGES.get(kind, problem["msg"].removeprefix("Value error, "))
         if kind == "extra_forbidden":
             message += did_you_mean(parts[-1], _setting_names(model, parts[:-1]))

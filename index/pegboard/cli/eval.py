@@ -1,4 +1,4 @@
-"""`pegboard eval`: what a release finds for golden queries, by any strategies in any indexes."""
+"""`pegboard eval`: measure a release on golden queries, by any strategies in any indexes."""
 
 import argparse
 import sys
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SHOWN = ("Recall@1", "Recall@5", "Recall@10", "Complete@5", "nDCG@5", "mAP@10")
 MISSING_SHOWN = 10
-"""Missing tools that the warning names; it counts them all."""
+"""Maximum number of missing tools named in the warning, which counts all of them."""
 EPILOG = """\
 A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
@@ -101,7 +101,7 @@ def _eval(options: argparse.Namespace) -> int:
         print_json(comparison(evaluations, options.by or (), options.worst))
     else:
         _print_evaluations(evaluations, options.by or (), options.worst)
-    for evaluation in {one.release: one for one in evaluations}.values():
+    for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
         _warn_of_missing_tools(evaluation)
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
 
@@ -114,9 +114,9 @@ def open_searcher(options: argparse.Namespace) -> "Searcher":
 
 
 def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":
-    """Every strategy of the options in every index of them.
+    """Return every strategy of the options in every index of the options.
 
-    Raises ConfigurationError for a strategy that asks an LLM where none was given.
+    Raises ConfigurationError for a strategy that asks an LLM if none was given.
     """
     from pegboard.evaluation.overhead import check_llm
     from pegboard.evaluation.systems import ReleaseSystem
@@ -134,42 +134,46 @@ def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[Release
 
 
 def _baseline(options: argparse.Namespace, searcher: "Searcher") -> "ReleaseSystem":
-    """The release of --against, a channel or an id, by its own strategy and index."""
+    """Return the release of --against, a channel or an id, with its own strategy and index."""
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
     from pegboard.store.releases import ReleaseStore
 
     release = ReleaseStore(options.board).named(options.against)
-    other = Searcher.open(options.board, release=release.id)
-    return ReleaseSystem.resolve(Searcher(other.loaded, searcher.vectors, searcher.caller))
+    baseline = Searcher.open(options.board, release=release.id)
+    return ReleaseSystem.resolve(Searcher(baseline.loaded, searcher.vectors, searcher.caller))
 
 
 def _print_evaluations(evaluations: "Sequence[Evaluation]", by: Sequence[Any], worst: int) -> None:
     from pegboard.evaluation.comparison import differences, system_name
     from pegboard.evaluation.overhead import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 
-    first = evaluations[0]
+    measures = list(evaluations[0].values)
     print(
-        f"{count_text(len(first.results), 'query', 'queries')}, release "
+        f"{count_text(len(evaluations[0].results), 'query', 'queries')}, release "
         f"{evaluations[-1].release}; the mean and its 95 % interval"
     )
     rows = [
-        [system_name(one, evaluations), *(str(one.interval(measure)) for measure in first.values)]
-        for one in evaluations
+        [
+            system_name(evaluation, evaluations),
+            *(str(evaluation.interval(measure)) for measure in measures),
+        ]
+        for evaluation in evaluations
     ]
-    print_table(["", *map(str, first.values)], rows)
+    print_table(["", *map(str, measures)], rows)
     _print_differences(differences(evaluations))
     for name in by:
         print(f"\nby {name}")
         rows = [
-            [row[name], one.system, row["measure"], interval_text(row), str(row["n"])]
-            for one in evaluations
-            for row in one.group_rows(name)
+            [row[name], evaluation.system, row["measure"], interval_text(row), str(row["n"])]
+            for evaluation in evaluations
+            for row in evaluation.group_rows(name)
         ]
         print_table([name, "", "measure", "mean", "queries"], rows)
-    for one in evaluations if worst else ():
-        print(f"\nworst of {system_name(one, evaluations)}")
-        _print_worst(one.worst(worst))
+    if worst:
+        for evaluation in evaluations:
+            print(f"\nworst of {system_name(evaluation, evaluations)}")
+            _print_worst(evaluation.worst(worst))
     if lines := overhead_lines([evaluation.overhead.to_dict() for evaluation in evaluations]):
         print(f"\n{OVERHEAD_TITLE}")
         print_table(OVERHEAD, lines)
@@ -200,9 +204,9 @@ def _print_worst(queries: Sequence[dict[str, Any]]) -> None:
             f"{name} {f'at {rank}' if rank else 'not found'}"
             for name, rank in query["ranks"].items()
         )
-        found = ", ".join(query["found"]) or "nothing"
+        retrieved = ", ".join(query["found"]) or "nothing"
         print(plain(f"  {query['query']}"))
-        print(plain(f"      needs {ranks}; found {found}"))
+        print(plain(f"      needs {ranks}; found {retrieved}"))
 
 
 def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
@@ -218,10 +222,10 @@ def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
 
 
 def fallbacks_exit_code(name: str, overheads: "Sequence[Overhead]", max_fallbacks: float) -> int:
-    """The exit code after results were printed; prints why if fallbacks answered too many queries.
+    """Return the exit code after the results; prints why if fallbacks answered too many queries.
 
     Args:
-        name: of the command.
+        name: the command, for the message.
     """
     from pegboard.evaluation.overhead import check_fallbacks
 

@@ -114,7 +114,8 @@ def _eval_agent(options: argparse.Namespace) -> int:
 
 def _print(result: Mapping[str, Any]) -> None:
     """Print what was measured, what is expected, and which k to take."""
-    rows, chosen = result["rows"], result["chosen"]
+    rows = result["rows"]
+    chosen = result["chosen"]
     queries = count_text(result["queries"], "query", "queries")
     print(
         plain(
@@ -125,7 +126,9 @@ def _print(result: Mapping[str, Any]) -> None:
     )
     print_table(HEADER, [_cells(row) for row in rows], "  ")
     expected = {row["tools"]: interval_text(row["expected"]) for row in rows}
-    k, best, margin = chosen["k"], chosen["best"], chosen["margin"]
+    k = chosen["k"]
+    best = chosen["best"]
+    margin = chosen["margin"]
     print(f"\nTake k = {k}: {expected[k]} expected.")
     if k == best:
         print(f"No smaller k is shown to be within {margin:g} of it.")
@@ -145,7 +148,8 @@ def _print(result: Mapping[str, Any]) -> None:
 
 
 def _cells(row: Mapping[str, Any]) -> list[str]:
-    precision, tokens = row["precision"], row["prompt_tokens"]
+    precision = row["precision"]
+    tokens = row["prompt_tokens"]
     return [
         str(row["tools"]),
         interval_text(row["CallScore"]),

@@ -1,9 +1,9 @@
 """What the commands share: common options, and how text reaches a terminal.
 
-Everything that a command prints passes `safe_output`, so that no text of a catalog can move a
-terminal's cursor, colour it, set its clipboard or reverse its line. What it cannot see is a line
-break inside a value: single values are printed through `plain`, and errors through `print_error`,
-so that no value can forge a line.
+Everything that a command prints passes `safe_output`, so that text of a catalog cannot move a
+terminal's cursor, colour it, set its clipboard or reverse its line. Line breaks inside a value are
+not escaped there: single values are printed through `plain`, and errors through `print_error`, so
+that a value cannot forge a line.
 """
 
 import argparse
@@ -24,13 +24,14 @@ if TYPE_CHECKING:
     from pegboard.board import Board
 
 Subparsers = Any
-"""What `argparse.ArgumentParser.add_subparsers` returns; its class has no public name."""
+"""The type that `argparse.ArgumentParser.add_subparsers` returns, which has no public name."""
 BOARD_SOURCES: dict[str, Callable[[], str | None]] = {}
-"""Where commands without --board look after $PEGBOARD_BOARD, by a name. The pipeline adds the
-pegboard.toml of the current folder when it registers its commands."""
+"""Functions, by name, that commands without --board ask for a board after $PEGBOARD_BOARD. The
+pipeline registers the pegboard.toml of the current folder."""
 CONFIGURATIONS: dict[str, Callable[[str | None], None]] = {}
-"""Take the storage options and the encoders of the configuration at a path (None: the one in this
-folder). The pipeline adds one, so that a board has the same options however it was named."""
+"""Functions, by name, that apply the storage options and encoders of the configuration at a path
+(None: the one in this folder). The pipeline registers one, so that a board has the same options
+however it is named."""
 PROGRESS_SECONDS = 5.0
 """Between two lines of `progress_lines`."""
 UNSAFE = re.compile(
@@ -113,11 +114,12 @@ def print_table(
 def progress_lines(
     what: str, total: int | None = None, *, quiet: bool = False
 ) -> Callable[[int], None]:
-    """A callback that counts, and prints `WHAT: n of TOTAL` to stderr every few seconds and at the
-    end, with the rate and the time left.
+    """Return a callback that counts, and prints `WHAT: n of TOTAL` to stderr every few seconds and
+    at the end, with the rate and the time left.
     """
-    done, began = 0, time.monotonic()
-    printed = began
+    done = 0
+    start = time.monotonic()
+    printed = start
 
     def advance(more: int) -> None:
         nonlocal done, printed
@@ -125,28 +127,28 @@ def progress_lines(
         now = time.monotonic()
         if not quiet and (done == total or now - printed >= PROGRESS_SECONDS):
             printed = now
-            text = str(done) if total is None else progress_text(done, total, now - began)
+            text = str(done) if total is None else progress_text(done, total, now - start)
             print(f"{what}: {text}", file=sys.stderr)
 
     return advance
 
 
 def print_error(name: str, message: object) -> None:
-    """Print what went wrong to stderr; only its first line begins at the margin."""
-    first, *rest = str(message).split("\n")
-    lines = [line if line.startswith(" ") else f"  {line}" for line in rest]
-    print("\n".join([f"{name}: {first}", *lines]), file=sys.stderr)
+    """Print an error to stderr, all lines but the first indented."""
+    headline, *details = str(message).split("\n")
+    lines = [line if line.startswith(" ") else f"  {line}" for line in details]
+    print("\n".join([f"{name}: {headline}", *lines]), file=sys.stderr)
 
 
 def default_board() -> str | None:
-    """Return the board for commands that are given none."""
+    """Return the board for commands without --board; None if none is configured."""
     if board := os.environ.get("PEGBOARD_BOARD"):
         return board
     return next((board for source in BOARD_SOURCES.values() if (board := source())), None)
 
 
 def resolve_board(options: argparse.Namespace) -> None:
-    """Set `options.board` if the command needs one, and take what the configuration says of it.
+    """Set `options.board` if the command needs one, and apply the configuration's store options.
 
     Raises ConfigurationError if the command needs a board and there is none.
     """
@@ -259,5 +261,5 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "--limit": {"type": int, "metavar": "N", "help": "ask the first N queries only"},
     "--quiet": {"action": "store_true", "help": "show no progress"},
 }
-"""What several commands share; an option of one command is declared there."""
+"""Options of several commands; an option of a single command is declared in its module."""
 FILTERS = ("--agent", "--catalog", "--kind", "--tag")

@@ -88,7 +88,8 @@ def _add_options(parser: argparse.ArgumentParser, content: str, *names: str) -> 
 
 def _list(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    releases, channels = store.all(), store.channels()
+    releases = store.all()
+    channels = store.channels()
     if options.json:
         print_json(
             {
@@ -106,11 +107,11 @@ def _list(options: argparse.Namespace) -> int:
 def _list_row(release: Release, channels: list[Channel]) -> tuple[str, ...]:
     described = ("", "", f"of table contract {release.contract}", "")
     if release.contract == CONTRACT:
-        counts, indexes = release.manifest["counts"], release.manifest["indexes"]
+        counts = release.manifest["counts"]
         described = (
             str(counts["tools"]),
             str(counts["agents"]),
-            ", ".join(sorted(indexes)),
+            ", ".join(sorted(release.manifest["indexes"])),
             gate_state(release, channels),
         )
     return (
@@ -148,7 +149,8 @@ def _print_lists(lists: Mapping[str, Sequence[str]]) -> None:
 
 def _manifest_lists(release: Release) -> dict[str, list[str]]:
     manifest = release.manifest
-    default, changes = manifest["default_index"], manifest["changes"]
+    default = manifest["default_index"]
+    changes = manifest["changes"]
     counts = ", ".join(f"{changes[k]} {k}" for k in ("new", "changed", "removed", "unchanged"))
     return {
         "index": [

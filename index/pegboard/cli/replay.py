@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from pegboard.evaluation.replay import Replay
 
 LISTED = 10
-"""Requests and tools that are printed of a kind; --json has all."""
+"""Maximum number of requests or tools printed in a list; --json has all."""
 INSTEAD = 3
-"""Tools that are named in place of a lost one."""
+"""Maximum number of tools named as replacements of a lost tool."""
 
 
 def print_replay(
@@ -33,10 +33,16 @@ def print_replay(
     from pegboard.evaluation.replay import replay
     from pegboard.evaluation.usage import read_usage
 
-    other = {"words": options.request, "--explain": options.explain, "--llm": options.llm}
-    other |= {"--called": options.called}
-    if given := [name for name, value in other.items() if value]:
-        raise QueryError(f"--replay searches the requests of a log, without {', '.join(given)}.")
+    incompatible = {
+        "words": options.request,
+        "--explain": options.explain,
+        "--llm": options.llm,
+        "--called": options.called,
+    }
+    if conflicts := [name for name, value in incompatible.items() if value]:
+        raise QueryError(
+            f"--replay searches the requests of a log, without {', '.join(conflicts)}."
+        )
     usage = read_usage(Path(options.replay))
     if not usage.requests:
         raise ConfigurationError(
@@ -57,23 +63,30 @@ def print_replay(
 
 def _lines(result: "Replay") -> list[str]:
     values = result.to_dict()
-    calls, empty, never = values["called"], values["without_result"], values["never_found"]
+    calls = values["called"]
+    empty = values["without_result"]
+    never_found = values["never_found"]
     lines = [
         f"{count_text(values['requests'], 'request')}, {values['different']} different, in release "
         f"{values['release']}: {values['same_first']} find the same first tool, "
         f"{values['same_tools']} the same tools",
     ]
-    lost = [f'  "{_short(request.query)}": {tool}' for request, tool in result.calls_lost]
+    lost_calls = [f'  "{_short(request.query)}": {tool}' for request, tool in result.calls_lost]
     texts = [f'  "{_short(row["query"])}" ({row["count"]})' for row in empty]
     replaced = list(map(_replaced, values["replaced"]))
     for title, rows in (
-        (f"Called tools that are not found any more: {len(lost)} of {calls['before']}", lost),
+        (
+            f"Called tools that are not found any more: {len(lost_calls)} of {calls['before']}",
+            lost_calls,
+        ),
         (f"Requests without a result that fits: {len(empty)}", texts),
         (f"Tools that lost requests: {len(replaced)}", replaced),
     ):
         lines += [title, *limited_lines(rows, LISTED, "  ", "; --json has all")]
-    lines.append(f"Tools that are never found: {len(never)} of {values['tools']}")
-    return [*lines, f"  {list_text(never, LISTED)}"] if never else lines
+    lines.append(f"Tools that are never found: {len(never_found)} of {values['tools']}")
+    if never_found:
+        lines.append(f"  {list_text(never_found, LISTED)}")
+    return lines
 
 
 def _replaced(row: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""`pegboard serve`: a gateway by which agents find and call the tools of a board."""
+"""`pegboard serve`: a gateway through which agents find and call the tools of a board."""
 
 import argparse
 import sys
@@ -9,7 +9,8 @@ from pegboard.errors import ConfigurationError
 from pegboard.extras import install_command
 
 FILE = "pegboard.toml"
-HOST, PORT = "127.0.0.1", 8720
+HOST = "127.0.0.1"
+PORT = 8720
 SERVE = """\
 examples:
   pegboard serve                                   HTTP on 127.0.0.1:8720, of ./pegboard.toml

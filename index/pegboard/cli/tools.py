@@ -41,13 +41,13 @@ A tool is given by its id, or by its true name where only one tool has it.
 No dependencies? Catalogs declare them in a column of their own, and the pipeline can infer them
 (docs/explanation/dependencies.md)."""
 LISTED = 200
-"""Tools that are printed; --json has all."""
+"""Maximum number of tools printed; --json has all."""
 NAMED = 10
-"""Ids that an error names."""
+"""Maximum number of ids in an error."""
 WIDTH = 60
-"""Characters of a description in the list."""
+"""Maximum number of characters of a description in the list."""
 SHOWN = 10
-"""Dependencies of a kind that are printed; --json has all."""
+"""Maximum number of dependencies printed of a kind; --json has all."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -85,26 +85,26 @@ def register(subparsers: Subparsers) -> None:
         add_options(action, "--board", "--channel", "--release")
 
 
-def find_tool(board: "Board", given: str) -> "Tool":
-    """Return the tool of an id or a true name.
+def find_tool(board: "Board", name_or_id: str) -> "Tool":
+    """Return the tool with an id or a true name.
 
     Raises:
         QueryError: several tools have that name.
         BoardNotFound: there is none; the message names ids that contain the text.
     """
-    if tool := board.tool(given):
+    if tool := board.tool(name_or_id):
         return tool
     tools = board.list_tools()
-    named = [tool for tool in tools if tool.name == given]
+    named = [tool for tool in tools if tool.name == name_or_id]
     if len(named) == 1:
         return named[0]
     if named:
         raise QueryError(
-            f"{len(named)} tools are called '{given}'; give the id of one: {_ids(named)}."
+            f"{len(named)} tools are called '{name_or_id}'; give the id of one: {_ids(named)}."
         )
-    like = [tool for tool in tools if given.casefold() in tool.id.casefold()]
-    hint = f"There are: {_ids(like)}." if like else "`pegboard tools list` lists them."
-    raise BoardNotFound(f"Release {board.release.id} has no tool '{given}'. {hint}")
+    similar = [tool for tool in tools if name_or_id.casefold() in tool.id.casefold()]
+    hint = f"There are: {_ids(similar)}." if similar else "`pegboard tools list` lists them."
+    raise BoardNotFound(f"Release {board.release.id} has no tool '{name_or_id}'. {hint}")
 
 
 def _ids(tools: "list[Tool]") -> str:
@@ -112,7 +112,8 @@ def _ids(tools: "list[Tool]") -> str:
 
 
 def _list(options: argparse.Namespace) -> int:
-    board, text = open_board(options), options.text.casefold()
+    board = open_board(options)
+    text = options.text.casefold()
     tools = [
         tool
         for tool in board.list_tools(where_of(options))
@@ -145,7 +146,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _parts(tool: "Tool", agent: "Agent") -> Iterator[tuple[str, str, str]]:
-    """What is known of a tool, part by part, and whether the catalog says it or an LLM wrote it."""
+    """Yield the parts of a tool as label, origin (catalog, LLM or build) and text."""
     listed_at = f", listed at {agent.source}" if agent.source else ""
     yield "id", "", tool.id
     yield "name", "catalog", tool.name
@@ -178,7 +179,8 @@ def _show_graph(options: argparse.Namespace) -> int:
     board = open_board(options)
     graph = board.graph
     tool = options.tool if options.tool in graph else find_tool(board, options.tool).id
-    needs, needed_by = graph.edges_from(tool), graph.edges_to(tool)
+    needs = graph.edges_from(tool)
+    needed_by = graph.edges_to(tool)
     direct = {tool, *(edge.target for edge in needs)}
     through = [edge for edge in graph.dependencies(tool, None) if edge.target not in direct]
     lists = {"needs": needs, "needs_through_others": through, "needed_by": needed_by}
@@ -194,7 +196,7 @@ def _show_graph(options: argparse.Namespace) -> int:
 
 
 def _why(edge: "Edge") -> str:
-    """How a tool needs the other, and why."""
+    """Return how a tool needs the other, and why."""
     certain = f" ({edge.origin}, {edge.confidence:.2f})" if edge.origin != "declared" else ""
     for_parameter = f" for {edge.parameter}" if edge.parameter else ""
     return f"{edge.type}{for_parameter}{certain}{f': {edge.reason}' if edge.reason else ''}"
