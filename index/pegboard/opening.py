@@ -52,7 +52,8 @@ def open_board(
         llm: what strategies may ask that can use an LLM: a LiteLLM model's name such as
             `openai/gpt-4o-mini`, or a completer. Without one their rules do the work.
         llm_options: `api_base`, `api_key_env`, `price`, `timeout` (seconds for each question in
-            all) and `concurrency` (concurrent questions); see `HostedCompleter` and `LlmCaller`.
+            all), `concurrency` (concurrent questions) and `options` (further arguments of LiteLLM);
+            see `HostedCompleter` and `LlmCaller`.
         refresh: seconds by which an answer may be behind the channel, at most; a call checks the
             channel after half of that.
         in_memory_rows: indexes with more rows are searched through Lance.

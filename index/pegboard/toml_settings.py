@@ -2,8 +2,6 @@
 problems.
 """
 
-import os
-import re
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
@@ -12,7 +10,9 @@ from typing import Annotated, Any, get_args
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.text.redaction import is_secret_name, redact_opaque, remember_secrets
+from pegboard.llm.options import check_file_options
+from pegboard.text.redaction import is_secret_name, redact_opaque
+from pegboard.text.secret_references import REFERENCE, REFERENCE_EXPECTED
 
 SECRET_TABLES = ("headers", "env", "storage")
 """Names of tables whose values may be secrets, regardless of their keys."""
@@ -62,40 +62,24 @@ def configured_encoders(tables: Mapping[str, Any]) -> list[str]:
     ]
 
 
-_REFERENCE = re.compile(r"\$\{[^${}]+\}")
-
-
 def _with_reference(text: str) -> str:
-    if not _REFERENCE.search(text):
-        raise ValueError(
-            "secrets are not allowed in the file. Set an environment variable, and write "
-            '"${NAME_OF_THE_VARIABLE}"'
-        )
+    if not REFERENCE.search(text):
+        raise ValueError(REFERENCE_EXPECTED)
     return text
 
 
 def _whole_reference(text: str) -> str:
-    return text if _REFERENCE.fullmatch(text) else _with_reference("")
+    if not REFERENCE.fullmatch(text):
+        raise ValueError(REFERENCE_EXPECTED)
+    return text
 
 
 TextWithReference = Annotated[str, AfterValidator(_with_reference)]
 """A setting that may contain `${VARIABLE}`, such as `user:${PASSWORD}`."""
 SecretReference = Annotated[str, AfterValidator(_whole_reference)]
 """A secret setting, which must be exactly `${VARIABLE}`."""
-
-
-def secret_of(reference: str) -> str:
-    """Return the value of `${VARIABLE}`, which from then on is taken out of texts.
-
-    Raises:
-        ValueError: the text is no such reference, or the variable is not set.
-    """
-    variable = _whole_reference(reference)[2:-1]
-    secret = os.environ.get(variable, "").strip()
-    if not secret:
-        raise ValueError(f"the environment variable {variable} is not set")
-    remember_secrets([secret])
-    return secret
+ProviderOptions = Annotated[dict[str, Any], AfterValidator(check_file_options)]
+"""Provider options of an LLM; a secret in them is given as `${VARIABLE}`."""
 
 
 def problems_of(error: ValidationError, model: type[BaseModel], prefix: str = "") -> list[str]:

@@ -5,13 +5,15 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import Field, field_validator, model_validator
 
 from pegboard.records import DependencyType
-from pegboard.toml_settings import Settings
+from pegboard.toml_settings import ProviderOptions, Settings
 
 Product = Literal["description", "arguments", "questions", "topics", "agents"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+MAX_WAIT = 180
+"""Default of `max_wait`, in seconds."""
 
 
 class PriceSettings(Settings):
@@ -22,7 +24,14 @@ class PriceSettings(Settings):
 
 
 class EnrichSettings(Settings):
-    """`[enrich]`: without this table no LLM is called."""
+    """`[enrich]`: without this table no LLM is called.
+
+    Attributes:
+        options: further arguments of LiteLLM's `completion`; see `pegboard.llm.options`.
+        max_wait: seconds of the longest Retry-After that a run waits for; a longer one ends it.
+        incomplete: what a run does that reaches a limit, or in which every request for a product
+            fails: publish nothing, or what there is.
+    """
 
     model: str
     api_base: str | None = None
@@ -39,10 +48,12 @@ class EnrichSettings(Settings):
     structured: Literal["schema", "text"] = "schema"
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
     max_reply_tokens: Count = 1_000
+    options: ProviderOptions = Field(default_factory=dict[str, Any])
 
     concurrency: Annotated[int, Field(gt=0, le=1_000)] = 32
     timeout: Positive = 60
     attempts: Count = 5
+    max_wait: Positive = MAX_WAIT
 
     budget_usd: Annotated[float | None, Field(ge=0)] = None
     max_tokens: Annotated[int | None, Field(ge=0)] = None

@@ -1,6 +1,7 @@
 """`pegboard eval-agent`: an agent's tool calls, and how many tools to give it."""
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping
 from contextlib import closing
@@ -12,6 +13,7 @@ from pegboard.cli.output import (
     add_command,
     add_json_option,
     add_options,
+    json_table,
     print_json,
     print_table,
     progress_lines,
@@ -54,7 +56,19 @@ def register(subparsers: Subparsers) -> None:
         metavar="N",
         help="the most tokens of a reply (default: 1024)",
     )
+    add(
+        "--model-options",
+        type=json_table,
+        metavar="JSON",
+        help='further arguments of LiteLLM for the agent, such as \'{"reasoning_effort": "low"}\'',
+    )
     add("--budget-usd", type=float, metavar="X", help="the most that the agent may spend")
+    add(
+        "--price",
+        type=_price,
+        metavar="IN,OUT",
+        help="USD for a million tokens of prompt and of reply, if LiteLLM does not know the model",
+    )
     add(
         "--tools",
         type=_sizes,
@@ -63,7 +77,7 @@ def register(subparsers: Subparsers) -> None:
         help="how many tools it is given, and retrieval finds (default: 1,5,10,20)",
     )
     add_options(parser, "--strategy", "--index", "--hosted-encoder")
-    add_options(parser, "--llm", "--llm-api-base", "--max-fallbacks", "--limit")
+    add_options(parser, "--llm", "--llm-api-base", "--llm-options", "--max-fallbacks", "--limit")
     add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
 
 
@@ -74,6 +88,18 @@ def _sizes(text: str) -> tuple[int, ...]:
             f"{text!r}: expected whole numbers of at least 1, such as 1,5,10"
         )
     return tuple(map(int, parts))
+
+
+def _price(text: str) -> tuple[float, float]:
+    try:
+        prompt, reply = map(float, text.split(","))
+    except ValueError:
+        prompt = reply = -1.0
+    if not (0 <= prompt < math.inf and 0 <= reply < math.inf):
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected USD for a million tokens of prompt and of reply, such as 0.15,0.6"
+        )
+    return prompt, reply
 
 
 def _eval_agent(options: argparse.Namespace) -> int:
@@ -87,7 +113,11 @@ def _eval_agent(options: argparse.Namespace) -> int:
             searcher,
             read_queries(options.golden)[: options.limit],
             HostedCompleter(
-                options.model, api_base=options.api_base, api_key_env=options.api_key_env
+                options.model,
+                api_base=options.api_base,
+                api_key_env=options.api_key_env,
+                price=options.price,
+                options=options.model_options,
             ),
             options.tools,
             strategy=load_strategy(options.strategy),
@@ -143,7 +173,9 @@ def _print(result: Mapping[str, Any]) -> None:
     if cut_off := sum(row["cut_off"] for row in rows):
         tokens = result["reply_tokens"]
         print(f"{cut_off} replies were cut off after {tokens} tokens. Allow more: --reply-tokens")
-    if result["spent_usd"]:
+    if result["spent_usd"] is None:
+        print("The cost of this run is unknown. Give the model's price: --price IN,OUT")
+    else:
         print(f"This run spent {result['spent_usd']:.4f} USD.")
 
 

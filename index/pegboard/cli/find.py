@@ -62,7 +62,7 @@ def register(subparsers: Subparsers) -> None:
     parser.add_argument("-k", type=int, default=5, help="tools to return (default: 5)")
     add_options(parser, "--board", "--channel", "--release", "--index", "--hosted-encoder")
     add_options(parser, *FILTERS, action="append")
-    add_options(parser, "--strategy", "--llm", "--llm-api-base")
+    add_options(parser, "--strategy", "--llm", "--llm-api-base", "--llm-options")
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -107,11 +107,14 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return `llm` and `llm_options` of `pegboard.open`. Raises QueryError for options of an LLM
     without --llm.
     """
-    if options.llm_api_base is None:
+    given = {"api_base": options.llm_api_base, "options": options.llm_options}
+    llm_options = {name: value for name, value in given.items() if value is not None}
+    if not llm_options:
         return {"llm": options.llm}
     if options.llm is None:
-        raise QueryError("--llm-api-base needs a model. Expected --llm MODEL.")
-    return {"llm": options.llm, "llm_options": {"api_base": options.llm_api_base}}
+        flags = ", ".join(f"--llm-{name.replace('_', '-')}" for name in llm_options)
+        raise QueryError(f"{flags} needs a model. Expected --llm MODEL.")
+    return {"llm": options.llm, "llm_options": llm_options}
 
 
 def _find(options: argparse.Namespace) -> int:

@@ -210,6 +210,19 @@ def open_board(options: argparse.Namespace, **more: Any) -> "Board":
     return pegboard.open(options.board, options.channel, options.release, **more)
 
 
+def json_table(text: str) -> dict[str, Any]:
+    """Read a JSON object from an option."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise argparse.ArgumentTypeError(
+            f'{text!r}: expected a JSON object, such as \'{{"reasoning_effort": "low"}}\''
+        )
+    return value
+
+
 def _share(text: str) -> float:
     try:
         share = float(text)
@@ -250,6 +263,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "a LiteLLM model for the strategy, such as openai/gpt-4o-mini",
     },
     "--llm-api-base": {"metavar": "URL", "help": "the model's server, if not its provider's"},
+    "--llm-options": {
+        "metavar": "JSON",
+        "type": json_table,
+        "help": "further arguments of LiteLLM for the model, such as "
+        '\'{"reasoning_effort": "low"}\'',
+    },
     "--max-fallbacks": {
         "type": _share,
         "default": 0.0,

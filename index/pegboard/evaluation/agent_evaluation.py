@@ -145,7 +145,7 @@ def evaluate_agent(
     if budget_usd is not None and price is None:
         raise ConfigurationError(
             f"The price of {completer.name} is unknown to LiteLLM, so a budget cannot be kept. "
-            "Leave it out, and begin with few queries."
+            "Give its price (--price), or leave the budget out and begin with few queries."
         )
     cases, skipped = find_cases(searcher, queries)
     if not cases:

@@ -16,16 +16,20 @@ from typing import Any, Self, TypeVar
 
 from pegboard.errors import BudgetExhausted, CompletionError
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.llm.failures import retrying
+from pegboard.llm.failures import NEXT_STEPS, retrying
 from pegboard.llm.hosted import prompt_text
 from pegboard.tokens import token_bound
 
 logger = logging.getLogger(__name__)
 
-PERMANENT_FAILURES = frozenset({"key", "model", "quota", "budget"})
+PERMANENT_FAILURES = frozenset({"key", "variable", "model", "quota", "structured", "budget"})
 """Failures that every later call would repeat."""
+TEXT_FAILURES = frozenset({"content", "length"})
+"""Failures that are due to one request's text, and say nothing of other requests."""
 MAX_RETRY_SECONDS = 180.0
-"""Total seconds of retries per request. Beyond that, the next run tries again."""
+"""Seconds that the retries of one request may take, besides a wait that the server asks for."""
+MAX_WAIT = 180.0
+"""Default for the longest Retry-After, in seconds, that a client waits for."""
 MAX_FAILURES = 10
 """Consecutive requests that failed after all attempts, after which no more are made."""
 _PROMPT_OVERHEAD_TOKENS = 16
@@ -124,11 +128,14 @@ class Client:
         budget: what may be spent; by default unlimited.
         concurrency: the most calls under way at once.
         attempts: calls for one request in all, where failures may pass.
+        max_wait: seconds of the longest Retry-After that is waited for; a longer one stops the
+            client.
         sleep: waits between attempts, and for as long as the server asks.
 
     Attributes:
         outcomes: the number of calls by outcome, attempts that were retried among them.
-        stopped: why no more calls are made (budget exhausted, no key, model away), if that is so.
+        stopped: why no more calls are made (budget exhausted, no key, model away, a wait that is
+            too long), if that is so.
     """
 
     def __init__(
@@ -138,10 +145,12 @@ class Client:
         budget: Budget | None = None,
         concurrency: int = 8,
         attempts: int = 4,
+        max_wait: float = MAX_WAIT,
         sleep: _Sleep = asyncio.sleep,
     ) -> None:
         self.budget = budget or Budget()
         self.concurrency, self._attempts = concurrency, attempts
+        self._max_wait = max_wait
         self.outcomes: Counter[str] = Counter()
         self.stopped: CompletionError | None = None
         self._completer, self._price, self._sleep = completer, price_of(completer), sleep
@@ -167,7 +176,8 @@ class Client:
             BudgetExhausted: the call does not fit into the budget.
         """
         self._raise_if_stopped()
-        calls = retrying("AsyncRetrying", self._attempts, MAX_RETRY_SECONDS, sleep=self._sleep)
+        seconds = MAX_RETRY_SECONDS + self._max_wait
+        calls = retrying("AsyncRetrying", self._attempts, seconds, sleep=self._sleep)
         tokens = token_bound(prompt_text(request), str(request.schema or ""))
         tokens += _PROMPT_OVERHEAD_TOKENS
         prompt_price, reply_price = self._price or (0.0, 0.0)
@@ -222,18 +232,42 @@ class Client:
 
     def _count_refusal(self, error: CompletionError) -> None:
         self.outcomes[f"{error.status} {error.kind}" if error.status else error.kind] += 1
-        if error.retry_after:
-            self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after)
         logger.info("%s: %s", self._completer.name, error)
+        if error.retry_after is None:
+            return
+        if error.retry_after > self._max_wait:
+            self.stopped = self.stopped or _too_long_a_wait(error, self._max_wait)
+            raise self.stopped from error
+        self._resume_at = max(self._resume_at, time.monotonic() + error.retry_after)
 
     def _count_failure(self, error: CompletionError) -> None:
-        self._failures += error.may_pass
+        if error.kind not in TEXT_FAILURES:
+            self._failures += 1
         if error.kind in PERMANENT_FAILURES:
             self.stopped = self.stopped or error
         elif self._failures >= MAX_FAILURES:
             self.stopped = self.stopped or CompletionError(
                 f"{self._failures} requests in a row failed. Last error: {error}", kind="away"
             )
+
+
+def _too_long_a_wait(error: CompletionError, max_wait: float) -> CompletionError:
+    seconds = error.retry_after or 0.0
+    return CompletionError(
+        f"The server asks to wait {duration_text(seconds)}, and max_wait is "
+        f"{duration_text(max_wait)}: {str(error).rstrip('.')}. {NEXT_STEPS['wait']}",
+        kind="wait",
+        retry_after=seconds,
+        status=error.status,
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Return seconds for people: `90 s`, and from two minutes on also `7200 s (2 h)`."""
+    for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds:.0f} s ({seconds / size:.3g} {unit})"
+    return f"{seconds:g} s"
 
 
 def price_of(completer: Completer) -> Price | None:

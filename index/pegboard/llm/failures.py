@@ -22,6 +22,13 @@ NEXT_STEPS = {
     "length": "This model reads less than that: take one that reads more, send less, or lower "
     "max_tokens.",
     "request": "Sending it again would not help: check that the model takes such options.",
+    "structured": 'This model or server takes no response_format. Set structured = "text" under '
+    "[enrich], which writes the schema into the prompt; elsewhere use another model.",
+    "completion_tokens": "It refuses max_tokens and max_completion_tokens alike: check which limit "
+    "of a reply this model takes.",
+    "variable": "Set it, or take it out of the options.",
+    "wait": "Run again then, or raise max_wait.",
+    "spent": "Reasoning counts, too: raise max_reply_tokens, or lower reasoning_effort in options.",
     "rate": "Run again later, or with a lower concurrency or batch_size.",
     "timeout": "Raise timeout ({timeout:g} s), or lower concurrency, batch_size or max_tokens.",
     "server": "Check that the server is up, and run again.",
@@ -45,6 +52,8 @@ _COME_BACK = re.compile(
     r"\b(?:re)?try (?:again )?in (\d+(?:\.\d+)?) ?s(?:econds?)?\b", re.IGNORECASE
 )
 _FILTERED = re.compile(r"content.?(filter|policy|management)", re.IGNORECASE)
+_NO_SCHEMA = re.compile(r"response.?format|json.?schema|structured.?output", re.IGNORECASE)
+_INVALID_REQUEST = (400, 422)
 
 
 def failure_kind(error: BaseException) -> str:
@@ -60,6 +69,10 @@ def failure_kind(error: BaseException) -> str:
         return "length"
     if "ContentPolicyViolationError" in names or (status == 400 and _FILTERED.search(message)):
         return "content"
+    if status in _INVALID_REQUEST and "max_completion_tokens" in message:
+        return "completion_tokens"
+    if status in _INVALID_REQUEST and _NO_SCHEMA.search(message):
+        return "structured"
     # Without a key, the OpenAI client raises before it sends anything, and LiteLLM files that under
     # 500.
     if _NO_KEY.search(message):

@@ -7,11 +7,13 @@ it goes without the OpenAI client.
 
 import json
 import time
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
 
+from pegboard.errors import CompletionError
 from pegboard.llm import ChatReply, ChatRequest, ToolCall
 from pegboard.llm.endpoint import Endpoint
+from pegboard.llm.options import check_options, resolve_options
 
 
 class HostedCompleter(Endpoint):
@@ -19,7 +21,27 @@ class HostedCompleter(Endpoint):
 
     LiteLLM keeps its connections for each event loop, and `aclose` closes those of the running one.
     Keys are read from the environment at each call.
+
+    Some models take `max_completion_tokens` and refuse `max_tokens`, and LiteLLM knows only a few
+    of them by name. A model that says so is called again with the other limit, and from then on
+    only with that one.
+
+    Args:
+        name: the model, as for `Endpoint`.
+        options: further arguments of LiteLLM's `completion`; see `pegboard.llm.options`.
+        endpoint: the other arguments of `Endpoint`.
+
+    Raises:
+        ConfigurationError: as `Endpoint` does, or an option is reserved.
+        CompletionError: LiteLLM is not installed.
     """
+
+    def __init__(
+        self, name: str, *, options: Mapping[str, Any] | None = None, **endpoint: Any
+    ) -> None:
+        super().__init__(name, **endpoint)
+        self._options = check_options(name, options or {})
+        self._reply_limit = "max_tokens"
 
     async def complete(self, request: ChatRequest) -> ChatReply:
         """Return the reply to a request; call once.
@@ -28,15 +50,35 @@ class HostedCompleter(Endpoint):
             CompletionError: the LLM did not answer, refused, or sent an invalid reply.
         """
         began = time.monotonic()
-        reply: Any = await self.guarded(lambda: self._ask(request))
+        limit = self._reply_limit
+        try:
+            reply: Any = await self.guarded(lambda: self._ask(request, limit))
+        except CompletionError as error:
+            if error.kind != "completion_tokens" or limit != "max_tokens":
+                raise
+            self._reply_limit = "max_completion_tokens"
+            reply = await self.guarded(lambda: self._ask(request, self._reply_limit))
         return self._read(request, reply, time.monotonic() - began)
 
-    def _ask(self, request: ChatRequest) -> Awaitable[Any]:
+    def _ask(self, request: ChatRequest, limit: str) -> Awaitable[Any]:
         # No request carries a lone surrogate; LiteLLM would take it for a server's failure.
         prompt_text(request).encode()
         arguments = _arguments(request) | {"model": self.name, "timeout": self.timeout}
+        arguments |= self._resolved_options()
+        if limit == "max_tokens":
+            arguments["max_tokens"] = request.max_tokens
+        else:
+            # Not as an argument: LiteLLM renames it to max_tokens again for some providers.
+            body = {**arguments.get("extra_body", {}), limit: request.max_tokens}
+            arguments["extra_body"] = body
         arguments |= self.address()
         return self.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
+
+    def _resolved_options(self) -> dict[str, Any]:
+        try:
+            return resolve_options(self._options)
+        except ValueError as error:
+            raise self.error(f"was not called: options: {error}", "variable") from None
 
     def _read(self, request: ChatRequest, reply: Any, seconds: float) -> ChatReply:
         choices: Any = getattr(reply, "choices", None)
@@ -91,7 +133,6 @@ def _arguments(request: ChatRequest) -> dict[str, Any]:
         "messages": [
             {"role": message.role, "content": message.content} for message in request.messages
         ],
-        "max_tokens": request.max_tokens,
         "drop_params": True,
     }
     if request.temperature is not None:

@@ -146,7 +146,7 @@ def open_gateway(
         uri,
         channel or settings.board.channel,
         llm=llm.model if llm else None,
-        llm_options=llm.model_dump(include={"api_base", "timeout"}) if llm else None,
+        llm_options=llm.model_dump(include={"api_base", "timeout", "options"}) if llm else None,
     )
     return Gateway(settings, opened)
 

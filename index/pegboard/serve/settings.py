@@ -10,6 +10,7 @@ from pegboard.encoders import allow_hosted
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import remember_options
 from pegboard.toml_settings import (
+    ProviderOptions,
     SecretReference,
     Settings,
     TextWithReference,
@@ -167,11 +168,13 @@ class LlmSettings(Settings):
         strategy: by which tools are found, instead of the release's own.
         api_base: its address, if it is not the provider's own.
         timeout: seconds for each question.
+        options: further arguments of LiteLLM's `completion`.
     """
 
     model: str
     strategy: str | None = None
     api_base: str | None = None
+    options: ProviderOptions = Field(default_factory=dict[str, Any])
     timeout: Annotated[float, Field(gt=0)] = 10
 
 

@@ -230,3 +230,38 @@ def test_the_command_prints_what_is_measured_and_says_why_no_tool_is_called(
     assert "supports tool calling" not in calling.err
     assert json.loads(plain.out)["rows"][0]["CallScore"]["value"] == 0
     assert "No reply calls a tool. Some servers silently ignore tools" in plain.err
+
+
+def test_a_price_given_to_the_command_shows_and_bounds_the_cost(
+    server, board_uri, tmp_path, capsys
+):
+    write_queries(tmp_path / "golden.jsonl", QUERIES)
+    (tmp_path / "words.json").write_text(json.dumps(TEXT), "utf-8")
+    server.default = lambda body: chat(
+        usage=(1_000_000, 1_000), calls=[(body["tools"][0]["function"]["name"], "{}")]
+    )
+    words = ["eval-agent", str(tmp_path / "golden.jsonl"), "--board", board_uri]
+    words += ["--model", "hosted_vllm/stub", "--api-base", server.url, "--tools", "2"]
+    words += ["--strategy", str(tmp_path / "words.json")]
+    words += ["--model-options", '{"reasoning_effort": "low"}']
+
+    assert main(words) == 0
+    unpriced = capsys.readouterr().out
+    assert main([*words, "--price", "2,10"]) == 0
+    priced = capsys.readouterr().out
+    asked = len(server.bodies)
+    code = main([*words, "--price", "2,10", "--budget-usd", "0.001"])
+
+    assert "cost of this run is unknown. Give the model's price: --price IN,OUT" in unpriced
+    assert f"This run spent {len(QUERIES) * 2.01:.4f} USD." in priced
+    assert code == 7
+    assert len(server.bodies) == asked
+    assert {body["reasoning_effort"] for body in server.bodies} == {"low"}
+
+
+@pytest.mark.parametrize("price", ["2", "a,b", "1,-2", "nan,1"])
+def test_a_price_that_is_not_two_amounts_is_refused(price, capsys):
+    with pytest.raises(SystemExit):
+        main(["eval-agent", "golden.jsonl", "--model", "m/n", "--price", price])
+
+    assert "expected USD for a million tokens of prompt and of reply" in capsys.readouterr().err

@@ -27,6 +27,7 @@ REFUSALS = [
     (failure(400), "request"),
     (failure(400, TOO_LONG), "length"),
     (failure(400, "was filtered", "content_filter"), "content"),
+    (failure(400, "response_format is not supported"), "structured"),
     (failure(401), "key"),
     (failure(403), "key"),
     (failure(404), "model"),
@@ -42,6 +43,7 @@ REFUSALS = [
 ]
 ADVICE = {
     "request": "Sending it again would not help: check that the model takes such options",
+    "structured": 'Set structured = "text" under [enrich]',
     "length": "reads less than that",
     "content": "refuses this text",
     "key": "Name the environment variable that holds its key as api_key_env",

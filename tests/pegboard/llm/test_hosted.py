@@ -91,6 +91,94 @@ def test_a_request_is_sent_with_its_options_and_no_others(server, completer):
     assert reasoning["max_completion_tokens"] == 50
 
 
+def takes_completion_tokens(body):
+    """Answer as a model that refuses `max_tokens`."""
+    if "max_tokens" in body:
+        return failure(
+            400,
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
+            "'max_completion_tokens' instead.",
+            "unsupported_parameter",
+        )
+    return chat(str(body["max_completion_tokens"]))
+
+
+@pytest.mark.parametrize("provider", ["openai", "hosted_vllm"])
+def test_a_model_that_refuses_max_tokens_is_asked_with_the_other_limit_from_then_on(
+    server, provider
+):
+    server.default = takes_completion_tokens
+    options = {"extra_body": {"top_k": 3}}
+    completer = HostedCompleter(f"{provider}/unheard-of", api_base=server.url, options=options)
+
+    first = ask(completer, REQUEST, REQUEST)
+    second = ask(completer, REQUEST)
+
+    assert [reply.text for reply in (*first, *second)] == ["50"] * 3
+    limits = [[name for name in body if name.startswith("max_")] for body in server.bodies]
+    assert limits.count(["max_tokens"]) <= 2  # one for each of the first two, which were concurrent
+    assert limits[-1] == ["max_completion_tokens"]
+    assert server.bodies[-1]["top_k"] == 3
+
+
+def test_a_model_that_refuses_both_limits_is_asked_once_with_each(server, completer):
+    server.default = lambda _: failure(400, "Use 'max_completion_tokens' instead")
+
+    error = refusal(completer)
+
+    assert "check which limit" in str(error)
+    assert len(server.bodies) == 2
+
+
+def test_options_are_sent_along_with_the_values_of_their_variables(server, monkeypatch):
+    monkeypatch.setenv("ROUTE_KEY", "quiet-route-9")
+    options = {
+        "reasoning_effort": "low",
+        "temperature": 0.9,
+        "extra_body": {"chat_template_kwargs": {"enable_thinking": False}},
+        "extra_headers": {"X-Route-Key": "${ROUTE_KEY}"},
+    }
+    headers = []
+
+    def answer(handler):
+        headers.append(handler.headers["X-Route-Key"])
+        handler.answer(*failure(400, "You sent quiet-route-9"))
+
+    server.default = lambda _: answer
+    name = "hosted_vllm/m"
+
+    error = refusal(HostedCompleter(name, api_base=server.url, options=options))
+
+    [body] = server.bodies
+    assert (body["reasoning_effort"], body["temperature"]) == ("low", 0.9)
+    assert body["chat_template_kwargs"] == {"enable_thinking": False}
+    assert headers == ["quiet-route-9"]
+    assert "quiet-route-9" not in str(error)
+
+
+def test_an_option_whose_variable_is_not_set_is_named_before_anything_is_sent(server):
+    options = {"extra_headers": {"X-Key": "${NO_SUCH_KEY}"}}
+
+    error = refusal(HostedCompleter(NAME, api_base=server.url, options=options))
+
+    assert "options: the environment variable NO_SUCH_KEY is not set. Set it" in str(error)
+    assert server.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"max_tokens": 5}, "max_tokens: not an option; set max_reply_tokens"),
+        ({"extra_body": {"max_completion_tokens": 5}}, "max_completion_tokens: not an option"),
+        ({"api_key": "x", "model": "y"}, "has 2 problems"),
+        (["reasoning_effort"], "expected a table"),
+    ],
+)
+def test_options_that_pegboard_sets_itself_are_refused(options, message):
+    with pytest.raises(ConfigurationError, match=message):
+        HostedCompleter(NAME, options=options)
+
+
 CALL = ("reply", '{"a": 1}')
 
 

@@ -221,3 +221,15 @@ def test_a_completer_is_accepted_and_a_name_needs_litellm(monkeypatch):
             match=r"Invalid llm: .* Expected a model's name such as 'openai/gpt-4o-mini'",
         ):
             caller_of(llm)
+
+
+def test_options_reach_the_server_of_a_model(server):
+    caller = caller_of(
+        "hosted_vllm/m", {"api_base": server.url, "options": {"reasoning_effort": "low"}}
+    )
+    try:
+        assert ask(caller, question("hello"))[0].text == "hello"
+    finally:
+        caller.close()
+
+    assert server.bodies[0]["reasoning_effort"] == "low"

@@ -245,3 +245,20 @@ def test_a_wrong_value_that_may_be_a_secret_is_not_shown(workshop, headers):
         workshop.configure(catalogs=f"{catalog}headers = {headers}\n")
 
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("table", ["enrich", "serve.llm"])
+def test_provider_options_hold_no_secret_and_nothing_that_has_a_setting(load, table):
+    def options(text):
+        return load(f'{MINIMAL}[{table}]\nmodel = "openai/m"\noptions = {text}\n')
+
+    options('{reasoning_effort = "low", extra_headers = {x-api-key = "${GATEWAY_KEY}"}}')
+    for text, problem in (
+        ('{extra_headers = {x-api-key = "abc-def"}}', "x-api-key: secrets are not allowed"),
+        ('{user = "sk-abcdefgh12345678abcd"}', "user: secrets are not allowed"),
+        ("{max_tokens = 5}", "max_tokens: not an option; set max_reply_tokens"),
+        ('{response_format = "x"}', "response_format: not an option; set structured"),
+    ):
+        with pytest.raises(ConfigurationError, match=problem) as caught:
+            options(text)
+        assert "abc" not in str(caught.value)

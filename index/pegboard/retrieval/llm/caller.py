@@ -27,7 +27,7 @@ CONCURRENCY = 8
 LOOP = "pegboard-llm"
 _CLOSE_SECONDS = 5
 
-_MODEL_OPTIONS = ("api_base", "api_key_env", "price", "timeout")
+_MODEL_OPTIONS = ("api_base", "api_key_env", "price", "timeout", "options")
 _CALLER_OPTIONS = ("timeout", "concurrency")
 _RETRY_SECONDS = 0.2
 _WHY_CHARACTERS = 300

@@ -12,7 +12,7 @@ from typing import Any
 from pegboard.errors import ConfigurationError, did_you_mean
 from pegboard.records import Tool
 from pegboard.serve.settings import ClientSettings, Rule
-from pegboard.toml_settings import secret_of
+from pegboard.text.secret_references import secret_of
 
 HTTP_TOKEN: ContextVar[str] = ContextVar("token", default="")
 """The bearer token of the current call over the HTTP API; "" outside one."""

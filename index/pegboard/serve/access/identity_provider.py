@@ -8,7 +8,7 @@ from typing import Any
 from fastmcp.server.auth import AuthProvider
 
 from pegboard.errors import ConfigurationError
-from pegboard.toml_settings import secret_of
+from pegboard.secret_references import secret_of
 
 TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
 """Short names of classes below `fastmcp.server.auth`."""
