@@ -119,6 +119,8 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
         line += f", {actual['completed'].get(product, 0)} completed"
         if kept := actual["kept"].get(product):
             line += f", {kept} kept of an earlier prompt or model"
+        if outdated := actual["outdated"].get(product):
+            line += f", {outdated} kept of an earlier version of the tool"
         if rejected := actual["rejected"].get(product):
             line += f"; rejected: {_counts(rejected)}"
         if dropped := actual["dropped"].get(product):
@@ -127,7 +129,8 @@ def _enrichment_lines(enrichment: dict[str, Any]) -> list[str]:
     tokens = estimate["prompt_tokens"] + estimate["completion_tokens"]
     about = f"about {estimate['pending']} calls, {tokens} tokens, {_usd(estimate['cost_usd'])}"
     if actual is None:
-        return [*lines, f"  estimate: {about}; retries and repairs come on top"]
+        lines.append(f"  estimate: {about}; retries and repairs come on top")
+        return [*lines, *(f"  {message}" for message in estimate["over_budget"])]
     used = actual["prompt_tokens"] + actual["completion_tokens"]
     lines.append(
         f"  used: {actual['replies']} replies, {used} tokens, {_usd(actual['cost_usd'])}; "

@@ -5,10 +5,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from pegboard.errors import ConfigurationError, PegboardError
+from pegboard.errors import CompletionError, ConfigurationError, PegboardError
 from pegboard.formatting import limited_lines
 from pegboard.llm import Completer
-from pegboard.llm.client import Client, Price, price_of
+from pegboard.llm.client import TEXT_FAILURES, Client, Price, price_of
+from pegboard.llm.failures import NEXT_STEPS
 from pegboard.tokens import token_bound
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
@@ -34,7 +35,8 @@ def estimate(
     `products` has for each product how many `requests` there are, how many of these the ledger
     holds (`accepted`, `rejected`), how many are `pending` (tools with the same content share one
     reply; repairs and retries come on top), and for these `prompt_tokens`, `completion_tokens` and
-    `cost_usd`, which is None if the price is unknown. The sums of the latter four stand beside it.
+    `cost_usd`, which is None if the price is unknown. The sums of the latter four stand beside it,
+    and in `over_budget` a sentence for each limit that is too low.
     """
     by_product: dict[Product, list[ProductRequest]] = {product: [] for product in settings.products}
     for request in requests:
@@ -46,11 +48,15 @@ def estimate(
     parts = list(products.values())
     sums = ("pending", "prompt_tokens", "completion_tokens")
     costs = [part["cost_usd"] for part in parts if part["cost_usd"] is not None]
+    totals = {name: sum(part[name] for part in parts) for name in sums}
+    tokens = totals["prompt_tokens"] + totals["completion_tokens"]
+    cost = round(sum(costs), 6) if len(costs) == len(parts) else None
     return {
         "model": settings.model,
         "products": products,
-        **{name: sum(part[name] for part in parts) for name in sums},
-        "cost_usd": round(sum(costs), 6) if len(costs) == len(parts) else None,
+        **totals,
+        "cost_usd": cost,
+        "over_budget": budget_messages(tokens, cost, settings),
     }
 
 
@@ -156,17 +162,77 @@ def stale_prompts(
     ]
 
 
-def rejection_messages(actual: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each product most of whose replies were rejected."""
+def unusable_messages(
+    run: LiveRun, actual: Mapping[str, Any], settings: EnrichSettings
+) -> list[str]:
+    """Return a sentence for each product that got no usable reply, or mostly rejected ones."""
     messages: list[str] = []
-    for product, reasons in actual["rejected"].items():
-        count, accepted = sum(reasons.values()), actual["accepted"].get(product, 0)
-        if count + accepted >= MIN_JUDGED and count > accepted:
-            shown = ", ".join(f"{number} {reason}" for reason, number in reasons.items())
-            messages.append(
+    for product in settings.products:
+        errors = [error for request, error in run.failures if request.product == product]
+        rejected: Mapping[str, int] = actual["rejected"].get(product, {})
+        accepted: int = actual["accepted"].get(product, 0)
+        count = sum(rejected.values())
+        if _is_unanswered(run, product, errors, accepted, count):
+            causes = [f"{len(errors)} failed"] if errors else []
+            causes += [f"{number} {reason}" for reason, number in rejected.items()]
+            last = f" Last error: {str(errors[-1]).rstrip('.')}." if errors else ""
+            message = f"No request for {product} got a usable reply ({', '.join(causes)}).{last}"
+        elif count + accepted >= MIN_JUDGED and count > accepted:
+            shown = ", ".join(f"{number} {reason}" for reason, number in rejected.items())
+            message = (
                 f"Most replies for {product} were rejected: {count} of {count + accepted} "
                 f"({shown})."
             )
+        else:
+            continue
+        messages.append(message + _limit_advice(rejected, settings))
+    return messages
+
+
+def _is_unanswered(
+    run: LiveRun,
+    product: Product,
+    errors: Sequence[CompletionError],
+    accepted: int,
+    rejected: int,
+) -> bool:
+    """Whether the board has no usable reply for a product, or this run asked and got none.
+
+    Failures and rejections that are due to the text of one tool do not count if other tools have
+    replies: else one source could hold back all others.
+    """
+    if not accepted:
+        return bool(errors or rejected)
+    general = [error for error in errors if error.kind not in TEXT_FAILURES]
+    return not run.completed[product] and bool(general or run.invalid[product])
+
+
+def _limit_advice(rejected: Mapping[str, int], settings: EnrichSettings) -> str:
+    if not rejected.keys() & {"spent", "truncated"}:
+        return ""
+    return f" max_reply_tokens is {settings.max_reply_tokens}. {NEXT_STEPS['spent']}"
+
+
+def outdated_messages(outdated: Mapping[Product, int]) -> list[str]:
+    """Return a sentence about texts that are about earlier versions of tools and agents."""
+    if not outdated:
+        return []
+    counts = ", ".join(f"{count} {product}" for product, count in outdated.items())
+    return [
+        f"Texts about earlier versions of tools and agents were kept: {counts}; the next build "
+        "with replies replaces them"
+    ]
+
+
+def budget_messages(tokens: int, cost: float | None, settings: EnrichSettings) -> list[str]:
+    """Return a sentence for each limit that is below what the requests are estimated to take."""
+    messages: list[str] = []
+    if settings.budget_usd is not None and (cost or 0.0) > settings.budget_usd:
+        messages.append(
+            f"budget_usd = {settings.budget_usd:g} will not do: {cost:.4f} USD are estimated"
+        )
+    if settings.max_tokens is not None and tokens > settings.max_tokens:
+        messages.append(f"max_tokens = {settings.max_tokens} will not do: {tokens} are estimated")
     return messages
 
 

@@ -10,8 +10,10 @@ from typing import Any, cast
 from weakref import WeakValueDictionary
 
 from pegboard.errors import CompletionError, PegboardError
-from pegboard.llm.client import Client
+from pegboard.llm.client import MAX_FAILURES, Client
 from tasks.enrichment.ledger import LakeLedger, StoredReply
+from tasks.enrichment.models import spent_budgets
+from tasks.enrichment.replies import FORM_REASONS
 from tasks.enrichment.requests import Chain, ProductRequest
 from tasks.runtime import progress
 from tasks.settings.enrichment import Product
@@ -23,14 +25,17 @@ class LiveRun:
     Attributes:
         completed: requests whose reply was accepted in this run, by product.
         failures: requests without a reply, with the error.
+        invalid: requests whose reply was rejected in this run for its form, by product.
         stopped: why the run ended early, if it did.
     """
 
     def __init__(self, chains: Sequence[Chain], ledger: LakeLedger, client: Client) -> None:
         self.completed: Counter[Product] = Counter()
         self.failures: list[tuple[ProductRequest, CompletionError]] = []
+        self.invalid: Counter[Product] = Counter()
         self.stopped: PegboardError | None = None
         self._chains, self._ledger, self._client = chains, ledger, client
+        self._spent = 0
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 
     async def run(self) -> None:
@@ -83,7 +88,13 @@ class LiveRun:
         return reply
 
     def _count(self, request: ProductRequest, reply: StoredReply) -> None:
-        self.completed[request.product] += reply.value is not None
+        self.completed[request.product] += int(reply.value is not None)
+        self.invalid[request.product] += int(reply.reason in FORM_REASONS)
+        self._spent = self._spent + 1 if reply.reason == "spent" else 0
+        if self._spent >= MAX_FAILURES:
+            self._client.stopped = self._client.stopped or spent_budgets(
+                self._spent, request.settings
+            )
         budget = self._client.budget
         spent = f"{budget.spent_usd:.4f} USD, {budget.spent_tokens} tokens"
         progress.advance("enrich", text=spent)

@@ -2,9 +2,10 @@
 
 LiteLLM is loaded when it is made, not before."""
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.client import Budget, Client
+from pegboard.llm.failures import NEXT_STEPS
 from pegboard.llm.hosted import HostedCompleter
 from tasks.settings.enrichment import EnrichSettings
 
@@ -26,6 +27,7 @@ def client_for(settings: EnrichSettings, completer: Completer) -> Client:
         budget=Budget(settings.budget_usd, settings.max_tokens),
         concurrency=settings.concurrency,
         attempts=settings.attempts,
+        max_wait=settings.max_wait,
     )
 
 
@@ -40,6 +42,7 @@ def hosted_completer(settings: EnrichSettings) -> HostedCompleter:
         api_base=settings.api_base,
         api_key_env=settings.api_key_env,
         timeout=settings.timeout,
+        options=settings.options,
         price=(settings.price.input, settings.price.output) if settings.price else None,
     )
     if settings.budget_usd is not None and completer.price_per_token() is None:
@@ -49,3 +52,12 @@ def hosted_completer(settings: EnrichSettings) -> HostedCompleter:
             f"instead (max_tokens)."
         )
     return completer
+
+
+def spent_budgets(count: int, settings: EnrichSettings) -> CompletionError:
+    """Return the error of a run in which so many replies in a row spent their budget."""
+    return CompletionError(
+        f"{count} replies in a row spent their budget (max_reply_tokens = "
+        f"{settings.max_reply_tokens}) before any text was written. {NEXT_STEPS['spent']}",
+        kind="spent",
+    )

@@ -47,7 +47,11 @@ MAX_DIFFERENCES = 4
 MIN_LANGUAGE_CHARACTERS = 80
 """In shorter texts identifiers and names weigh too much to tell the language."""
 
+UNFINISHED_THOUGHTS = "<think>"
+"""What a reply begins with that broke off before the model had finished reasoning."""
+
 REASONS: dict[str, str] = {
+    "spent": "The reply budget was spent before any of it was written.",
     "truncated": "It broke off before the JSON was complete. Answer more briefly.",
     "filtered": "The provider withheld it.",
     "empty": "There is nothing in it.",
@@ -72,6 +76,8 @@ REASONS: dict[str, str] = {
 }
 """Every reason for which a reply is rejected or an item dropped, as a sentence for the model;
 details are added after it."""
+FORM_REASONS = frozenset({"spent", "truncated", "empty", "not-json", "schema"})
+"""Reasons that are about the model and its settings, not about the text of one tool."""
 
 _ALIKE = ({"danish", "norwegian"}, {"spanish", "portuguese", "italian"})
 """Languages whose short texts share most function words."""
@@ -160,8 +166,10 @@ def _json_object(raw: str, finish_reason: str) -> dict[str, Any]:
     if finish_reason == "content_filter":
         raise Rejection("filtered")
     text = answer_text(raw)
+    if truncated and (not text or text.startswith(UNFINISHED_THOUGHTS)):
+        raise Rejection("spent")
     if not text:
-        raise Rejection("truncated" if truncated else "empty")
+        raise Rejection("empty")
     if (fields := next(json_objects(raw), None)) is not None:
         return fields
     if _is_refusal(text):

@@ -17,7 +17,9 @@ from pegboard.llm import ChatReply, ChatRequest, Message
 from pegboard.llm.prompts import Prompt
 from pegboard.records import Agent, Tool
 from pegboard.text.redaction import redact_credentials
+from tasks.enrichment.enrichment_sets import PreviousTexts
 from tasks.enrichment.ledger import LakeLedger, Step, StoredReply
+from tasks.enrichment.near_duplicates import near_duplicate, word_set
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
@@ -114,7 +116,8 @@ class ProductRequest:
         verdict = judge(reply.text, reply.finish_reason, self.about)
         return replace(
             stored,
-            final=verdict.value is not None or step == "repair",
+            # A model that spent its budget on reasoning would spend it again on a repair.
+            final=verdict.value is not None or step == "repair" or verdict.reason == "spent",
             value=None if verdict.value is None else canonical_json(verdict.value),
             reason=verdict.reason,
             detail=verdict.detail,
@@ -143,15 +146,21 @@ Chain = tuple[ProductRequest, ...]
 
 
 class AcceptedValues:
-    """The accepted values of requests, and what an earlier prompt or model wrote until they exist.
+    """The accepted values of requests, and older ones until they exist.
+
+    An older value is what an earlier prompt or model wrote about the same content. Where there is
+    none, it is what the previous enrichment set has for the tool or agent, from the time before it
+    changed.
 
     Attributes:
         kept: values that are an earlier prompt's or model's, by product.
+        outdated: values about an earlier version of the tool or agent, by product.
     """
 
-    def __init__(self, ledger: LakeLedger) -> None:
+    def __init__(self, ledger: LakeLedger, previous: PreviousTexts) -> None:
         self.kept: Counter[Product] = Counter()
-        self._ledger = ledger
+        self.outdated: Counter[Product] = Counter()
+        self._ledger, self._previous = ledger, previous
         self._earlier: dict[tuple[str, str], StoredReply] = {}
         for reply in sorted(ledger.all(), key=lambda reply: reply.at):
             if reply.value is not None and reply.content:
@@ -167,7 +176,23 @@ class AcceptedValues:
                 self.kept[request.product] += reply is not None
             if reply is not None and reply.value is not None:
                 values[request.product] = json.loads(reply.value)
+            elif value := _still_valid(request, self._previous):
+                values[request.product] = value
+                self.outdated[request.product] += 1
         return values
+
+
+def _still_valid(request: ProductRequest, previous: PreviousTexts) -> Any:
+    """Return the previous value without notes on arguments that are gone, and without questions
+    that are examples of the catalog now; None if there is none.
+    """
+    value = previous.value(request.product, request.subject)
+    if request.product == "arguments" and value:
+        return {name: value[name] for name in request.about.arguments if name in value}
+    if request.product == "questions" and value:
+        examples = [word_set(example) for example in request.about.examples]
+        return [text for text in value if not near_duplicate(word_set(text), examples)]
+    return value
 
 
 def stored_reply(reply: ChatReply, *, model: str, **fields: Any) -> StoredReply:
@@ -315,7 +340,14 @@ class _Builder:
     ) -> ProductRequest:
         prompts, settings = self.prompts, self.settings
         count = self.counts.get(product, 0)
-        parameters = [settings.temperature, settings.max_reply_tokens, settings.structured, count]
+        parameters: list[Any] = [
+            settings.temperature,
+            settings.max_reply_tokens,
+            settings.structured,
+            count,
+        ]
+        if settings.options:  # stored replies to requests without options have no place for them
+            parameters.append(settings.options)
         # None stands where the version of a prompt that is gone was; stored keys have it.
         wording = [prompts[product].version, None, settings.context, settings.language]
         return ProductRequest(

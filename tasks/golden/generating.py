@@ -26,13 +26,13 @@ from pegboard.canonical import digest
 from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, write_queries
 from pegboard.llm import ChatReply, ChatRequest, Completer
-from pegboard.llm.client import Client
+from pegboard.llm.client import MAX_FAILURES, Client
 from pegboard.llm.prompts import Prompt, PromptFormat, read_prompt
 from pegboard.records import Tool
 from pegboard.search.loaded import LoadedRelease
 from pegboard.text.words import identifier_words, singular_words
 from pegboard.toml_settings import problems_of
-from tasks.enrichment.models import client_for
+from tasks.enrichment.models import client_for, spent_budgets
 from tasks.enrichment.near_duplicates import near_duplicate, word_set, words_in
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
@@ -185,6 +185,7 @@ class Generated:
         client: what it spent, and why the run ended early, if it did.
         missing: queries that are still to be written.
         failed: calls without a reply.
+        spent: the last replies in a row that spent their budget before any text.
         queries: of origin `generated`, in the order of their samples.
         rejected: how many requests could not be used, by reason.
     """
@@ -198,6 +199,7 @@ class Generated:
     names: ToolNameMatcher
     missing: int
     failed: int = 0
+    spent: int = 0
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     queries: list[GoldenQuery] = field(default_factory=list[GoldenQuery])
     rejected: Counter[str] = field(default_factory=Counter[str])
@@ -230,6 +232,9 @@ class Generated:
             reply.text, reply.finish_reason, tools, self.names, self.settings.language
         )
         reason = reason or check_new(request, self.word_sets)
+        self.spent = self.spent + 1 if reason == "spent" else 0
+        if self.spent >= MAX_FAILURES and self.client.stopped is None:
+            self.client.stopped = spent_budgets(self.spent, self.settings)
         if reason:
             self.rejected[reason] += 1
             return

@@ -11,14 +11,15 @@ from typing import Any
 from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
 from pegboard.llm import Completer
 from pegboard.records import Agent, Enrichment, Tool
-from tasks.enrichment.enrichment_sets import write_enrichments
+from tasks.enrichment.enrichment_sets import PreviousTexts, write_enrichments
 from tasks.enrichment.figures import (
     actual_figures,
     estimate,
     failure_messages,
-    rejection_messages,
+    outdated_messages,
     stale_prompts,
     stop_message,
+    unusable_messages,
 )
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
@@ -90,15 +91,16 @@ def enrich_tools(
         ledger.close()
     if isinstance(run.stopped, StoreError):
         raise run.stopped
-    values = AcceptedValues(ledger)
+    values = AcceptedValues(ledger, _previous_texts(configuration, chains, ledger))
     path = _collect(configuration, chains, values)
     actual = actual_figures(requests, ledger, run, client)
-    mostly_rejected = rejection_messages(actual)
+    unusable = unusable_messages(run, actual, settings)
+    outdated = dict(values.outdated)
     enriched = Enriched(
         path=path,
         estimate=expected,
-        actual=actual | {"kept": dict(values.kept)},
-        problems=(*failure_messages(run), *mostly_rejected),
+        actual=actual | {"kept": dict(values.kept), "outdated": outdated},
+        problems=(*failure_messages(run), *unusable, *outdated_messages(outdated)),
         stopped=stop_message(run.stopped, requests, ledger),
     )
     if run.stopped is not None and settings.incomplete == "stop":
@@ -106,10 +108,11 @@ def enrich_tools(
             f"{enriched.stopped} Nothing was published. Replies are stored: run again to continue "
             "from here, or set incomplete = 'publish' under [enrich] to publish with what there is."
         )
-    if mostly_rejected and settings.incomplete == "stop":
+    if unusable and settings.incomplete == "stop":
         raise CompletionError(
-            f"{' '.join(mostly_rejected)} Nothing was published. Change the prompt or the model, "
-            "or set incomplete = 'publish' under [enrich] to publish without them."
+            f"{' '.join(unusable)} Nothing was published. Correct the model, its options or the "
+            "prompt and run again, or set incomplete = 'publish' under [enrich] to publish without "
+            "them."
         )
     return enriched
 
@@ -174,6 +177,17 @@ def _neighbours(
     owners = {agent.id: agent for agent in agents}
     vectors = vectors_of(lake, encoder, [head_text(tool, owners[tool.agent]) for tool in tools])
     return nearest([tool.id for tool in tools], vectors, settings.neighbours)
+
+
+def _previous_texts(
+    configuration: Configuration, chains: Sequence[Chain], ledger: LakeLedger
+) -> PreviousTexts:
+    lacking: list[str] = []
+    for chain in chains:
+        replies = [request.final_reply(ledger) for request in chain]
+        if any(reply is None or reply.value is None for reply in replies):
+            lacking.append(chain[0].subject)
+    return PreviousTexts(Lake(configuration.uri), lacking)
 
 
 def _collect(

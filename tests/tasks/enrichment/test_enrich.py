@@ -168,6 +168,17 @@ def test_only_what_depends_on_a_change_is_bought_again(
     assert Counter(subject for _, subject in writer.calls) == expected
 
 
+def test_options_buy_everything_again_and_only_if_they_are_set(garden, enrich):
+    enrich(garden(["oak"], QUESTIONS), Writer())
+    same, other = Writer(), Writer()
+
+    enrich(garden(["oak"], f"{QUESTIONS}options = {{}}\n"), same)
+    enrich(garden(["oak"], f'{QUESTIONS}options = {{reasoning_effort = "low"}}\n'), other)
+
+    assert same.calls == []
+    assert other.calls == [("questions", "oak_planter")]
+
+
 def edit_prompt(workshop, name, edit):
     file = workshop.folder / f"prompts/{name}.md"
     file.parent.mkdir(exist_ok=True)
@@ -223,7 +234,7 @@ def test_a_neighbour_is_described_again_only_within_the_collision_threshold(work
 def test_a_reply_is_repaired_once_and_every_step_is_in_the_ledger(
     workshop, garden, enrich, replies, rejected
 ):
-    configuration = garden(["oak"], QUESTIONS)
+    configuration = garden(["oak"], f'{QUESTIONS}incomplete = "publish"\n')
     result = enrich(configuration, Writer(oak_planter=replies))
     again = Writer()
     enrich(configuration, again)
@@ -242,7 +253,8 @@ def test_a_reply_is_repaired_once_and_every_step_is_in_the_ledger(
 
 def test_a_run_that_ended_before_its_repair_continues_there(workshop, garden, enrich):
     configuration = garden(["oak"], QUESTIONS)
-    enrich(configuration, Writer(oak_planter=["no JSON", CompletionError("gone", kind="request")]))
+    with pytest.raises(CompletionError, match="gone"):
+        enrich(configuration, Writer(oak_planter=["no JSON", CompletionError("gone")]))
     resumed = Writer()
     enrich(configuration, resumed)
     assert resumed.calls == [("questions", "oak_planter")]

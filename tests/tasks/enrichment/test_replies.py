@@ -95,7 +95,8 @@ def test_good_replies_are_accepted() -> None:
     ("text", "finish_reason", "reason"),
     [
         ('{"topics": ["Tides", "Boa', "length", "truncated"),
-        ("", "length", "truncated"),
+        ("", "length", "spent"),
+        ("<think>The user wants topics", "length", "spent"),
         ('{"topics": ["Tides", "Boa', "stop", "not-json"),
         ('{"topics": ["Tides"]}', "content_filter", "filtered"),
         ("", "stop", "empty"),

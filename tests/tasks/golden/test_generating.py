@@ -3,6 +3,7 @@
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from itertools import islice
 from zlib import crc32
 
@@ -209,6 +210,20 @@ def test_rejected_requests_are_counted_and_others_are_asked_for(generate):
     assert (len(result.queries), result.client.budget.replies) == (1, 15)
     assert result.rejected == {"duplicate": 14}
     assert (existing.queries, existing.rejected) == ([], {"duplicate": 6})
+
+
+def test_no_more_is_paid_for_after_some_replies_in_a_row_without_text(generate):
+    class Thinker(Author):
+        async def complete(self, request):
+            reply = await super().complete(request)
+            return replace(reply, text="", finish_reason="length")
+
+    thinker = Thinker()
+    result = generate(thinker, 10)
+
+    assert "raise max_reply_tokens" in str(result.client.stopped)
+    assert len(thinker.prompts) == 10
+    assert result.rejected == {"spent": 10}
 
 
 def test_catalog_text_is_fenced(generate, workshop, hashing):
