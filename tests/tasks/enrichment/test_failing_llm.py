@@ -8,11 +8,11 @@ import re
 from functools import partial
 
 import pytest
-from tasks.plan import live_release
 
 from flows.build import BuildOptions, build
 from pegboard.errors import CompletionError
 from pegboard.llm.client import MAX_FAILURES, Client
+from tasks.steps.plan import live_release
 from tests.openai_server import LITELLM_WARNINGS, chat, failure, hang
 from tests.scripted_llm import scripted_llm
 
