@@ -14,6 +14,7 @@ from pegboard.tokens import token_bound
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
 from tasks.enrichment.products import typical_output_tokens
+from tasks.enrichment.replies import CUT_OFF_REASONS
 from tasks.enrichment.requests import ProductRequest
 from tasks.settings.enrichment import EnrichSettings, Product
 
@@ -208,7 +209,7 @@ def _is_unanswered(
 
 
 def _limit_advice(rejected: Mapping[str, int], settings: EnrichSettings) -> str:
-    if not rejected.keys() & {"spent", "truncated"}:
+    if not rejected.keys() & CUT_OFF_REASONS:
         return ""
     return f" max_reply_tokens is {settings.max_reply_tokens}. {NEXT_STEPS['spent']}"
 

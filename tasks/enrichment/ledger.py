@@ -21,6 +21,7 @@ from pegboard.canonical import digest
 from pegboard.errors import StoreError
 from tasks.lake.files import Lake
 from tasks.lake.formats import FORMAT, kind_of
+from tasks.settings.enrichment import DEFAULT_REPLY_TOKENS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +49,7 @@ class StoredReply:
         final: whether it is the last reply to its question: accepted, or rejected after its repair.
         value: JSON text of what was accepted; None if nothing was.
         reason, detail: why nothing was accepted.
+        max_reply_tokens: the limit of the reply; the default where it was not recorded.
         dropped: JSON list of [item, reason] of list items that were left out.
     """
 
@@ -65,6 +67,7 @@ class StoredReply:
     detail: str = ""
     dropped: str = "[]"
     content: str = ""
+    max_reply_tokens: int = DEFAULT_REPLY_TOKENS
     raw: str = ""
     finish_reason: str = ""
     prompt_tokens: int = 0
@@ -200,6 +203,6 @@ def _to_frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":
 
     kinds: dict[str, Any] = dict.fromkeys((field.name for field in fields(StoredReply)), pl.String)
     kinds |= {"shown": pl.List(pl.String), "final": pl.Boolean}
-    kinds |= dict.fromkeys(("prompt_tokens", "completion_tokens"), pl.Int64)
+    kinds |= dict.fromkeys(("prompt_tokens", "completion_tokens", "max_reply_tokens"), pl.Int64)
     kinds |= dict.fromkeys(("cost_usd", "seconds"), pl.Float64)
     return pl.DataFrame(rows, schema=kinds)

@@ -76,6 +76,8 @@ REASONS: dict[str, str] = {
 }
 """Every reason for which a reply is rejected or an item dropped, as a sentence for the model;
 details are added after it."""
+CUT_OFF_REASONS = frozenset({"spent", "truncated"})
+"""Reasons that a higher `max_reply_tokens` may remove."""
 FORM_REASONS = frozenset({"spent", "truncated", "empty", "not-json", "schema"})
 """Reasons that are about the model and its settings, not about the text of one tool."""
 

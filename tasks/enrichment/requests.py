@@ -23,11 +23,11 @@ from tasks.enrichment.near_duplicates import near_duplicate, word_set
 from tasks.enrichment.neighbours import Neighbour
 from tasks.enrichment.products import schema_of
 from tasks.enrichment.prompts import language_words
-from tasks.enrichment.replies import Subject, ToolNameMatcher, judge
+from tasks.enrichment.replies import CUT_OFF_REASONS, Subject, ToolNameMatcher, judge
 from tasks.safety.prompt_tool import tool_data
 from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.configuration import Configuration
-from tasks.settings.enrichment import EnrichSettings, Product
+from tasks.settings.enrichment import DEFAULT_REPLY_TOKENS, EnrichSettings, Product
 
 Accepted = Mapping[Product, Any]
 """The values accepted for a tool so far, by product: later products are made from earlier ones."""
@@ -77,11 +77,19 @@ class ProductRequest:
         return self.prompts[self.product]
 
     def final_reply(self, ledger: LakeLedger) -> StoredReply | None:
-        """Return the last accepted reply, else the last that was finally rejected, if any."""
+        """Return the last accepted reply, else the last that was finally rejected, if any.
+
+        A rejected one that was cut off under a lower `max_reply_tokens` is not final any more.
+        """
         finals = [
             reply
             for reply in ledger.entries(self.key)
-            if reply.final and self.required <= set(reply.shown)
+            if reply.final
+            and self.required <= set(reply.shown)
+            and not (
+                reply.reason in CUT_OFF_REASONS
+                and reply.max_reply_tokens < self.settings.max_reply_tokens
+            )
         ]
         accepted = [reply for reply in finals if reply.value is not None]
         return next(reversed(accepted or finals), None)
@@ -111,6 +119,7 @@ class ProductRequest:
             model=self.settings.model,
             shown=self.shown,
             content=self.content,
+            max_reply_tokens=self.settings.max_reply_tokens,
             run=run,
         )
         verdict = judge(reply.text, reply.finish_reason, self.about)
@@ -342,7 +351,7 @@ class _Builder:
         count = self.counts.get(product, 0)
         parameters: list[Any] = [
             settings.temperature,
-            settings.max_reply_tokens,
+            DEFAULT_REPLY_TOKENS,  # an accepted reply is good under any limit
             settings.structured,
             count,
         ]

@@ -12,6 +12,8 @@ PRODUCTS: tuple[Product, ...] = get_args(Product)
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
+DEFAULT_REPLY_TOKENS = 1_000
+"""Default of `max_reply_tokens`."""
 MAX_WAIT = 180
 """Default of `max_wait`, in seconds."""
 
@@ -47,7 +49,7 @@ class EnrichSettings(Settings):
     language: Annotated[str | None, Field(pattern="^[a-z]{2}$")] = None
     structured: Literal["schema", "text"] = "schema"
     temperature: Annotated[float | None, Field(ge=0, le=2)] = None
-    max_reply_tokens: Count = 1_000
+    max_reply_tokens: Count = DEFAULT_REPLY_TOKENS
     options: ProviderOptions = Field(default_factory=dict[str, Any])
 
     concurrency: Annotated[int, Field(gt=0, le=1_000)] = 32

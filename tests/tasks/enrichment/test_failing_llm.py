@@ -230,15 +230,15 @@ def test_a_retry_after_beyond_max_wait_ends_the_run_and_names_the_wait(
     garden, waits, max_wait, stops
 ):
     board = garden(50)
-    board.llm.server.script = [failure(429, Retry_After="100")]
-
     if stops:
+        board.failing = failure(429, Retry_After="100")
         message = r"asks to wait 100 s, and max_wait is 99 s: .* raise max_wait"
         with pytest.raises(CompletionError, match=message):
             board.build(f"max_wait = {max_wait}\n")
         assert waits == []
         assert len(board.llm.server.bodies) <= CONCURRENCY
     else:
+        board.llm.server.script = [failure(429, Retry_After="100")]
         assert board.build(f"max_wait = {max_wait}\n")["outcome"] == "published"
 
 
@@ -266,6 +266,18 @@ def test_a_spent_reply_budget_names_its_setting_and_is_not_paid_twice(garden):
     assert board.build("max_reply_tokens = 4000\n")["outcome"] == "published"
 
 
+def test_a_raised_limit_asks_again_only_for_what_was_cut_off(garden):
+    board = garden(5)
+    board.llm.server.script = [ANSWERS["spent"]]
+    board.build()
+    asked = len(board.llm.server.bodies)
+
+    board.build("max_reply_tokens = 4000\n")
+
+    assert len(board.llm.server.bodies) == asked + 1
+    assert len(board.questions()) == 5
+
+
 def test_no_more_is_spent_after_some_replies_in_a_row_without_text(garden):
     board = garden(50)
     board.failing = ANSWERS["spent"]
@@ -283,7 +295,7 @@ def test_a_refused_response_format_names_the_remedy_and_ends_the_run(garden):
     with pytest.raises(CompletionError, match='Set structured = "text" under'):
         board.build()
 
-    assert len(board.llm.server.bodies) <= CONCURRENCY
+    assert len(board.llm.server.bodies) <= 2 * CONCURRENCY
 
 
 def test_a_plan_names_a_budget_that_will_not_do_before_anything_is_asked(garden):
