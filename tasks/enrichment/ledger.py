@@ -78,6 +78,9 @@ class StoredReply:
     run: str = ""
 
 
+FIELDS = frozenset(field.name for field in fields(StoredReply))
+
+
 class LakeLedger:
     """The replies to each request, as one run sees them: `load` first, `close` at the end.
 
@@ -183,19 +186,20 @@ def _from_line(line: str) -> dict[str, Any]:
 
 
 def _from_row(row: dict[str, Any]) -> StoredReply:
-    return StoredReply(**{**row, "shown": tuple(row["shown"])})
+    # A later version may have stored more about a reply.
+    known = {name: row[name] for name in row if name in FIELDS}
+    return StoredReply(**known | {"shown": tuple(row["shown"])})
 
 
 def _from_frame(frame: "pl.DataFrame") -> Iterable[StoredReply]:
     import polars as pl
 
-    names = {field.name for field in fields(StoredReply)}
     # The raw text of a reply is needed again only to repair it; hundreds of thousands of others
     # stay on the disk.
     rows = frame.with_columns(
         pl.when("final").then(pl.lit("")).otherwise("raw").alias("raw")
     ).to_dicts()
-    return [_from_row({name: row[name] for name in row if name in names}) for row in rows]
+    return [_from_row(row) for row in rows]
 
 
 def _to_frame(rows: list[dict[str, Any]]) -> "pl.DataFrame":

@@ -6,6 +6,7 @@
     languages.py      the language of a text, and whether an index fits its texts
     redaction.py      texts without credentials, for logs, messages and prompts
     secret_values.py  known secrets, also in their encodings
+    secret_references.py  `${VARIABLE}` in settings, in place of secrets
 
 Rules about untrusted text of catalogs, such as instructions to a model, are in `tasks/safety`.
 """

@@ -8,7 +8,7 @@ from typing import Any
 from fastmcp.server.auth import AuthProvider
 
 from pegboard.errors import ConfigurationError
-from pegboard.secret_references import secret_of
+from pegboard.text.secret_references import secret_of
 
 TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
 """Short names of classes below `fastmcp.server.auth`."""
