@@ -8,8 +8,9 @@ from pegboard.errors import EncoderError
 
 
 def import_extra(module: str) -> Any:
-    """Return the imported module of an optional extra; raises EncoderError with the install command
-    where it is missing.
+    """Import and return a module of an optional extra.
+
+    Raises EncoderError with the install command if it is not installed or fails to import.
     """
     try:
         return importlib.import_module(module)
@@ -23,8 +24,10 @@ def import_extra(module: str) -> Any:
 
 
 def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
-    """Return the error for a package that is not installed; `requirement` is what brings it, where
-    that is another package.
+    """Return the error for a package that is not installed.
+
+    Args:
+        requirement: the package to install, if it is not the one that is imported.
     """
     command = install_command(requirement or module)
     return EncoderError(
@@ -33,8 +36,8 @@ def missing_extra(module: str, requirement: str | None = None) -> EncoderError:
 
 
 def install_command(package: str) -> str:
-    """Return how to install the extra that brings a package, read from this distribution's own
-    metadata.
+    """Return the command that installs a package, by its extra if this distribution's metadata
+    has one.
     """
     import importlib.metadata  # slow to import, and only an error needs it
 

@@ -1,5 +1,5 @@
 """Sentences that many tools of one catalog share, such as "Anyone with read access can use this
-endpoint." They tell no tool from another and crowd out what does, so documents leave them out."""
+endpoint." They do not distinguish tools and displace text that does, so documents omit them."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -10,28 +10,33 @@ from pegboard.records import Tool
 from pegboard.text.plain_text import sentences
 
 MOST_TOOLS = 5
+"""Largest number of a catalog's tools in which a sentence never counts as boilerplate."""
 MOST_SHARE = 0.02
-"""A sentence in more tools of a catalog than both the number and the share is boilerplate."""
+"""Largest share of a catalog's tools in which a sentence never counts as boilerplate."""
 
 
 def sentence_key(sentence: str) -> str:
-    """Return the key by which equal sentences are counted."""
+    """Return a short digest of a sentence."""
     return digest(sentence)[:16]
 
 
 def sentence_keys(tool: Tool) -> frozenset[str]:
-    """Return the keys of all sentences of a tool's description and of its arguments'."""
+    """Return the keys of all sentences in the descriptions of a tool and of its arguments."""
     texts = (tool.description, *argument_descriptions(tool.input_schema).values())
     return frozenset(sentence_key(sentence) for text in texts for sentence in sentences(text))
 
 
 def most_tools(tools: int) -> float:
-    """Return in how many of a catalog's tools a sentence may stand without being boilerplate."""
+    """Return the number of tools above which a sentence is boilerplate.
+
+    Args:
+        tools: the number of tools of the catalog.
+    """
     return max(MOST_TOOLS, MOST_SHARE * tools)
 
 
 def boilerplate(tools: Iterable[Tool]) -> frozenset[str]:
-    """Return the keys of the sentences that too many tools of a catalog share.
+    """Return the keys of the boilerplate sentences of a catalog.
 
     Args:
         tools: all tools of one catalog.
@@ -42,10 +47,12 @@ def boilerplate(tools: Iterable[Tool]) -> frozenset[str]:
 
 
 def argument_descriptions(schema: Mapping[str, Any]) -> dict[str, str]:
-    """Return the name and the description of each argument; an empty one if it has none."""
+    """Return the description of each argument by its name; an empty text if it has none."""
     properties = schema.get("properties")
-    described: dict[str, str] = {}
-    for name, spec in properties.items() if isinstance(properties, Mapping) else ():
+    if not isinstance(properties, Mapping):
+        return {}
+    descriptions: dict[str, str] = {}
+    for name, spec in properties.items():
         text = spec.get("description") if isinstance(spec, Mapping) else None
-        described[str(name)] = text if isinstance(text, str) else ""
-    return described
+        descriptions[str(name)] = text if isinstance(text, str) else ""
+    return descriptions

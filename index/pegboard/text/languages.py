@@ -1,5 +1,5 @@
-"""The language that a catalog is written in: by the script of its texts, and by their function
-words. A text that has neither, as `GET /v2/users`, has no language.
+"""Language detection for texts and catalogs, by script and by function words. A text without
+function words, such as `GET /v2/users`, has no language.
 """
 
 import re
@@ -19,31 +19,33 @@ from pegboard.text.words import (
 )
 
 SAMPLE = 100
-"""Texts of a catalog that are looked at, evenly over all."""
+"""Maximum number of texts examined per catalog, evenly spaced."""
 MOST = 0.5
-"""The share of the texts with a language above which a catalog, or an index, is in it."""
+"""A main language needs more than this share of the texts that have a language."""
 FEW = 0.2
-"""The share of all texts up to which they say nothing of the others."""
+"""A main language needs more than this share of all texts."""
 CHARACTERS = 800
-"""Of a text that are looked at."""
+"""Number of characters examined per text."""
 MIN_WORDS = 2
-"""Different function words that a text has of its language."""
+"""Minimum number of different function words that a text has in its language."""
 MIN_ASCII_WORDS = 3
-"""The same for a text in ASCII, if the language is not English: parts of identifiers are function
-words somewhere, as in `get_op_by_door` (Dutch) or `box.comments.no` (French, Portuguese)."""
+"""Minimum number of different function words for an ASCII text in another language than English:
+parts of identifiers are function words of some languages, as in `get_op_by_door` (Dutch) or
+`box.comments.no` (French, Portuguese)."""
 CLEARER = 1.5
-"""So many times as many function words as of English: some words are of several languages."""
+"""Minimum ratio of a language's function words to those of English: languages share some words."""
 KANA = ("HIRAGANA", "KATAKANA", "KATAKANA-HIRAGANA")
 WEIGHTS = {"LATIN": 0.5, **dict.fromkeys((*KANA, "CJK", "HANGUL"), 2.5)}
-"""Of a letter, by script: half of a text in another script are often identifiers in Latin letters,
-and a word of five letters has two characters of these.
+"""Weight of a letter by script. Latin letters weigh less, since half of a text in another script
+is often identifiers; East Asian characters weigh more, since a word of five letters has about two
+of them.
 """
 MULTILINGUAL = "fastembed/sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2"
 
 
 def language_of(text: str) -> str | None:
-    """Return the language of a text, in lower case: one with a list of stop words, `chinese`,
-    `japanese` or `korean`, or the name of another script, such as `thai`; None if it has none.
+    """Return the language of a text in lower case: a language with a list of stop words, `chinese`,
+    `japanese` or `korean`, or the name of another script, such as `thai`; None if none is detected.
 
     Example:
         >>> language_of("Sends a message to the members of a channel")
@@ -53,7 +55,8 @@ def language_of(text: str) -> str | None:
         >>> language_of("listCommits")
     """
     text = text[:CHARACTERS]
-    scripts, weights = Counter(map(_script, text)), defaultdict[str, float](float)
+    scripts = Counter(map(_script, text))
+    weights = defaultdict[str, float](float)
     for script, count in scripts.items():
         weights["CJK" if script in KANA else script] += count * WEIGHTS.get(script, 1.0)
     weights.pop("", None)
@@ -79,35 +82,40 @@ class IndexLanguages:
 
     @classmethod
     def of(cls, texts: Mapping[str, Sequence[str]]) -> "IndexLanguages":
-        """Return the languages of the texts of each catalog, by at most `SAMPLE` of them, which
-        count for all.
+        """Detect the languages of each catalog's texts from a sample of at most `SAMPLE` texts.
+
+        Args:
+            texts: the texts of each catalog, by its name.
         """
         counts: dict[str, dict[str | None, int]] = {}
-        for catalog, own in texts.items():
-            step = -(-len(own) // SAMPLE)
-            sample = Counter(map(language_of, own[:: max(step, 1)]))
+        for catalog, catalog_texts in texts.items():
+            step = -(-len(catalog_texts) // SAMPLE)
+            sample = Counter(map(language_of, catalog_texts[:: max(step, 1)]))
             counts[catalog] = {name: count * step for name, count in sample.items()}
         return cls(counts)
 
     def understood(self, encoder: str) -> float:
-        """Return the share of the texts that the encoder of that name may know the language of."""
+        """Return the share of the texts whose language the encoder of that name may know."""
         return round(self._share(lambda name: encoder_knows(encoder, name)), 3)
 
     def legible(self, encoder: str) -> float:
-        """Return the share of the texts in a language that the encoder may know, or in letters that
-        it knows: an English encoder sees names and kindred words of other languages in them.
+        """Return the share of the texts in a language that the encoder may know, or in Latin
+        letters: an English encoder recognises names and cognates in those.
         """
         return self._share(lambda name: encoder_knows(encoder, name) or _has_latin_letters(name))
 
     def advice(self, index: str, encoder: str, language: str) -> Iterable[str]:
-        """Yield what to set where the encoder or the language of an index, which are given by
-        their names, are not those of its texts.
+        """Yield a message for each setting of an index that does not fit the language of its texts.
+
+        Args:
+            encoder: the name of the index's encoder.
+            language: the index's language.
         """
-        languages = {catalog: main_language(own) for catalog, own in self.counts.items()}
+        languages = {catalog: main_language(counts) for catalog, counts in self.counts.items()}
         foreign = [
-            f"'{catalog}' ({own.title()})"
-            for catalog, own in languages.items()
-            if not encoder_knows(encoder, own)
+            f"'{catalog}' ({main.title()})"
+            for catalog, main in languages.items()
+            if not encoder_knows(encoder, main)
         ]
         if foreign:
             yield (
@@ -128,31 +136,29 @@ class IndexLanguages:
 
     def _total(self) -> Counter[str | None]:
         total: Counter[str | None] = Counter()
-        for own in self.counts.values():
-            total.update(own)
+        for counts in self.counts.values():
+            total.update(counts)
         return total
 
 
 def main_language(counts: Mapping[str | None, int]) -> str:
-    """Return the language of more than half of the texts that have one, if these are not few;
-    English if there is none.
+    """Return the language of more than `MOST` of the texts that have one and of more than `FEW` of
+    all texts; English if there is no such language.
     """
-    known = {name: count for name, count in counts.items() if name is not None}
-    best = max(known, key=lambda name: (known[name], name), default=DEFAULT_LANGUAGE)
-    enough = max(MOST * sum(known.values()), FEW * sum(counts.values()))
-    return best if known.get(best, 0) > enough else DEFAULT_LANGUAGE
+    detected = {name: count for name, count in counts.items() if name is not None}
+    best = max(detected, key=lambda name: (detected[name], name), default=DEFAULT_LANGUAGE)
+    threshold = max(MOST * sum(detected.values()), FEW * sum(counts.values()))
+    return best if detected.get(best, 0) > threshold else DEFAULT_LANGUAGE
 
 
 def encoder_knows(encoder: str, language: str | None) -> bool:
-    """Return whether an encoder of that name may know the language: False only where it is known
-    that it does not.
-    """
+    """Return False if an encoder of that name is known not to support the language, else True."""
     return language in (None, DEFAULT_LANGUAGE) or not knows_only_english(encoder)
 
 
 def knows_only_english(name: str) -> bool:
     """Return whether the encoder of that name is known to be trained on English alone: the embedded
-    one, and models whose names end in `-en` or a version of it.
+    ones, and models whose names end in `-en`, with or without a version.
     """
     return re.search(r"all-MiniLM-L6-v2|minilm-tools|-en(-v[0-9.]+)?$", name) is not None
 
@@ -175,8 +181,9 @@ def _by_function_words(text: str) -> str | None:
     for word, count in Counter(tokenize(text, NO_LANGUAGE)).items():
         for language in _languages_by_word().get(word, ()):
             counts[language] += count
-            # `a`, `o` and `z` are words of some languages, and letters of all.
-            different[language] += language == DEFAULT_LANGUAGE or len(word) > 1 or word > "\x7f"
+            # `a`, `o` and `z` are words in some languages, but letters in all of them.
+            if language == DEFAULT_LANGUAGE or len(word) > 1 or word > "\x7f":
+                different[language] += 1
     best = max(counts, key=lambda language: (counts[language], language), default=DEFAULT_LANGUAGE)
     if counts[best] < CLEARER * counts[DEFAULT_LANGUAGE]:
         best = DEFAULT_LANGUAGE

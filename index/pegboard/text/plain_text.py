@@ -1,7 +1,7 @@
 """Descriptions as plain sentences: without Markdown, HTML, addresses and blocks of code.
 
-Only for an index: the `tools` table keeps a description as it is. Catalogs are untrusted, so every
-pattern takes time that grows with the length of the text, and no faster.
+Only for indexes: the `tools` table keeps the original description. Catalogs are untrusted, so
+every pattern runs in linear time.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from html import unescape
 
 LONGEST_FIRST = 300
-"""Characters of a first sentence; the words after it are cut off."""
+"""Maximum length of a first sentence in characters; the words beyond it are cut off."""
 
 _INLINE = "a|abbr|b|big|code|del|em|font|i|img|ins|kbd|mark|s|small|span|strong|sub|sup|tt|u|var"
 _BLOCK = (
@@ -34,22 +34,24 @@ _ABBREVIATION = re.compile(r"(?:\b(?:e\.g|i\.e|vs|cf|approx|incl|no|fig|ca)|(?<!
 
 
 def sentences(text: str) -> list[str]:
-    """Return the sentences of a text in order; headings and items of lists are sentences, too."""
-    out: list[str] = []
+    """Return the sentences of a text in order; headings and list items count as sentences."""
+    result: list[str] = []
     for paragraph in _PARAGRAPH.split(_without_markup(text)):
         words = _MARKS.sub("", _ITEM_MARK.sub("", paragraph.lstrip("\n"))).replace("|", " ")
-        out += _split(" ".join(words.split()))
-    return out
+        result += _split(" ".join(words.split()))
+    return result
 
 
 def joined(parts: Sequence[str]) -> str:
-    """Return sentences as one text, each but the last with a full stop."""
-    ended = (part if part.endswith(tuple(".!?:;。！？")) else f"{part}." for part in parts[:-1])
-    return " ".join((*ended, *parts[-1:]))
+    """Return sentences as one text; all but the last end with a punctuation mark."""
+    punctuated = (
+        part if part.endswith(tuple(".!?:;。！？")) else f"{part}." for part in parts[:-1]
+    )
+    return " ".join((*punctuated, *parts[-1:]))
 
 
 def shortened(sentence: str) -> str:
-    """Return a sentence, cut after a word if it is longer than a first sentence may be."""
+    """Return a sentence of at most `LONGEST_FIRST` characters, cut between words."""
     if len(sentence) <= LONGEST_FIRST:
         return sentence
     cut = sentence[:LONGEST_FIRST]
@@ -65,25 +67,25 @@ def _without_markup(text: str) -> str:
 
 
 def _without_code(text: str) -> str:
-    """Without what stands between ``` on lines of their own; `code` in a sentence stays."""
+    """Remove fenced blocks of several lines; fenced code within a line stays."""
     parts = text.split("```")
     blocks = range(1, len(parts) - 1, 2)
     return "".join(
-        "\n\n" if at in blocks and "\n" in part else part for at, part in enumerate(parts)
+        "\n\n" if index in blocks and "\n" in part else part for index, part in enumerate(parts)
     )
 
 
 def _ended(address: re.Match[str]) -> str:
-    """What stays of an address: the full stop of its sentence."""
+    """Return the replacement of an address: the full stop if it ends a sentence, else a blank."""
     return "." if address[0].endswith(".") else " "
 
 
 def _split(text: str) -> list[str]:
-    out: list[str] = []
+    parts: list[str] = []
     start = 0
     for end in _END.finditer(text):
         if not _ABBREVIATION.search(text, max(start, end.start() - 12), end.start()):
-            out.append(text[start : end.end()].strip())
+            parts.append(text[start : end.end()].strip())
             start = end.end()
-    out.append(text[start:].strip())
-    return [sentence for sentence in out if any(map(str.isalnum, sentence))]
+    parts.append(text[start:].strip())
+    return [sentence for sentence in parts if any(map(str.isalnum, sentence))]

@@ -1,21 +1,21 @@
-"""The one redactor: which values are secrets, and text without them.
+"""The project's only redactor: detects secrets in text and replaces them.
 
 A value is secret
 
 - by its shape: a provider's key prefix (`sk-`, `ghp_`, `AKIA`, `SG.`), a JSON Web Token, a PEM
   private key, what follows `Bearer`, the user in an address, a signature in its query;
 - by the name before it: `password: X`, `"api_key": "X"`, `?token=X`, `AccountKey=X`;
-- by being given: values that a caller passes or remembers here, and those of environment variables
-  whose names say so.
+- by declaration: values that a caller passes or remembers here, and values of environment variables
+  with a secret name.
 
-Nothing is secret for its length: a UUID, hash or identifier stays, unless the name before it says
-otherwise. Addresses and arguments of a server are the exception, since a key may stand there
+Length alone does not make a value secret: a UUID, hash or identifier stays, unless it follows a
+secret name. Addresses and arguments of a server are the exception, since they may contain a key
 without a name: see `redact_opaque`.
 
-There are two uses. `redact` is for messages and logs, where a word too many may go. Catalog text is
-embedded and shown to models, so `redact_credentials` takes out only what is certain: placeholders
-(`<your-api-key>`) and words about credentials (`password: at least 8 characters`) stay. Whatever it
-takes out, `redact` takes out too."""
+There are two uses. `redact` is for messages and logs, where false positives are acceptable. Catalog
+text is embedded and shown to models, so `redact_credentials` removes only certain credentials:
+placeholders (`<your-api-key>`) and text about credentials (`password: at least 8 characters`) stay.
+`redact` removes everything that `redact_credentials` removes."""
 
 import os
 import re
@@ -26,19 +26,21 @@ from urllib.parse import urlsplit, urlunsplit
 from pegboard.text.secret_values import HIDDEN, SHORTEST_SECRET, SecretValues
 
 MAX_MESSAGE = 100_000
-"""Characters of a message that are looked at; the rest is left out."""
+"""Maximum length of a message in characters; the rest is omitted."""
 
 HIDDEN_CREDENTIAL = "[credential]"
 """Replaces a secret in catalog text."""
 
 _SHORTEST_VARIABLE = 8
-"""Characters of an environment variable's value that is secret by the variable's name alone."""
+"""Minimum length in characters of a value that is secret by its environment variable's name."""
 
 _PASSES = 50
-"""Replacing one value may uncover the next where keys stand side by side; bounds hostile text."""
+"""Maximum number of replacement passes: replacing a value may reveal the next where keys are
+adjacent. Bounds the work on hostile text."""
 
 _LOOSE = r"(?=[\w*.-]{0,60}[\d*]|[\w-]{20})[\w*.-]{7,}[\w*-]"
-"""What follows a prefix in a message, where providers mask keys with dots and asterisks."""
+"""Matches the part after a key's prefix in a message, where providers mask keys with dots and
+asterisks."""
 
 _KEYS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     # prefixes, what follows in catalog text, what follows in a message
@@ -115,7 +117,7 @@ _TECHNICAL = re.compile(
     r"|\d{1,4}[-–+]?\d{0,4}(?:[-_ ]?(?:char|bit|byte|digit|hour|minute|day|second)s?\w*)?"
     r"|\d{4}-\d\d-\d\d\S*"
 )
-"""Algorithms and types, lengths and dates: `token: base64`, `password: 8-20 characters`."""
+"""Matches algorithms, types, lengths and dates: `token: base64`, `password: 8-20 characters`."""
 
 _MASKED = re.compile(
     r"(?i)x{4,}|\*{3,}|\.{3,}|…|_{3,}|(?:^|[-_])"
@@ -175,7 +177,7 @@ _IN_MESSAGES: tuple[tuple[re.Pattern[str], str], ...] = (
         rf"\1{HIDDEN}",
     ),
 )
-"""What messages lose besides credentials that are certain."""
+"""Further patterns replaced in messages, but not in catalog text, and their replacements."""
 
 _OPAQUE = re.compile(rf"\b{_UUID.pattern}\b|\b(?=\w*\d)(?=\w*[A-Za-z])\w{{24,}}\b")
 
@@ -185,24 +187,27 @@ _remembered: set[str] = set()
 def redact(
     text: str, secrets: Iterable[str] = (), *, variables: Collection[str | None] = ()
 ) -> str:
-    """Return a message without secrets: given, from the environment, by shape and by name.
+    """Return a message without secrets: declared, from the environment, by shape and by name.
 
     Args:
         secrets: values to hide besides the remembered ones.
-        variables: environment variables that hold secrets though their names do not say so.
+        variables: environment variables that hold secrets although their names are not secret.
     """
-    given = dict.fromkeys((*_remembered, *secrets), HIDDEN)
-    given |= {
-        value: f"[{name}]"
-        for name, value in os.environ.items()
-        if len(value) >= (SHORTEST_SECRET if name in variables else _SHORTEST_VARIABLE)
-        and (name in variables or is_secret_name(name))
-    }
-    return redact_shapes(_shortened(SecretValues(given).hide(text)))
+    replacements = dict.fromkeys((*_remembered, *secrets), HIDDEN)
+    for name, value in os.environ.items():
+        if name in variables:
+            hidden = len(value) >= SHORTEST_SECRET
+        else:
+            hidden = len(value) >= _SHORTEST_VARIABLE and is_secret_name(name)
+        if hidden:
+            replacements[value] = f"[{name}]"
+    return redact_shapes(_shortened(SecretValues(replacements).hide(text)))
 
 
 def _shortened(text: str) -> str:
-    """Cut a text between words: a key that is cut in two would not be recognised."""
+    """Return at most the first `MAX_MESSAGE` characters, cut between words: a key that is cut in
+    two would not be recognised.
+    """
     if len(text) <= MAX_MESSAGE:
         return text
     beginning = text[:MAX_MESSAGE].rpartition(" ")[0]
@@ -223,7 +228,7 @@ def redact_line(
 
 
 def redact_shapes(text: str) -> str:
-    """Return a message without what is secret by shape or name, whatever the environment holds."""
+    """Return a message without values that are secret by shape or name; ignores the environment."""
     text = _without_credentials(text, HIDDEN)
     for pattern, replacement in _IN_MESSAGES:
         text = pattern.sub(replacement, text)
@@ -231,15 +236,14 @@ def redact_shapes(text: str) -> str:
 
 
 def redact_opaque(text: str) -> str:
-    """Return an argument or address as `redact_shapes` does, and without UUIDs and random words.
-
-    Some servers take their key as an argument, or as a part of the path of their address.
+    """Return a server's argument or address without secrets by shape or name, UUIDs and random
+    words: some servers take their key as an argument or in the path of their address.
     """
     return _OPAQUE.sub(HIDDEN, redact_shapes(text))
 
 
 def redact_credentials(text: str) -> str:
-    """Return catalog text with `[credential]` for each value that is certainly one; idempotent."""
+    """Return catalog text with each certain credential replaced by `[credential]`; idempotent."""
     return _without_credentials(text, HIDDEN_CREDENTIAL)
 
 
@@ -254,9 +258,9 @@ def opaque_parts(text: str) -> list[str]:
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable, option or header of that name holds a secret.
+    """Return whether a variable, option or header of that name holds a secret.
 
-    Names of files, addresses and keys in a key store do not.
+    Names of files, addresses and keys in a key store are not secret.
     """
     words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
     return _PUBLIC_NAME.search(words) is None and _SECRET_NAME.search(words) is not None
@@ -264,16 +268,16 @@ def is_secret_name(name: str) -> bool:
 
 @lru_cache(maxsize=10_000)
 def takes_credential(argument: str) -> bool:
-    """Whether a tool's argument of that name takes a credential: `apiKey`, `db_password`.
+    """Return whether a tool's argument of that name takes a credential: `apiKey`, `db_password`.
 
-    Stricter than `is_secret_name`: an argument `key` is mostly the key of a record.
+    Stricter than `is_secret_name`, since an argument `key` is usually the key of a record.
     """
     return _CREDENTIAL_ARGUMENT.search(argument) is not None
 
 
 def public_url(url: str) -> str:
-    """Return a URL without what may be secret: user, password, query, fragment, and UUIDs and
-    random words in the path of a web address.
+    """Return a URL without the parts that may be secret: user, password, query, fragment, and
+    UUIDs and random words in the path of a web address.
     """
     try:
         parts = urlsplit(url)
@@ -283,85 +287,95 @@ def public_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], path, "", ""))
 
 
-def _without_credentials(text: str, instead: str) -> str:
+def _without_credentials(text: str, replacement: str) -> str:
     for _ in range(_PASSES):
-        replaced = _replace_credentials(text, instead)
-        if replaced == text:
+        redacted = _replace_credentials(text, replacement)
+        if redacted == text:
             break
-        text = replaced
+        text = redacted
     return text
 
 
-def _replace_credentials(text: str, instead: str) -> str:
-    """Replace each kind of credential whose hint the text has: most texts have none."""
-    low = text.lower()
-    if "private key" in low:
-        text = _PRIVATE.sub(instead, text)
-    if any(hint in low for hint in _KEY_HINTS):
-        text = _KEY.sub(instead, text)
-    if "bearer" in low or "basic" in low:
-        text = _AUTHORIZATION.sub(lambda match: _authorization(match, instead), text)
-    if "://" in low and "@" in low:
-        text = _USER.sub(lambda match: match[0] if _placeholder(match[2]) else instead, text)
-    if _QUERY_HINT.search(low):
-        text = _QUERY.sub(lambda match: _assigned(match, instead, _query_secret), text)
-    if _ASSIGNED_HINT.search(low):
-        text = _ASSIGNED.sub(lambda match: _assigned(match, instead, _assigned_secret), text)
+def _replace_credentials(text: str, replacement: str) -> str:
+    """Run each pattern whose hint is in the text, which is rare: hints are cheaper to look for."""
+    lowered = text.lower()
+    if "private key" in lowered:
+        text = _PRIVATE.sub(replacement, text)
+    if any(hint in lowered for hint in _KEY_HINTS):
+        text = _KEY.sub(replacement, text)
+    if "bearer" in lowered or "basic" in lowered:
+        text = _AUTHORIZATION.sub(lambda match: _redact_authorization(match, replacement), text)
+    if "://" in lowered and "@" in lowered:
+        text = _USER.sub(lambda match: match[0] if _is_placeholder(match[2]) else replacement, text)
+    if _QUERY_HINT.search(lowered):
+        text = _QUERY.sub(
+            lambda match: _redact_assigned(match, replacement, _is_query_secret), text
+        )
+    if _ASSIGNED_HINT.search(lowered):
+        text = _ASSIGNED.sub(
+            lambda match: _redact_assigned(match, replacement, _is_assigned_secret), text
+        )
     return text
 
 
-def _authorization(match: re.Match[str], instead: str) -> str:
+def _redact_authorization(match: re.Match[str], replacement: str) -> str:
     value = match[3]
-    prose = _PLAIN_WORD.fullmatch(value.rstrip("=.")) or re.match(
+    is_prose = _PLAIN_WORD.fullmatch(value.rstrip("=.")) or re.match(
         r"(?i)(?:oauth|jwt|token|auth|key)", value
     )
-    return match[0] if prose or _placeholder(value) else f"{match[1]}{match[2]}{instead}"
+    if is_prose or _is_placeholder(value):
+        return match[0]
+    return f"{match[1]}{match[2]}{replacement}"
 
 
-def _assigned(match: re.Match[str], instead: str, secret: Callable[[str, str], bool]) -> str:
-    before, *values = match.groups()
+def _redact_assigned(
+    match: re.Match[str], replacement: str, is_secret: Callable[[str, str], bool]
+) -> str:
+    name, *values = match.groups()
     value = next(value for value in reversed(values) if value is not None)
-    bare = value.rstrip(".,;:!?)")
-    if not secret(before, bare):
+    bare_value = value.rstrip(".,;:!?)")
+    if not is_secret(name, bare_value):
         return match[0]
     quotation = (values[0] or "") if len(values) == 3 and values[1] is not None else ""
-    return f"{before}{quotation}{instead}{value[len(bare) :]}{quotation}"
+    return f"{name}{quotation}{replacement}{value[len(bare_value) :]}{quotation}"
 
 
-def _query_secret(before: str, value: str) -> bool:
-    """In an address, `key` is often that of a record: only longer values with a digit count."""
-    if _placeholder(value) or _UUID.fullmatch(value):
+def _is_query_secret(name: str, value: str) -> bool:
+    """Return whether a value in an address's query is secret. `key` is often a record's key, so its
+    value must be long and contain a digit.
+    """
+    if _is_placeholder(value) or _UUID.fullmatch(value):
         return False
-    if before.lower() == "key=":
+    if name.lower() == "key=":
         return len(value) >= 12 and any(char.isdigit() for char in value)
     return not value.isdigit()
 
 
-def _assigned_secret(before: str, value: str) -> bool:
-    """Whether a value is a secret by the name before it.
+def _is_assigned_secret(name: str, value: str) -> bool:
+    """Return whether a value is secret by the name before it.
 
-    After `password:` a value counts if it is no word; after a mere `token:` (which may be a coin's)
-    only if it is long, too.
+    After `password:` any value that is not a word is secret; after a bare `token:`, which may be a
+    cryptocurrency's, the value must also be long.
     """
-    if _placeholder(value) or _TECHNICAL.fullmatch(value) or _PLAIN_WORD.fullmatch(value):
+    if _is_placeholder(value) or _TECHNICAL.fullmatch(value) or _PLAIN_WORD.fullmatch(value):
         return False
     if not any(char.isalnum() for char in value) or len(value) < 5:
         return False
-    before = before.lower()
-    if before.startswith("token"):
-        address = value.startswith("0x") or _UUID.fullmatch(value)
-        return len(value) >= 12 and not address and _mixed(value)
-    if " is " in before or before.rstrip().endswith("is"):
-        return _mixed(value)
-    return _mixed(value) or (value.isdigit() and "pass" in before)
+    name = name.lower()
+    if name.startswith("token"):
+        is_address = value.startswith("0x") or _UUID.fullmatch(value)
+        return len(value) >= 12 and not is_address and _is_mixed(value)
+    if " is " in name or name.rstrip().endswith("is"):
+        return _is_mixed(value)
+    return _is_mixed(value) or (value.isdigit() and "pass" in name)
 
 
-def _mixed(value: str) -> bool:
-    letters = any(char.isalpha() for char in value)
-    return letters and any(char.isdigit() or char in "!$%^&*#@" for char in value)
+def _is_mixed(value: str) -> bool:
+    has_letters = any(char.isalpha() for char in value)
+    return has_letters and any(char.isdigit() or char in "!$%^&*#@" for char in value)
 
 
-def _placeholder(value: str) -> bool:
+def _is_placeholder(value: str) -> bool:
     return (
         _REFERENCE.match(value) is not None
         or _MASKED.search(value) is not None

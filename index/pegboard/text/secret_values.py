@@ -1,8 +1,8 @@
-"""Secrets that are known by their value, found in every encoding in which somebody may repeat them.
+"""Removes secrets that are known by value, in every encoding in which they may be repeated.
 
-A value is found as it is, and, if it is long and mixed enough to be no word, also by its letters
-and digits alone: split over lines or by punctuation, in another case, escaped as in JSON, an
-address or HTML, in hexadecimal digits, or within base64 of a longer text."""
+A value is removed wherever it occurs literally. A value that cannot be a word is also matched by
+its letters and digits alone: split over lines or by punctuation, in another case, escaped as in
+JSON, a URL or HTML, as hexadecimal digits, or within the base64 of a longer text."""
 
 import base64
 import html
@@ -16,20 +16,22 @@ from urllib.parse import quote
 HIDDEN = "***"
 """Replaces a secret in a message."""
 SHORTEST_SECRET = 4
-"""Characters. A shorter value (`1`, `on`) is left in messages: hiding it would garble them."""
+"""Minimum length of a secret in characters. Hiding shorter values (`1`, `on`) would garble
+messages."""
 SHORTEST_ENCODED = 8
-"""Letters and digits of a value, or of an encoding of it, that is found by these alone."""
+"""Minimum number of letters and digits in a value, or in an encoding of it, that is matched by
+these alone."""
 
 _ESCAPE = re.compile(r"\\[nrtbf]")
-"""Line breaks as JSON writes them; their letters are no letters of a text."""
+"""Escaped line breaks and tabs of JSON; their letters are not part of the text."""
 _IGNORED = re.compile(r"[\W_]")
 
 
 class SecretValues:
-    """A set of secrets that are taken out of texts.
+    """A set of secrets to remove from texts.
 
     Args:
-        values: the secrets; of a mapping, each is replaced by its own text.
+        values: the secrets; a mapping has the replacement of each.
     """
 
     def __init__(self, values: Iterable[str] = ()) -> None:
@@ -39,12 +41,12 @@ class SecretValues:
         self.add(values)
 
     def add(self, values: Iterable[str]) -> None:
-        """Add secrets; values that are too short to be hidden are ignored."""
+        """Add secrets; values shorter than `SHORTEST_SECRET` are ignored."""
         pairs = values.items() if isinstance(values, Mapping) else ((v, HIDDEN) for v in values)
         self._replacements |= {
             value: replacement for value, replacement in pairs if len(value) >= SHORTEST_SECRET
         }
-        # A secret may begin with another.
+        # Longest first, since a secret may begin with another.
         by_length = sorted(self._replacements.items(), key=lambda pair: len(pair[0]), reverse=True)
         self._forms = [
             (form, replacement)
@@ -64,7 +66,9 @@ class SecretValues:
         return _without(text, self._encodings) if self._encodings else text
 
     def hide_in(self, value: Any) -> Any:
-        """Return JSON values without the secrets, in names of objects, too; itself without any."""
+        """Return a JSON value without the secrets, also in property names; the same object if it
+        contains none.
+        """
         if not self._replacements:
             return value
         if isinstance(value, str):
@@ -91,9 +95,9 @@ def _encodings(value: str) -> tuple[str, ...]:
 
 
 def _is_random(value: str) -> bool:
-    """Whether a value cannot be a word or a phrase: these are only hidden as they are written."""
-    cases = value.upper() != value != value.lower() and not value.istitle()
-    return len(value) >= 20 or cases or any(char.isdigit() for char in value)
+    """Return whether a value cannot be a word or a phrase, which are only hidden literally."""
+    has_mixed_case = value.upper() != value != value.lower() and not value.istitle()
+    return len(value) >= 20 or has_mixed_case or any(char.isdigit() for char in value)
 
 
 def _escaped(value: str) -> Iterable[str]:
@@ -101,14 +105,14 @@ def _escaped(value: str) -> Iterable[str]:
     yield json.dumps(value)
     yield quote(data, safe="")
     yield html.escape(value)
-    yield data.hex()  # as an address may escape every character, too
+    yield data.hex()  # also found in a URL that escapes every character
     yield "".join(f"u{ord(char):04x}" for char in value)
     yield "".join(f"x{byte:02x}" for byte in data)
     yield "".join(f"{ord(char)}" for char in value)  # `&#116;`
 
 
 def _in_base64(value: str) -> Iterable[str]:
-    """Yield what base64 of any text with the value in it has in common, by its place there."""
+    """Yield the base64 characters that encode only the value, for each offset modulo 3."""
     data = value.encode("utf-8", "surrogatepass")
     for offset in range(3):
         encoded = base64.b64encode(bytes(offset) + data).decode("ascii")
@@ -120,11 +124,11 @@ def _squashed(text: str) -> str:
 
 
 def _without(text: str, encodings: Mapping[str, str]) -> str:
-    """Replace the encodings, each by its own text."""
+    """Replace each encoding by its replacement."""
     squashed = _squashed(text)
     for encoding, replacement in encodings.items():
         if encoding in squashed:
-            text = _spread(encoding).sub(lambda _, shown=replacement: shown, text)
+            text = _spread(encoding).sub(lambda _, literal=replacement: literal, text)
     return text
 
 

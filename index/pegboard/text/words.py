@@ -1,14 +1,13 @@
-"""Words of a text, as the text search of a board counts them. Part of the table contract: every
-reader does the same.
+"""Tokenization for the text search. Part of the table contract: every reader does the same.
 
-A text is brought to Unicode form NFKC; identifiers are taken apart (`getRecord_v2` -> get record
-v2); words are folded to lower case and reduced to their Snowball stems (`deleting` and `deleted`
--> delet) in the language of the index. Scripts that are written without blanks (Han, kana, Hangul,
-Thai and their neighbours) give the pairs of neighbouring characters, and those of Han, each of
-which is a word or half of one, the single characters too.
+A text is normalised to Unicode NFKC; identifiers are split (`getRecord_v2` -> get record v2);
+words are case-folded and reduced to their Snowball stems (`deleting` and `deleted` -> delet) in the
+language of the index. Scripts written without blanks (Han, kana, Hangul, Thai and their neighbours)
+give the pairs of neighbouring characters, and Han, whose characters are words or halves of words,
+also the single characters.
 
-The tables hold all words. A request is searched without its stop words, so that their list is no
-part of a table, and a request of nothing but stop words still finds something. Recall at 5 by BM25
+The tables hold all words. Stop words are removed only from the request, so a change of the list
+does not change a table, and a request made of stop words alone still has results. Recall@5 by BM25
 alone, with plural endings removed / stems / stems without stop words: mean over seven tasks of the
 development halves of papers .565 / .577 / .624, over eight real catalogs .513 / .545 / .571."""
 
@@ -21,10 +20,11 @@ from threading import Lock
 from typing import Any
 
 MAX_TOKEN = 40
-"""Characters; longer words (hashes, data) are cut, as Lance's tokenizer would drop them."""
+"""Maximum length of a token in characters. Longer words (hashes, data) are cut, since Lance's
+tokenizer would drop them."""
 DEFAULT_LANGUAGE = "english"
 NO_LANGUAGE = "none"
-"""The language without stems and stop words."""
+"""The language setting for no stemming and no stop words."""
 LANGUAGES = (
     *("arabic", "armenian", "basque", "catalan", "czech", "danish", "dutch", "english"),
     *("esperanto", "estonian", "finnish", "french", "german", "greek", "hindi", "hungarian"),
@@ -32,7 +32,7 @@ LANGUAGES = (
     *("portuguese", "romanian", "russian", "serbian", "sesotho", "spanish", "swedish", "tamil"),
     *("turkish", "yiddish", NO_LANGUAGE),
 )
-"""Languages of an index: those of Snowball 3.1, and `none`."""
+"""Valid languages of an index: those of Snowball 3.1, and `none`."""
 
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _UNSPACED = (
@@ -42,28 +42,25 @@ _UNSPACED = (
     "\uac00-\ud7af\u1100-\u11ff"  # Hangul
 )
 _MARKS = "\u0300-\u036f\u0591-\u05bd\u064b-\u065f\u0670\u0900-\u0963\u0966-\u0dff"
-"""Accents and vowel signs, which Python's `\\w` leaves out: without them a Hindi word falls to
-pieces.
-"""
+"""Accents and vowel signs. Python's `\\w` does not match them, so Hindi words would be split."""
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:[^\W_{_UNSPACED}]|[{_MARKS}])+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[a-z0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _UNSPACED_START = re.compile(rf"[{_UNSPACED}]")
 _HAN_CHARACTER = re.compile(rf"[{_HAN}]")
 _STEMMING = Lock()
-"""A Snowball stemmer has state of its own while it stems."""
+"""Held while stemming: a Snowball stemmer is not thread-safe."""
 
 
 def identifier_words(name: str) -> str:
-    """A true name as words: `getRecord_v2` is `get Record v2`, `users.list-all` is `users list
-    all`.
+    """Return an identifier as words: `getRecord_v2` gives `get Record v2`, `users.list-all` gives
+    `users list all`.
     """
     return " ".join(re.sub(r"[_\W]+", " ", _CAMEL.sub(" ", name)).split())
 
 
 def tokenize(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
-    """The words of a text in their order, repeated as often as they stand there; none for a blank
-    text. What the column `tokens` of an index in that language holds.
-
+    """Return the tokens of a text in order, with repetitions; none for a blank text. The column
+    `tokens` of an index in that language holds these.
     Example:
         >>> tokenize("List all files, getRecord_v2")
         ['list', 'all', 'file', 'get', 'record', 'v2']
@@ -72,38 +69,37 @@ def tokenize(text: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
 
 
 def query_words(request: str, language: str = DEFAULT_LANGUAGE) -> list[str]:
-    """The words by which a request is searched in an index of that language, each once: without
-    stop words, unless it has no others.
-
+    """Return the distinct tokens to search for a request: without stop words, unless it has no
+    other words.
     Example:
         >>> query_words("please show me how to turn it off")
         ['pleas', 'show', 'turn', 'off']
         >>> query_words("what is it?")
         ['what', 'is', 'it']
     """
-    words, stopped = _plain_words(request, characters=True), stop_words(language)
-    telling = [word for word in words if word not in stopped] or words
-    return list(dict.fromkeys(_stem(word, language) for word in telling))
+    words = _plain_words(request, characters=True)
+    ignored_words = stop_words(language)
+    searched_words = [word for word in words if word not in ignored_words] or words
+    return list(dict.fromkeys(_stem(word, language) for word in searched_words))
 
 
 def singular_words(text: str) -> list[str]:
-    """The words of a text with English plurals as singulars (Harman's S stemmer, "How effective is
-    suffixing?", 1991): for what compares or reads words, and searches no index.
+    """Return the words of a text with English plurals as singulars (Harman's S stemmer, "How
+    effective is suffixing?", 1991): for comparing texts, not for searching an index.
     """
     return [_singular(word) for word in _plain_words(text)]
 
 
 @cache
 def stop_words(language: str) -> frozenset[str]:
-    """The words of a language that say nothing of what is wanted, in lower case; none where
-    `stop_words.json` has no list. Words that tell tools apart (`off`, `up`, `all`, `not`) are not
-    in it.
+    """Return the stop words of a language in lower case; none if `stop_words.json` has no list for
+    it. Words that distinguish tools (`off`, `up`, `all`, `not`) are not stop words.
     """
     return frozenset(_stop_lists().get(language, ()))
 
 
 def stop_word_languages() -> tuple[str, ...]:
-    """The languages that have a list of stop words."""
+    """Return the languages that have a list of stop words."""
     return tuple(_stop_lists())
 
 
