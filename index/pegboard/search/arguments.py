@@ -1,5 +1,4 @@
-"""Check the arguments that searches share: a wrongly typed one raises QueryError with what
-is expected."""
+"""Validation of the arguments that all searches share."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,10 +7,10 @@ from pegboard.errors import QueryError
 
 
 def check_arguments(*, k: Any, index: Any, texts: Any, history: Any = ()) -> None:
-    """Raise QueryError with every problem.
+    """Raise QueryError with every invalid argument and what is expected.
 
     Args:
-        texts: the requests, which have to be a sequence of texts.
+        texts: the requests.
     """
     problems: list[str] = []
     if not _are_texts(texts):

@@ -1,6 +1,4 @@
-"""Typed filters of a search. Values are compared, never interpreted: no value can become part of a
-query language.
-"""
+"""Typed filters of a search. Values are compared or quoted, so none can inject a condition."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,8 +14,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 FIELDS = ("agent", "catalog", "kind", "tags", "tool")
-"""The filter of a search. A row passes if it has one of the values of every field that is
-given. The kind `tool` stands for all kinds of agents that own tools.
+"""The fields of a filter. A row passes if, for every field in the filter, it has one of the allowed
+values. The kind `tool` stands for all kinds of agents that own tools.
 """
 
 
@@ -29,8 +27,8 @@ class Filter:
 
     @classmethod
     def parse(cls, where: Mapping[str, Any] | None) -> "Filter | None":
-        """A filter from `{"agent": "github", "tags": ["billing", "crm"]}`. Raises QueryError with
-        every problem.
+        """Return the filter of a mapping such as `{"agent": "github", "tags": ["billing", "crm"]}`;
+        None if it is empty. Raises QueryError with every problem.
         """
         if not where:
             return None
@@ -56,8 +54,8 @@ class Filter:
         return cls(allowed)
 
     def with_agents(self, ids_of: Mapping[str, tuple[str, ...]]) -> "Filter":
-        """The same filter with the names of agents replaced by their ids; a name that is not known
-        stays, and finds nothing.
+        """Return the filter with the names of agents replaced by their ids; unknown names stay, and
+        match nothing.
         """
         if "agent" not in self.allowed:
             return self
@@ -67,7 +65,11 @@ class Filter:
         return Filter({**self.allowed, "agent": agents})
 
     def passes(self, tool: Tool, kind: str) -> bool:
-        """Whether a tool passes, of an agent of that kind."""
+        """Return whether a tool passes.
+
+        Args:
+            kind: the kind of the tool's agent.
+        """
         values_of = {
             "agent": {tool.agent},
             "catalog": {tool.catalog},
@@ -83,24 +85,24 @@ class Filter:
         import pyarrow as pa
         from pyarrow import compute
 
-        pc: Any = compute  # its functions are made at import, so no checker knows them
+        pc: Any = compute  # its functions are generated at import, so pyright does not know them
 
         mask = np.ones(rows.num_rows, dtype=bool)
         for name, values in self.allowed.items():
             column = rows.column(name).combine_chunks()
             allowed = pa.array(values, pa.string())
             if name == "tags":
-                hit = pc.is_in(pc.list_flatten(column), value_set=allowed)
+                matches = pc.is_in(pc.list_flatten(column), value_set=allowed)
                 parents = pc.list_parent_indices(column).to_numpy(zero_copy_only=False)
-                passed = np.zeros(rows.num_rows, dtype=bool)
-                passed[parents[hit.to_numpy(zero_copy_only=False)]] = True
+                passes = np.zeros(rows.num_rows, dtype=bool)
+                passes[parents[matches.to_numpy(zero_copy_only=False)]] = True
             else:
-                passed = pc.is_in(column, value_set=allowed).to_numpy(zero_copy_only=False)
-            mask &= passed
+                passes = pc.is_in(column, value_set=allowed).to_numpy(zero_copy_only=False)
+            mask &= passes
         return mask
 
     def sql(self) -> str:
-        """The filter as a DataFusion condition for Lance, every value as a quoted literal."""
+        """Return the filter as a DataFusion condition for Lance, with values as quoted literals."""
         clauses: list[str] = []
         for name, values in self.allowed.items():
             literals = sql_literals(values)
@@ -114,8 +116,14 @@ class Filter:
 
 
 def _kinds(values: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the kinds of agents that kinds of a request mean."""
-    return tuple(kind for value in values for kind in (TOOL_KINDS if value == "tool" else (value,)))
+    """Return the kinds with `tool` replaced by the kinds of agents that own tools."""
+    kinds: list[str] = []
+    for value in values:
+        if value == "tool":
+            kinds += TOOL_KINDS
+        else:
+            kinds.append(value)
+    return tuple(kinds)
 
 
 def _texts(value: object) -> tuple[str, ...] | None:

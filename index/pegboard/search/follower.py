@@ -1,4 +1,4 @@
-"""Follow a channel: when it is checked, behaviour during an outage, and the age of answers."""
+"""Following a channel: when it is checked, what happens during an outage, how old answers are."""
 
 import logging
 import os
@@ -12,12 +12,12 @@ from pegboard.search.loaded import LoadedRelease
 from pegboard.store.releases import Channel
 
 PATIENCE = 0.25
-"""Seconds that a call waits to learn whether the store is back; the first call that finds it away
-waits as long as that takes.
+"""Seconds that a call waits for a check while the store is unreachable; the first call that finds
+the store unreachable waits for the whole check.
 """
 CHECK_SHARE = 0.5
-"""A check is due after this share of `refresh`: the rest is for the check itself, while other
-callers answer from the release at hand.
+"""Share of `refresh` after which a check is due. The rest is for the check itself, during which
+other callers are answered from the current release.
 """
 
 logger = logging.getLogger("pegboard")
@@ -28,13 +28,13 @@ class BoardStatus:
     """The release that a board answers from, and its age.
 
     Attributes:
-        release: the id of the release at hand.
+        release: the id of the current release.
         channel: the channel that is followed; None for a board that was opened with `release=`.
-        generation: the channel's generation then; None without a channel.
-        loaded_at: when the release at hand was loaded.
-        checked_at: when the channel was last read, and its release at hand.
-        age_seconds: the seconds since then; 0 without a channel, since a release never changes.
-        error: why the last look at the channel failed; None if it did not.
+        generation: the channel's generation at the last check; None without a channel.
+        loaded_at: when the current release was loaded.
+        checked_at: when the channel was last read successfully.
+        age_seconds: seconds since `checked_at`; 0 without a channel, since a release never changes.
+        error: why the last check failed; None if it succeeded.
     """
 
     release: str
@@ -48,7 +48,7 @@ class BoardStatus:
 
 @dataclass(frozen=True, slots=True)
 class _State:
-    """The outcome of one check; replaced as a whole, so that readers see one moment."""
+    """The outcome of one check. Replaced atomically, so that readers see consistent values."""
 
     loaded: LoadedRelease
     loaded_at: datetime
@@ -59,16 +59,17 @@ class _State:
 
 
 class ChannelFollower:
-    """The loaded release of a channel, kept up to date. Threads may share it.
+    """The loaded release of a channel, kept up to date. Thread-safe.
 
     An answer is at most `refresh` seconds behind the channel: once half of that has passed since
-    the last check began, the next caller checks, while the others answer from the release at hand.
-    A failed check is repeated after as long again.
+    the last check began, the next caller checks, while others are answered from the current
+    release. A failed check is repeated after the same time.
 
     Args:
         read: reads the channel.
         load: loads a release by its id.
-        prove: raises an error unless a release can answer.
+        prove: raises an error unless a release can answer a search.
+        refresh: seconds.
     """
 
     def __init__(
@@ -79,24 +80,31 @@ class ChannelFollower:
         *,
         refresh: float,
     ) -> None:
-        self._read, self._load, self._prove, self._refresh = read, load, prove, refresh
-        self._process, self._lock = os.getpid(), Lock()
-        now, self._last_check = datetime.now(UTC), time.monotonic()
+        self._read = read
+        self._load = load
+        self._prove = prove
+        self._refresh = refresh
+        self._process = os.getpid()
+        self._lock = Lock()
+        now = datetime.now(UTC)
+        self._last_check = time.monotonic()
         channel = read()
         self._state = _State(load(channel.release), now, channel, now, self._last_check)
 
     @property
     def loaded(self) -> LoadedRelease:
-        """The loaded release, without a check of the channel."""
+        """The current release, without a check of the channel."""
         return self._state.loaded
 
     def current(self) -> LoadedRelease:
-        """Return the release to answer from. Never raises: an old release is better than none."""
+        """Check the channel if a check is due, and return the current release. Never raises: an old
+        release is better than none.
+        """
         lock = self._process_lock()
         if self._due() and lock.acquire(blocking=False):
             if self._state.error is None:
                 self._check_and_release(lock)
-            else:  # A store that is away takes long to fail again.
+            else:  # An unreachable store takes long to fail again.
                 thread = Thread(
                     target=self._check_and_release, args=(lock,), name="pegboard-check", daemon=True
                 )
@@ -105,9 +113,10 @@ class ChannelFollower:
         return self._state.loaded
 
     def replacement(self, failed: LoadedRelease) -> LoadedRelease | None:
-        """Return the channel's release if it is another than one whose tables could not be read.
+        """Return the channel's release if it differs from the one whose tables could not be read,
+        else None.
 
-        Checks at once, but no more often than usual while the store is away.
+        Checks immediately, but not more often than usual while the store is unreachable.
         """
         with self._process_lock():
             if self._state.loaded is failed and (self._state.error is None or self._due()):
@@ -135,16 +144,19 @@ class ChannelFollower:
 
     def _check(self) -> None:
         state = self._state
-        # A move of the channel after this moment may be missed, one before is not.
-        began_at, began = datetime.now(UTC), time.monotonic()
+        # This check sees every move of the channel up to this moment; later ones may be missed.
+        began_at = datetime.now(UTC)
+        began = time.monotonic()
         try:
             channel = self._read()
-            loaded, loaded_at = state.loaded, state.loaded_at
+            loaded = state.loaded
+            loaded_at = state.loaded_at
             if channel.release != loaded.release.id:
-                loaded, loaded_at = self._load(channel.release), datetime.now(UTC)
+                loaded = self._load(channel.release)
+                loaded_at = datetime.now(UTC)
                 loaded.warm(state.loaded)
                 self._check_answers(loaded, state.loaded)
-        # Whatever is wrong with the store or the new release, the one at hand still answers.
+        # Whatever failed in the store or the new release, the current release still answers.
         except Exception as error:
             self._state = replace(state, error=str(error) or type(error).__name__)
             self._last_check = time.monotonic()
@@ -159,14 +171,14 @@ class ChannelFollower:
             release = channel.release
             logger.info("The board follows channel '%s' again: release %s.", channel.name, release)
 
-    def _check_answers(self, loaded: LoadedRelease, before: LoadedRelease) -> None:
-        """Raise an error for a release that cannot answer, unless the one before cannot either."""
+    def _check_answers(self, loaded: LoadedRelease, previous: LoadedRelease) -> None:
+        """Raise an error if a release cannot answer and the previous one can."""
         try:
             self._prove(loaded)
         except Exception:
             try:
-                self._prove(before)
-            except Exception:  # such as of a reader by words alone, without the encoder
+                self._prove(previous)
+            except Exception:  # such as of a reader that searches text alone, without the encoder
                 return
             raise
 
@@ -174,7 +186,8 @@ class ChannelFollower:
         return time.monotonic() - self._last_check >= self._refresh * CHECK_SHARE
 
     def _process_lock(self) -> Lock:
-        # A thread of the parent may have held the lock at the fork.
+        # A thread of the parent process may have held the lock at the fork.
         if self._process != os.getpid():
-            self._process, self._lock = os.getpid(), Lock()
+            self._process = os.getpid()
+            self._lock = Lock()
         return self._lock

@@ -1,7 +1,7 @@
-"""What short forms in a request stand for, spelled out behind it before it is searched: "open PRs"
-is searched as "open PRs (pull request)".
+"""Expansion of abbreviations in a request before it is searched: "open PRs" is searched as
+"open PRs (pull request)".
 
-A release has its glossary in the manifest: the usual short forms (`glossary.json`) if an index is
+A release's manifest has its glossary: the built-in abbreviations (`glossary.json`) if an index is
 in English, and those of `[glossary]` in pegboard.toml.
 """
 
@@ -12,29 +12,29 @@ from functools import cache
 from importlib.resources import files
 
 TERM = re.compile(r"[^\W_]+")
-"""A term of a glossary is one such word, in any case."""
+"""Matches one word of a request; an abbreviation is one word, in any case."""
 PLURAL = "s"
+"""The plural ending of an abbreviation."""
 
 
 @cache
 def usual_short_forms() -> Mapping[str, str]:
-    """The short forms that every English release knows, in lower case."""
+    """Return the meanings of the built-in abbreviations, by the abbreviation in lower case."""
     return json.loads(files("pegboard.search").joinpath("glossary.json").read_text("utf-8"))
 
 
 def spelled_out(request: str, glossary: Mapping[str, str]) -> str:
-    """Return a request with what its short forms, or their plurals, stand for; what it says itself
-    is not added.
-
+    """Return a request followed by the meanings of its abbreviations and their plurals; meanings
+    that it already contains are not added.
     Example:
         >>> spelled_out("list open PRs", {"pr": "pull request"})
         'list open PRs (pull request)'
     """
     if not glossary:
         return request
-    own = request.casefold()
-    words = TERM.findall(own)
+    folded_request = request.casefold()
+    words = TERM.findall(folded_request)
     terms = [word if word in glossary else word.removesuffix(PLURAL) for word in words]
-    meant = dict.fromkeys(glossary[term] for term in terms if term in glossary)
-    added = [meaning for meaning in meant if meaning.casefold() not in own]
-    return f"{request} ({', '.join(added)})" if added else request
+    meanings = dict.fromkeys(glossary[term] for term in terms if term in glossary)
+    additions = [meaning for meaning in meanings if meaning.casefold() not in folded_request]
+    return f"{request} ({', '.join(additions)})" if additions else request

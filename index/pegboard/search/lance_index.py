@@ -1,6 +1,4 @@
-"""Searching one index of a release through Lance's own indices, for boards too large to be held in
-memory.
-"""
+"""Search of one index of a release through Lance's indices, for boards too large for memory."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,34 +19,37 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 NPROBES = 40
-"""Partitions that a vector query visits where the release does not say: recall@10 of .99 at 100,000
-rows and 316 partitions.
+"""Default number of partitions that a vector query visits: recall@10 of .99 at 100,000 rows and 316
+partitions.
 """
 MARGIN = 16
-"""Extra rows fetched, so that ties at the end are ordered by id as in memory."""
+"""Number of extra rows fetched, so that ties at the end are ordered by id as in memory."""
 COLUMNS = ("tool", "part")
+"""The columns that a ranking needs."""
 MEASURED = (
     *("key", "tool", "agent", "actions", "tokens", "vector", "name_tokens"),
     "summary_vector",
 )
 """The columns that the ranker's features need."""
 SAMPLE = 50_000
-"""Sample size for word frequencies."""
+"""Number of rows sampled for word frequencies."""
 DIGITS = 8
-"""Of a digest, which select a sample."""
+"""Number of hexadecimal digits of a digest that are compared to select a sample."""
 AT_ONCE = 8
-"""Concurrent Lance queries; each uses several threads."""
+"""Maximum number of concurrent Lance queries; each uses several threads."""
 
 
 @dataclass(frozen=True)
 class LanceIndex:
     """An `emb_<index>` table pinned to the version of a release.
 
-    `settings` is what the release records of its indices (`Pin.search`): how many partitions or
-    candidates a vector query visits, whether there is a text index; None where it records nothing.
+    Attributes:
+        settings: the release's record of the table's Lance indices (`Pin.search`): the partitions
+            or candidates that a vector query visits, and whether there is a text index; None if the
+            release has no record.
     """
 
     table: BoardTable
@@ -64,21 +65,26 @@ class LanceIndex:
         n: int,
         where: Filter | None = None,
     ) -> list[Measures]:
-        """What `vectors` and `texts` find for each query, a row of `queries` and its words, with
-        what the ranker needs of each tool; all queries at once.
+        """Search all queries concurrently by vector and by text; return the ranker's measures of
+        the tools found.
+
+        Args:
+            queries: unit vectors, shape (queries, dimensions).
+            tokens: the words of each query.
         """
         pairs = list(zip(queries, tokens, strict=True))
-        return self._at_once(lambda pair: self._both(pair[0], pair[1], n, where), pairs)
+        return self._concurrently(lambda pair: self._both(pair[0], pair[1], n, where), pairs)
 
     @property
     def statistics(self) -> WordStatistics:
-        """Word frequencies, from a sample of the rows in large tables."""
-        with self._lock:  # threads that search at the same time count once
+        """The word frequencies, from a sample of the rows in large tables."""
+        with self._lock:  # concurrent searches count only once
             return self._statistics
 
     @cached_property
     def _statistics(self) -> WordStatistics:
-        # Rows lie catalog by catalog, so the first ones would be of few catalogs; digests are even.
+        # Rows are stored catalog by catalog, so the first rows would come from few catalogs.
+        # Digests are evenly distributed.
         bound = f"{16**DIGITS * SAMPLE // max(self.rows, 1):0{DIGITS}x}"
         condition = f"digest < '{bound}'" if self.rows > SAMPLE else None
         with store_errors(self.uri):
@@ -88,22 +94,28 @@ class LanceIndex:
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """For each row of a matrix of unit vectors, of shape (queries, dimensions), the `n` tools
-        with the highest cosine, best first; all queries at once.
+        """Search all queries concurrently; return for each the `n` tools with the highest cosine,
+        best first.
+
+        Args:
+            queries: unit vectors, shape (queries, dimensions).
         """
-        return self._at_once(lambda query: self._by_vector(query, n, where), list(queries))
+        return self._concurrently(lambda query: self._by_vector(query, n, where), list(queries))
 
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """For each query's words (see `text.query_words`) the `n` tools with the highest BM25, best
-        first; a tool without any of them is left out.
-        """
-        return self._at_once(lambda tokens: self._by_text(tokens, n, where), list(queries))
+        """Search all queries concurrently; return for each the `n` tools with the highest BM25,
+        best first. Tools without any of the words are left out.
 
-    def warm(self, before: "LanceIndex") -> None:
-        """Count words if the previous release had done so: no search waits for it after a swap."""
-        if "_statistics" in before.__dict__:
+        Args:
+            queries: the words of each query (see `words.query_words`).
+        """
+        return self._concurrently(lambda tokens: self._by_text(tokens, n, where), list(queries))
+
+    def warm(self, previous: "LanceIndex") -> None:
+        """Count words if the previous release has, so that no search waits for it after a swap."""
+        if "_statistics" in previous.__dict__:
             _ = self.statistics
 
     def _by_vector(
@@ -123,33 +135,37 @@ class LanceIndex:
         words = " ".join(dict.fromkeys(tokens))
         if not words:
             return []
-        indexed = bool((self.settings or {}).get("text"))
+        is_indexed = bool((self.settings or {}).get("text"))
         condition = where.sql() if where else None
 
         def search(limit: int) -> "pa.Table":
-            # A table without a text index is small; there Lance would take BM25's statistics from
-            # the rows that pass.
-            whole = limit if indexed or not where else self.rows
-            return self.table.matching(words, whole, COLUMNS, where=condition, prefilter=indexed)
+            # Without a text index, Lance would compute BM25's statistics from the filtered rows.
+            # Such a table is small, so all its rows are fetched and filtered afterwards.
+            if where and not is_indexed:
+                limit = self.rows
+            return self.table.matching(words, limit, COLUMNS, where=condition, prefilter=is_indexed)
 
         return self._best(search, n, "_score", lambda score: round(score, BM25_DIGITS))
 
     def _both(
         self, query: "NDArray[np.float32]", tokens: Sequence[str], n: int, where: Filter | None
     ) -> Measures:
-        """What both searches find, at once: Lance has a thread for each."""
+        """Search by vector and by text concurrently; return the measures of the tools found."""
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(1, "pegboard-text") as pool:
-            words = pool.submit(self._by_text, tokens, n, where)
-            vector, text = self._by_vector(query, n, where), words.result()
+            text_search = pool.submit(self._by_text, tokens, n, where)
+            vector = self._by_vector(query, n, where)
+            text = text_search.result()
         tools = dict.fromkeys(row.tool for row in (*vector, *text))
         condition = f"tool IN ({sql_literals(tools) or 'NULL'})"
         with store_errors(self.uri):
             rows = self.table.read(MEASURED, where=condition).sort_by("key")
         return MemoryIndex(rows, self.statistics).measured(query, tokens, vector, text)
 
-    def _at_once(self, search: Callable[[Any], Found], queries: Sequence[Any]) -> list[Found]:
+    def _concurrently(
+        self, search: Callable[[Any], Result], queries: Sequence[Any]
+    ) -> list[Result]:
         from concurrent.futures import ThreadPoolExecutor
 
         if len(queries) < 2:
@@ -162,8 +178,9 @@ class LanceIndex:
         search: "Callable[[int], pa.Table]",
         n: int,
         column: str,
-        scored: Callable[[float], float],
+        score_of: Callable[[float], float],
     ) -> list[ScoredTool]:
+        """Search with growing limits until there are `n` different tools, or no more rows."""
         limit = n + MARGIN
         while True:
             with store_errors(self.uri):
@@ -171,7 +188,7 @@ class LanceIndex:
             columns = (rows.column(name).to_pylist() for name in (*COLUMNS, column))
             best = best_per_tool(
                 (
-                    ScoredTool(tool, scored(value), part)
+                    ScoredTool(tool, score_of(value), part)
                     for tool, part, value in zip(*columns, strict=True)
                 ),
                 n,

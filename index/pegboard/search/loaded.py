@@ -1,4 +1,4 @@
-"""One release, loaded: its tools, agents and indexes at exactly the versions that it pins."""
+"""A loaded release: its tools, agents and indexes at the pinned table versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -36,17 +36,22 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
 
 IN_MEMORY_ROWS = LOADED_ROWS
-"""Larger boards are searched through Lance's indices; 10,000 rows in memory take 0.5 ms."""
+"""Maximum number of rows of a table held in memory; larger ones are searched through Lance's
+indices. A search of 10,000 rows in memory takes 0.5 ms.
+"""
 SEARCHED = (
     *("tool", "part", "catalog", "agent", "kind", "tags", "tokens", "vector"),
     *("name_tokens", "actions", "summary_vector"),
 )
-"""The columns of an index that a search in memory needs."""
+"""The columns of an index that a search in memory reads."""
 
 
 class LoadedRelease:
-    """A loaded release. Immutable; indexes are loaded when they are first
-    searched.
+    """A loaded release. Immutable; an index is loaded at its first search.
+
+    Args:
+        store: None for a release that was made in memory and has no tables.
+        in_memory_rows: the maximum number of rows of a table that is held in memory.
     """
 
     def __init__(self, store: ReleaseStore | None, release: Release, in_memory_rows: int) -> None:
@@ -65,8 +70,8 @@ class LoadedRelease:
         return self._given_store
 
     def index_name(self, name: str | None) -> str:
-        """The index of that name, or the release's default. Raises BoardNotFound that names those
-        there are.
+        """Return the name if the release has that index, or the default index for None. Raises
+        BoardNotFound with the available names.
         """
         indexes = self.release.manifest["indexes"]
         name = name or str(self.release.manifest["default_index"])
@@ -78,49 +83,51 @@ class LoadedRelease:
         return name
 
     def index_manifest(self, name: str) -> Mapping[str, Any]:
-        """The manifest's entry for an index: encoder, fingerprint, dimensions, parts, shape."""
+        """Return the manifest's entry of an index, such as its encoder and dimensions."""
         return self.release.manifest["indexes"][name]
 
     def language(self, index: str) -> str:
-        """The language of an index's words."""
+        """Return the language in which an index's words are stemmed."""
         return str(self.index_manifest(index).get("language") or DEFAULT_LANGUAGE)
 
     def spelled_out(self, request: str) -> str:
-        """A request with the meaning of its short forms; see `glossary.spelled_out`."""
+        """Return a request with its abbreviations expanded; see `glossary.spelled_out`."""
         return spelled_out(request, self.release.manifest.get("glossary") or {})
 
     def query_words(self, index: str, request: str) -> list[str]:
-        """The words by which a request is searched in an index; see `words.query_words`."""
+        """Return the tokens to search in an index for a request; see `words.query_words`."""
         return query_words(self.spelled_out(request), self.language(index))
 
     def index(self, name: str) -> MemoryIndex | LanceIndex:
-        """The searchable index of that name: in memory if it is small enough, else through
-        Lance.
+        """Return the index of that name, loaded at first use: in memory if it is small enough, else
+        through Lance.
         """
         with self._lock:
             if name not in self._indexes:
                 self._indexes[name] = self._load_index(name)
             return self._indexes[name]
 
-    def warm(self, before: "LoadedRelease") -> None:
-        """Load what the release before had loaded, so that the swap is not felt, and fails as a
-        whole or not at all.
+    def warm(self, previous: "LoadedRelease") -> None:
+        """Load what the previous release has loaded, so that no search waits for it after the swap,
+        and a release that cannot be read is never swapped in.
         """
-        _ = self.agents, self._tool_rows
-        for name in set(before._indexes) & set(self.release.manifest["indexes"]):
-            index, earlier = self.index(name), before._indexes[name]
-            match index, earlier:
+        _ = self.agents
+        _ = self._tool_rows
+        for name in set(previous._indexes) & set(self.release.manifest["indexes"]):
+            index = self.index(name)
+            previous_index = previous._indexes[name]
+            match index, previous_index:
                 case (MemoryIndex(), MemoryIndex()) | (LanceIndex(), LanceIndex()):
-                    index.warm(earlier)  # pyright: ignore[reportArgumentType]
+                    index.warm(previous_index)  # pyright: ignore[reportArgumentType]
                 case _:
                     pass
-        for name in set(before._agent_indexes) & set(self.release.manifest["indexes"]):
+        for name in set(previous._agent_indexes) & set(self.release.manifest["indexes"]):
             self.agent_index(name)
-        if "graph" in before.__dict__:
+        if "graph" in previous.__dict__:
             _ = self.graph
 
     def filter(self, where: Mapping[str, Any] | None) -> Filter | None:
-        """The filter of a search, in which agents may be named by id or by name."""
+        """Parse the filter of a search, in which agents are given by id or by name."""
         parsed = Filter.parse(where)
         return parsed.with_agents(self._agent_ids) if parsed else None
 
@@ -131,22 +138,22 @@ class LoadedRelease:
         return Agents({row["id"]: agent_from_row(row) for row in rows})
 
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
-        """The tools of those ids; unknown ids are absent."""
+        """Return the tools with these ids; unknown ids are absent."""
         if self._tool_rows is not None:
-            places = [self._places[identity] for identity in ids if identity in self._places]
-            rows = self._tool_rows.take(places) if places else self._tool_rows.slice(0, 0)
+            numbers = [self._row_numbers[key] for key in ids if key in self._row_numbers]
+            rows = self._tool_rows.take(numbers) if numbers else self._tool_rows.slice(0, 0)
         else:
             with store_errors(self._store.uri, f"Table 'tools' of release {self.release.id}"):
                 rows = self._tools_table.read(
                     where=f"id IN ({sql_literals(ids) or 'NULL'})", limit=len(ids) or 1
                 )
                 self._check("tools", rows, None)
-                if not self._rows_hold(rows):
+                if not _checksums_match(rows):
                     raise self._damaged("tools", "rows differ from their checksums")
         return {row["id"]: tool_from_row(row) for row in rows.to_pylist()}
 
     def list_tools(self, where: Mapping[str, Any] | None = None) -> list[Tool]:
-        """Return the tools that pass a filter, by id."""
+        """Return the tools that pass a filter, ordered by id."""
         parsed = self.filter(where)
         return [
             tool
@@ -155,22 +162,23 @@ class LoadedRelease:
         ]
 
     def all_tools(self) -> Iterator[Tool]:
-        """Yield every tool, by id."""
+        """Yield every tool, ordered by id."""
         rows = self._tool_rows if self._tool_rows is not None else self._read("tools")
         for row in rows.sort_by("id").to_pylist():
             yield tool_from_row(row)
 
     def check_tools(self) -> None:
-        """Raise StoreError unless every tool can be used; of large boards none is looked at."""
-        for row in self._tool_rows.to_pylist() if self._tool_rows is not None else ():
-            tool_from_row(row)
+        """Raise StoreError unless the rows of all tools are valid. Large boards are not checked."""
+        if self._tool_rows is not None:
+            for row in self._tool_rows.to_pylist():
+                tool_from_row(row)
 
     def check_recorded(self) -> None:
         """Raise BoardNotFound if the store no longer has the release."""
         self._store.get(self.release.id)
 
     def tool_names(self) -> "list[tuple[str, str, str]]":
-        """Id, true name and agent's name of every tool."""
+        """Return the id, original name and agent's name of every tool."""
         rows = (
             self._tool_rows
             if self._tool_rows is not None
@@ -191,7 +199,7 @@ class LoadedRelease:
         return ToolGraph(edge_from_row(row) for row in rows.to_pylist())
 
     def ranker(self, index: str) -> Ranker:
-        """The ranker that the release records for an index."""
+        """Return the ranker that the release's manifest has for an index."""
         if index not in self._rankers:
             self._rankers[index] = Ranker.from_dict(self.index_manifest(index)["ranker"])
         return self._rankers[index]
@@ -199,8 +207,8 @@ class LoadedRelease:
     def probabilities(
         self, index: str, rankings: Mapping[str, Sequence[ScoredTool]]
     ) -> dict[str, float] | None:
-        """The probability of each tool that one query found, by the ranker of a hybrid search; None
-        for a search by vectors or by words alone.
+        """Return the probability of each tool in the rankings of one query; None unless the search
+        was hybrid.
         """
         if "ranker" not in rankings:
             return None
@@ -208,15 +216,15 @@ class LoadedRelease:
         return {row.tool: ranker.probability(row.score) for row in rankings["ranker"]}
 
     def thresholds(self, index: str, mode: Mode) -> dict[str, float] | None:
-        """The probabilities that matter in that mode, by name; None but in a hybrid search."""
+        """Return the ranker's thresholds of probability by name; None unless the mode is hybrid."""
         return dict(self.ranker(index).thresholds) if mode == "hybrid" else None
 
     def agent_index(self, name: str) -> MemoryIndex:
-        """The agents' own descriptions in an index, searched as its tools are, with agents' ids."""
+        """Return the index of the agents' own descriptions; its `tool` column has agents' ids."""
         with self._lock:
             if name not in self._agent_indexes:
                 columns = ("agent", "part", "catalog", "kind", "tokens", "vector")
-                rows = self._held(agent_embedding_table(name), columns)
+                rows = self._read_to_hold(agent_embedding_table(name), columns)
                 self._agent_indexes[name] = MemoryIndex(
                     rows.append_column("tool", rows.column("agent"))
                 )
@@ -235,17 +243,16 @@ class LoadedRelease:
 
     @cached_property
     def _tool_rows(self) -> "pa.Table | None":
-        small = self.release.tables["tools"].rows <= self._in_memory_rows
-        return self._held("tools") if small else None
+        fits_in_memory = self.release.tables["tools"].rows <= self._in_memory_rows
+        return self._read_to_hold("tools") if fits_in_memory else None
 
     @cached_property
-    def _places(self) -> dict[str, int]:
+    def _row_numbers(self) -> dict[str, int]:
+        """The number of each tool's row in `_tool_rows`."""
         rows = self._tool_rows
-        return (
-            {tool: place for place, tool in enumerate(rows.column("id").to_pylist())}
-            if rows is not None
-            else {}
-        )
+        if rows is None:
+            return {}
+        return {tool: number for number, tool in enumerate(rows.column("id").to_pylist())}
 
     def _load_index(self, name: str) -> MemoryIndex | LanceIndex:
         table = embedding_table(name)
@@ -255,7 +262,7 @@ class LoadedRelease:
             with store_errors(self._store.uri, f"Table '{table}' of release {self.release.id}"):
                 self._check(table, opened.read(SEARCHED, limit=1), SEARCHED)
             return LanceIndex(opened, self._store.uri, pin.rows, pin.search)
-        return MemoryIndex(self._held(table, SEARCHED))
+        return MemoryIndex(self._read_to_hold(table, SEARCHED))
 
     def _open(self, name: str) -> BoardTable:
         pin = self.release.tables[name]
@@ -271,9 +278,9 @@ class LoadedRelease:
                 "tells whether it is whole."
             ) from error
 
-    def _held(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
-        """Return rows of a table to be kept, each column in one piece: Arrow would join the pieces
-        anew whenever rows are taken, and vectors are used where they are.
+    def _read_to_hold(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
+        """Return rows of a table with one chunk per column, to be held in memory: Arrow would
+        combine the chunks at every `take`, and vectors are used without a copy.
         """
         import pyarrow as pa
 
@@ -282,7 +289,7 @@ class LoadedRelease:
         return rows
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
-        """Return rows of a table. Raises StoreError if they are not as they were published."""
+        """Return rows of a table. Raises StoreError if they differ from what was published."""
         table = self._open(name)
         with store_errors(self._store.uri, f"Table '{name}' of release {self.release.id}"):
             rows = table.read(columns)
@@ -292,17 +299,19 @@ class LoadedRelease:
                 raise self._damaged(name, f"it has {rows.num_rows} rows, expected {pin.rows}")
             published = pin.columns
             computed = column_checksums(rows) if published is not None else {}
-            wrong = [name for name in computed if computed[name] != (published or {}).get(name)]
-            # Should Lance return the rows in another order, they still have their own checksums.
-            if wrong and not self._rows_hold(table.read()):
+            differing = [
+                column for column in computed if computed[column] != (published or {}).get(column)
+            ]
+            # Lance may return the rows in another order, so each row's own checksum decides.
+            if differing and not _checksums_match(table.read()):
                 raise self._damaged(
-                    name, f"its columns {', '.join(wrong)} differ from their checksums"
+                    name, f"its columns {', '.join(differing)} differ from their checksums"
                 )
         return rows
 
     def _check(self, name: str, rows: "pa.Table", columns: Sequence[str] | None) -> None:
-        """Raise StoreError unless rows are as the contract of their table says, and the agents of
-        tools are in `agents`.
+        """Raise StoreError unless rows fulfil the contract of their table, and the agents of tools
+        are in `agents`.
         """
         index = name.removeprefix("emb_").removeprefix("agents_")
         entry = self.release.manifest["indexes"].get(index, {})
@@ -311,9 +320,6 @@ class LoadedRelease:
         if name == "tools" and "agent" in rows.column_names:
             for agent in rows.column("agent").unique().to_pylist():
                 _ = self.agents[agent]
-
-    def _rows_hold(self, rows: "pa.Table") -> bool:
-        return rows.column(CHECKSUM).to_pylist() == row_checksums(rows)
 
     def _damaged(self, name: str, problem: str) -> StoreError:
         release = self.release.id
@@ -325,7 +331,11 @@ class LoadedRelease:
 
 
 class Agents(dict[str, Agent]):
-    """Agents by id. Raises StoreError for one that a tool or a row names and the release lacks."""
+    """Agents by id. Raises StoreError for an agent that a row refers to and the release lacks."""
 
     def __missing__(self, identity: str) -> Agent:
         raise unusable_row("agents", identity, "it is missing, though the release names it")
+
+
+def _checksums_match(rows: "pa.Table") -> bool:
+    return rows.column(CHECKSUM).to_pylist() == row_checksums(rows)

@@ -1,9 +1,9 @@
-"""Searching one index of a release in memory: exact cosine over all rows, exact BM25 over an
-inverted list.
+"""Search of one index of a release in memory: exact cosine over all rows, exact BM25 over an
+inverted index.
 
-A service searches in many threads. A matrix product would spread each search over all cores, which
-then wait for each other: 3,000 rows went from 2,700 products a second in one thread to 6 in 32. So
-the cosines of a request are one inner product for each row, which no BLAS splits.
+A service searches in many threads. BLAS would spread each matrix product over all cores, and the
+threads would compete: with 3,000 rows, throughput fell from 2,700 products a second in one thread
+to 6 in 32. So the cosines of a request are one inner product per row, which BLAS does not split.
 """
 
 from collections.abc import Sequence
@@ -24,12 +24,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 COSINE_DIGITS = 5
-BM25_DIGITS = 4
-"""Scores are rounded, so that the last bits of a sum do not decide between equals: NumPy and Lance
-differ in them.
+"""Decimal digits of a cosine. Scores are rounded, since NumPy and Lance differ in the last bits,
+which must not decide between equal tools.
 """
+BM25_DIGITS = 4
+"""Decimal digits of a BM25 score."""
 BATCH = 16
-"""Least size of a batch, which uses one matrix product on all cores."""
+"""Minimum number of queries for one matrix product on all cores."""
 
 
 @dataclass(frozen=True)
@@ -37,11 +38,11 @@ class MemoryIndex:
     """The rows of an `emb_<index>` table, held in memory.
 
     Attributes:
-        known: how frequent words are, where the rows are only some of an index's.
+        index_statistics: the word frequencies of the index, if the rows are only a part of it.
     """
 
     rows: "pa.Table"
-    known: "WordStatistics | None" = None
+    index_statistics: "WordStatistics | None" = None
 
     def both_many(
         self,
@@ -50,13 +51,19 @@ class MemoryIndex:
         n: int,
         where: Filter | None = None,
     ) -> list[Measures]:
-        """What `vectors` and `texts` find for each query, a row of `queries` and its words, with
-        what the ranker needs of each tool.
+        """Search by vector and by text; return the ranker's measures of the tools found.
+
+        Args:
+            queries: unit vectors, shape (queries, dimensions).
+            tokens: the words of each query.
         """
-        found = zip(self.vectors(queries, n, where), self.texts(tokens, n, where), strict=True)
+        vector_rankings = self.vectors(queries, n, where)
+        text_rankings = self.texts(tokens, n, where)
         return [
             self.measured(query, words, vector, text)
-            for query, words, (vector, text) in zip(queries, tokens, found, strict=True)
+            for query, words, vector, text in zip(
+                queries, tokens, vector_rankings, text_rankings, strict=True
+            )
         ]
 
     def measured(
@@ -66,47 +73,52 @@ class MemoryIndex:
         vector: Sequence[ScoredTool],
         text: Sequence[ScoredTool],
     ) -> Measures:
-        """The measures of the tools of two rankings; all of them have rows here."""
+        """Return the ranker's measures of the tools of two rankings, which must have rows here."""
         import numpy as np
 
         tools = list(dict.fromkeys(row.tool for row in (*vector, *text)))
-        places = [self._places[tool] for tool in tools]
-        rows = np.array([place for own in places for place in own], np.intp)
-        starts = np.cumsum([0, *map(len, places)])[:-1]
-        first = rows[starts] if tools else rows
+        tool_rows = [self._row_numbers[tool] for tool in tools]
+        rows = np.array([row for numbers in tool_rows for row in numbers], np.intp)
+        starts = np.cumsum([0, *map(len, tool_rows)])[:-1]
+        first_rows = rows[starts] if tools else rows
         in_name, _ = self._name_postings.shared(tokens, self.statistics, rows)
         in_document, bm25 = self._postings.shared(tokens, self.statistics, rows)
         short = short_forms(tokens, self.statistics.counts)
-        names = self.rows.column("name_tokens").take(first).to_pylist() if short else ()
-        named = [not self._agent_words[place].isdisjoint(tokens) for place in first.tolist()]
+        names = self.rows.column("name_tokens").take(first_rows).to_pylist() if short else ()
+        names_agent = [not self._agent_words[row].isdisjoint(tokens) for row in first_rows.tolist()]
 
         def best(values: "NDArray[np.floating]") -> "NDArray[np.float64]":
-            whole = values.astype(np.float64)
-            return whole if len(rows) == len(tools) else np.maximum.reduceat(whole, starts)
+            """Return the highest value of each tool's rows."""
+            row_values = values.astype(np.float64)
+            if len(rows) == len(tools):
+                return row_values
+            return np.maximum.reduceat(row_values, starts)
 
         return Measures(
             vector,
             text,
             tools,
             document=best(np.vecdot(self._vectors[rows], query)),
-            summary=np.vecdot(self._summaries[first], query).astype(np.float64),
+            summary=np.vecdot(self._summaries[first_rows], query).astype(np.float64),
             bm25=best(bm25),
             request_idf=sum(self.statistics.idf(token) for token in dict.fromkeys(tokens)),
             in_document=best(in_document),
             in_name=best(in_name),
-            name_idf=self._name_idf[first],
+            name_idf=self._name_idf[first_rows],
             abbreviated=np.array([abbreviated(short, name.split()) for name in names])
             if short
             else np.zeros(len(tools)),
-            named_agent=np.array(named, np.float64),
-            actions=[self._actions[place] for place in first.tolist()],
+            named_agent=np.array(names_agent, np.float64),
+            actions=[self._actions[row] for row in first_rows.tolist()],
         )
 
     def vectors(
         self, queries: "NDArray[np.float32]", n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """For each row of a matrix of unit vectors, of shape (queries, dimensions), the `n` tools
-        with the highest cosine, best first.
+        """Return for each query the `n` tools with the highest cosine, best first.
+
+        Args:
+            queries: unit vectors, shape (queries, dimensions).
         """
         import numpy as np
 
@@ -120,8 +132,11 @@ class MemoryIndex:
     def texts(
         self, queries: Sequence[Sequence[str]], n: int, where: Filter | None = None
     ) -> list[list[ScoredTool]]:
-        """For each query's words (see `text.query_words`) the `n` tools with the highest BM25, best
-        first; a tool without any of them is left out.
+        """Return for each query the `n` tools with the highest BM25, best first. Tools without any
+        of the words are left out.
+
+        Args:
+            queries: the words of each query (see `words.query_words`).
         """
         mask = self._mask(where)
         rankings: list[list[ScoredTool]] = []
@@ -131,17 +146,17 @@ class MemoryIndex:
             rankings.append(self._best(scores, BM25_DIGITS, n, matching))
         return rankings
 
-    def warm(self, before: "MemoryIndex") -> None:
-        """Prepare what the previous release had prepared, so that no search waits for it after
-        a swap.
+    def warm(self, previous: "MemoryIndex") -> None:
+        """Compute the properties that the previous release's index has computed, so that no search
+        waits for them after a swap.
         """
-        prepared = ("_vectors", "_postings", "_tools", "_parts", "_places")
-        for name in (*prepared, "_summaries", "_name_idf", "_actions", "_agent_words"):
-            if name in before.__dict__:
+        properties = ("_vectors", "_postings", "_tools", "_parts", "_row_numbers")
+        for name in (*properties, "_summaries", "_name_idf", "_actions", "_agent_words"):
+            if name in previous.__dict__:
                 getattr(self, name)
 
     def _bm25(self, tokens: Sequence[str]) -> "NDArray[np.float64]":
-        """BM25 of every row, shape (rows,)."""
+        """Return the BM25 score of every row, shape (rows,)."""
         import numpy as np
 
         scores = np.zeros(self.rows.num_rows, dtype=np.float64)
@@ -158,16 +173,19 @@ class MemoryIndex:
 
         candidates = None if mask is None else np.flatnonzero(mask)
         values = scores if candidates is None else scores[candidates]
-        tools, parts = self._tools, self._parts
-        take = n
+        tools = self._tools
+        parts = self._parts
+        limit = n
         while True:
-            chosen, rounded = _top(values, digits, take)
-            places = chosen if candidates is None else candidates[chosen]
-            rows = zip(places.tolist(), rounded.tolist(), strict=True)
-            best = best_per_tool((ScoredTool(tools[i], score, parts[i]) for i, score in rows), n)
-            if len(best) == n or len(chosen) == len(values):
+            top, rounded = _top(values, digits, limit)
+            row_numbers = top if candidates is None else candidates[top]
+            rows = zip(row_numbers.tolist(), rounded.tolist(), strict=True)
+            best = best_per_tool(
+                (ScoredTool(tools[row], score, parts[row]) for row, score in rows), n
+            )
+            if len(best) == n or len(top) == len(values):
                 return best
-            take *= 4
+            limit *= 4
 
     def _mask(self, where: Filter | None) -> "NDArray[np.bool_] | None":
         return where.mask(self.rows) if where else None
@@ -177,11 +195,12 @@ class MemoryIndex:
         return self.rows.column("tool").to_pylist()
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        places: dict[str, list[int]] = {}
-        for place, tool in enumerate(self._tools):
-            places.setdefault(tool, []).append(place)
-        return places
+    def _row_numbers(self) -> dict[str, list[int]]:
+        """The numbers of each tool's rows."""
+        row_numbers: dict[str, list[int]] = {}
+        for row, tool in enumerate(self._tools):
+            row_numbers.setdefault(tool, []).append(row)
+        return row_numbers
 
     @cached_property
     def _parts(self) -> list[str]:
@@ -203,7 +222,7 @@ class MemoryIndex:
 
     @cached_property
     def _agent_words(self) -> list[frozenset[str]]:
-        """The words of the name of each row's agent, as English."""
+        """The words of each row's agent's name, stemmed as English."""
         words: dict[str, frozenset[str]] = {}
         agents: list[str] = self.rows.column("agent").to_pylist()
         for agent in dict.fromkeys(agents):
@@ -213,12 +232,12 @@ class MemoryIndex:
 
     @cached_property
     def statistics(self) -> "WordStatistics":
-        """Word frequencies in the documents."""
-        return self.known or self._postings.statistics()
+        """Word frequencies in the documents of the index."""
+        return self.index_statistics or self._postings.statistics()
 
     @cached_property
     def _postings(self) -> "Postings":
-        average = self.known.average if self.known else None
+        average = self.index_statistics.average if self.index_statistics else None
         return Postings.of(self.rows.column("tokens"), average)
 
     @cached_property
@@ -238,7 +257,7 @@ class MemoryIndex:
 
 
 def _matrix(column: Any) -> "NDArray[np.float32]":
-    """The vectors of a column, shape (rows, dimensions)."""
+    """Return the vectors of a column, shape (rows, dimensions)."""
     import numpy as np
 
     values = one_piece(column)
@@ -249,17 +268,17 @@ def _matrix(column: Any) -> "NDArray[np.float32]":
 def _top(
     values: "NDArray[np.floating]", digits: int, n: int
 ) -> "tuple[NDArray[np.intp], NDArray[np.float64]]":
-    """The places of the `n` highest values and of all that tie with the last once rounded, and
-    their rounded values.
+    """Return the positions of the `n` highest values and of all that tie with the last of them
+    after rounding, and their rounded values.
 
-    Rounding keeps the order, so only those that may be among the highest are rounded, which is most
-    of the work."""
+    Rounding is most of the work. It keeps the order, so only values that may be among the highest
+    are rounded."""
     import numpy as np
 
     if n >= len(values):
         return np.arange(len(values)), np.round(values.astype(np.float64), digits)
-    last = np.round(np.float64(np.partition(values, len(values) - n)[len(values) - n]), digits)
-    near = np.flatnonzero(values >= last - 10.0**-digits)
-    rounded = np.round(values[near].astype(np.float64), digits)
-    enough = rounded >= last
-    return near[enough], rounded[enough]
+    lowest = np.round(np.float64(np.partition(values, len(values) - n)[len(values) - n]), digits)
+    candidates = np.flatnonzero(values >= lowest - 10.0**-digits)
+    rounded = np.round(values[candidates].astype(np.float64), digits)
+    is_high_enough = rounded >= lowest
+    return candidates[is_high_enough], rounded[is_high_enough]

@@ -1,4 +1,4 @@
-"""The inverted list of a column of words, and word frequencies."""
+"""An inverted index of a column of words, and its word frequencies."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +10,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BM25_K1 = 1.2
-BM25_B = 0.75
-"""The constants that Lance's text index uses, so that both ways of searching give the same scores.
+"""BM25's saturation of term frequency; the value of Lance's text index, so that both ways of
+searching give equal scores.
 """
+BM25_B = 0.75
+"""BM25's length normalisation; the value of Lance's text index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,9 @@ class WordStatistics:
     """Document frequencies.
 
     Attributes:
-        documents: how many there are.
-        counts: how many have the word; words that none has are absent.
-        average: words of a document.
+        documents: the number of documents.
+        counts: the number of documents that have each word; other words are absent.
+        average: the mean number of words of a document.
     """
 
     documents: int
@@ -30,19 +32,19 @@ class WordStatistics:
     average: float
 
     def idf(self, word: str) -> float:
-        """Return ln(1 + (N - n + 0.5) / (n + 0.5)), as BM25 weighs a word."""
+        """Return the weight of a word in BM25: ln(1 + (N - n + 0.5) / (n + 0.5))."""
         count = self.counts.get(word, 0)
         return log(1 + (self.documents - count + 0.5) / (count + 0.5))
 
 
 @dataclass(frozen=True, slots=True)
 class Postings:
-    """An inverted list: the documents of term t are `documents[starts[t]:starts[t + 1]]`, in
-    ascending order, with `counts` beside them.
+    """An inverted index: the documents of term t are `documents[starts[t]:starts[t + 1]]`, in
+    ascending order; `counts` at the same places says how often each has the term.
 
     Attributes:
-        norms: of each document, for BM25.
-        average: words of a document.
+        norms: BM25's length normalisation of each document.
+        average: the mean number of words of a document.
     """
 
     terms: Mapping[str, int]
@@ -54,24 +56,24 @@ class Postings:
 
     @classmethod
     def of(cls, column: Any, average: float | None = None) -> "Postings":
-        """Return the inverted list of a column of texts, whose words blanks separate.
+        """Return the inverted index of a column of texts, whose words are separated by blanks.
 
         Args:
-            average: words of a document, where these are only some of an index's.
+            average: the mean number of words of a document; computed from the column if None.
         """
         import numpy as np
         import pyarrow as pa
         from pyarrow import compute
 
-        pc: Any = compute  # its functions are made at import, so no checker knows them
+        pc: Any = compute  # its functions are generated at import, so pyright does not know them
 
         rows = len(column)
         lists = pc.split_pattern(one_piece(column), " ")
         owners = pc.list_parent_indices(lists).to_numpy(zero_copy_only=False).astype(np.int64)
         words = pc.list_flatten(lists)
-        real = pc.not_equal(words, "")
-        owners = owners[real.to_numpy(zero_copy_only=False)]
-        encoded = words.filter(real).dictionary_encode()
+        is_word = pc.not_equal(words, "")
+        owners = owners[is_word.to_numpy(zero_copy_only=False)]
+        encoded = words.filter(is_word).dictionary_encode()
         vocabulary: list[str] = encoded.dictionary.to_pylist()
         lengths = np.bincount(owners, minlength=rows)
         pairs, counts = np.unique(
@@ -79,9 +81,9 @@ class Postings:
             return_counts=True,
         )
         terms = pairs // max(rows, 1)
-        own = lengths.mean() if lengths.sum() else 1.0
-        average = float(own) if average is None else average
-        pa.default_memory_pool().release_unused()  # twenty times what the list needs
+        if average is None:
+            average = float(lengths.mean()) if lengths.sum() else 1.0
+        pa.default_memory_pool().release_unused()  # twenty times the size of the index
         return cls(
             terms={word: number for number, word in enumerate(vocabulary)},
             starts=np.searchsorted(terms, np.arange(len(vocabulary) + 1)),
@@ -92,7 +94,7 @@ class Postings:
         )
 
     def of_word(self, word: str) -> "tuple[NDArray[np.int64], NDArray[np.float64]]":
-        """Return the documents that have a word, ascending, and how often each has it."""
+        """Return the documents that have a word, in ascending order, and its count in each."""
         term = self.terms.get(word)
         span = slice(0, 0) if term is None else slice(self.starts[term], self.starts[term + 1])
         return self.documents[span], self.counts[span]
@@ -100,39 +102,44 @@ class Postings:
     def bm25(
         self, idf: "float | NDArray[np.float64]", counts: "NDArray[np.float64]", rows: Any
     ) -> "NDArray[np.float64]":
-        """Return what a word adds to the BM25 of documents that have it so often, shape (rows,)."""
+        """Return a word's part of the BM25 score of documents, shape (rows,).
+
+        Args:
+            counts: how often each document has the word.
+            rows: the documents.
+        """
         return idf * counts * (BM25_K1 + 1) / (counts + self.norms[rows])
 
     def statistics(self) -> WordStatistics:
         """Return the word frequencies."""
         import numpy as np
 
-        numbers = np.diff(self.starts).tolist()
+        document_counts = np.diff(self.starts).tolist()
         return WordStatistics(
-            len(self.norms), dict(zip(self.terms, numbers, strict=True)), self.average
+            len(self.norms), dict(zip(self.terms, document_counts, strict=True)), self.average
         )
 
     def shared(
         self, words: Sequence[str], statistics: WordStatistics, rows: "NDArray[np.intp]"
     ) -> "tuple[NDArray[np.float64], NDArray[np.float64]]":
-        """Return for some documents, shape (rows,): the sum of idf over the different words that
-        they have, and BM25.
+        """Return for each of some documents the sum of idf over the different words that it has,
+        and its BM25 score; both of shape (rows,).
         """
         import numpy as np
 
-        idfs, bm25 = np.zeros(len(rows)), np.zeros(len(rows))
+        idfs = np.zeros(len(rows))
+        bm25 = np.zeros(len(rows))
         for word in dict.fromkeys(words):
             documents, counts = self.of_word(word)
             if not len(documents):
                 continue
             places = np.minimum(np.searchsorted(documents, rows), len(documents) - 1)
             idf = np.where(documents[places] == rows, statistics.idf(word), 0.0)
-            own = counts[places]
             idfs += idf
-            bm25 += self.bm25(idf, own, rows)
+            bm25 += self.bm25(idf, counts[places], rows)
         return idfs, bm25
 
 
 def one_piece(column: Any) -> Any:
-    """Return the values of a column as one array, the column's own where it has one piece."""
+    """Return the values of a column as one array, without a copy if it has only one chunk."""
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

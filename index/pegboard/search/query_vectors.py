@@ -1,4 +1,4 @@
-"""The vector of a request: from the index's encoder, or given by the caller."""
+"""Query vectors: encoded by the index's encoder, or passed by the caller."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping, Sequence
@@ -15,18 +15,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 CACHED = 2_048
-"""Most recent request vectors that a board caches: 3 MB at 384 dimensions."""
+"""Default number of query vectors that a board caches: 3 MB at 384 dimensions."""
 
 
 class QueryVectors:
-    """The encoders of a board's requests, loaded when they are first needed, and the vectors that
-    they made last. Threads may share it.
+    """The encoders of a board's requests, loaded at first use, and a cache of the most recent
+    vectors. Thread-safe.
 
     Args:
         encoder: encodes all requests, instead of the encoders that releases name.
-        options: how this reader reaches the encoders that releases name.
-        cached: how many vectors are remembered; 0 for none.
-        hosted: the hosted encoders that releases may name, beside those that the process allows.
+        options: this reader's options for the encoders that releases name.
+        cached: the maximum number of cached vectors; 0 for no cache.
+        hosted: hosted encoders that releases may name, in addition to those that the process
+            allows.
     """
 
     def __init__(
@@ -36,38 +37,39 @@ class QueryVectors:
         cached: int = CACHED,
         hosted: Collection[str] = (),
     ) -> None:
-        self._given, self._cached, self._hosted = encoder, cached, frozenset(hosted)
-        self._remembered: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
+        self._only_encoder = encoder
+        self._cache_size = cached
+        self._hosted = frozenset(hosted)
+        self._cache: OrderedDict[tuple[str, str], NDArray[np.float32]] = OrderedDict()
         self._options = dict(options or {})
         self._encoders: dict[str, Encoder] = {}
         self._lock = Lock()
 
     def uncached(self) -> "QueryVectors":
-        """Return the same encoders without a cache."""
-        other = QueryVectors(self._given, self._options, 0, self._hosted)
-        other._encoders = self._encoders
-        return other
+        """Return an object that shares the encoders and has no cache."""
+        uncached = QueryVectors(self._only_encoder, self._options, 0, self._hosted)
+        uncached._encoders = self._encoders
+        return uncached
 
     def unit(
         self,
         loaded: LoadedRelease,
         index: str,
-        given: "Sequence[float] | NDArray[np.floating]",
+        query: "Sequence[float] | NDArray[np.floating]",
     ) -> "NDArray[np.float32]":
-        """The vector of length 1, of shape (dimensions,), for one that the caller encoded.
+        """Return a query vector scaled to length 1, shape (dimensions,).
 
         Raises:
-            QueryError: the given vector has another length than those of the index, or no
-                direction.
+            QueryError: the vector does not have the index's dimensions, is zero or is not finite.
         """
         import numpy as np
 
         manifest = loaded.index_manifest(index)
         try:
-            vector = np.asarray(given, dtype=np.float32)
+            vector = np.asarray(query, dtype=np.float32)
         except (ValueError, TypeError, OverflowError):
             raise QueryError(
-                f"The query is {given!r:.80}; expected a text, or a vector of "
+                f"The query is {query!r:.80}; expected a text, or a vector of "
                 f"{manifest['dimensions']} numbers."
             ) from None
         if vector.shape != (manifest["dimensions"],):
@@ -88,13 +90,13 @@ class QueryVectors:
     def units(
         self, loaded: LoadedRelease, index: str, texts: Sequence[str]
     ) -> "NDArray[np.float32]":
-        """The unit vectors of requests in words, of shape (texts, dimensions): those not remembered
-        by one call of the encoder.
+        """Return the unit vectors of requests, shape (texts, dimensions); all that are not cached
+        are encoded in one call.
 
         Raises:
-            FingerprintMismatch: the encoder at hand did not make this index's vectors.
-            EncoderError: the index's encoder is not installed, cannot load, or is hosted and not
-                among those that this reader names.
+            FingerprintMismatch: the index's vectors were made by another encoder.
+            EncoderError: the index's encoder is not installed, cannot be loaded, or is a hosted
+                encoder that this reader does not allow.
         """
         import numpy as np
 
@@ -102,30 +104,29 @@ class QueryVectors:
         encoder = self._encoder(loaded, index)
         with self._lock:
             vectors = {
-                text: self._remembered.get((encoder.fingerprint, text))
-                for text in dict.fromkeys(texts)
+                text: self._cache.get((encoder.fingerprint, text)) for text in dict.fromkeys(texts)
             }
         missing = [text for text, vector in vectors.items() if vector is None]
         if missing:
-            made = encode_queries(encoder, missing)
+            encoded = encode_queries(encoder, missing)
             vectors.update(
                 (text, self.unit(loaded, index, vector))
-                for text, vector in zip(missing, made, strict=True)
+                for text, vector in zip(missing, encoded, strict=True)
             )
         with self._lock:
             for text, vector in vectors.items():
-                if vector is not None and self._cached:
-                    self._remembered[encoder.fingerprint, text] = vector
-                    self._remembered.move_to_end((encoder.fingerprint, text))
-            while len(self._remembered) > self._cached:
-                self._remembered.popitem(last=False)
+                if vector is not None and self._cache_size:
+                    self._cache[encoder.fingerprint, text] = vector
+                    self._cache.move_to_end((encoder.fingerprint, text))
+            while len(self._cache) > self._cache_size:
+                self._cache.popitem(last=False)
         return np.stack(
             [vector for vector in (vectors[text] for text in texts) if vector is not None]
         )
 
     def _encoder(self, loaded: LoadedRelease, index: str) -> Encoder:
         manifest = loaded.index_manifest(index)
-        encoder = self._given
+        encoder = self._only_encoder
         if encoder is None:
             published = manifest["options"]
             options = {

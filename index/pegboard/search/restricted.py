@@ -1,5 +1,5 @@
-"""A release as if it had only some of its tools: for samples of a catalog (tool-M), and for what a
-client of the gateway may see.
+"""A view of a release with only some of its tools: for samples of a catalog (tool-M), and for the
+tools that a client of the gateway may see.
 """
 
 import sys
@@ -17,58 +17,62 @@ if TYPE_CHECKING:
 
 
 class RestrictedRelease(LoadedRelease):
-    """The tools of those ids, the agents that have one of them, and the dependencies between them,
-    searched in memory.
+    """The tools with the given ids, their agents, and the dependencies between them, searched in
+    memory.
 
-    Cosines are those of the whole release. BM25 is not: how rare a word is depends on the tools
-    that are there.
+    Cosines equal those of the full release. BM25 scores do not, since they depend on how many of
+    the tools have a word.
 
     Args:
-        whole: the release; its loaded indexes are shared, so that a hundred samples load it once.
-        tools: ids; unknown ones are left out.
+        full: the release; its loaded indexes are shared, so that a hundred samples load it once.
+        tools: ids of tools; unknown ids are ignored.
     """
 
-    def __init__(self, whole: LoadedRelease, tools: Collection[str]) -> None:
-        super().__init__(whole._store, whole.release, sys.maxsize)
-        self._whole = whole
-        self._kept = frozenset(tools)
+    def __init__(self, full: LoadedRelease, tools: Collection[str]) -> None:
+        super().__init__(full._store, full.release, sys.maxsize)
+        self._full = full
+        self._tool_ids = frozenset(tools)
 
     @cached_property
     def agents(self) -> dict[str, Agent]:
-        """The agents that have one of the tools, by id."""
-        kept = self._kept_agents
-        return Agents({one: agent for one, agent in self._whole.agents.items() if one in kept})
+        """The agents of the tools, by id."""
+        agent_ids = self._agent_ids
+        return Agents({key: agent for key, agent in self._full.agents.items() if key in agent_ids})
 
     def _load_index(self, name: str) -> MemoryIndex:
-        index = self._whole.index(name)
+        index = self._full.index(name)
         rows = (
             index.rows
             if isinstance(index, MemoryIndex)
-            else self._whole._read(embedding_table(name), SEARCHED)
+            else self._full._read(embedding_table(name), SEARCHED)
         )
-        return MemoryIndex(self._among(rows, "tool", self._kept))
+        return MemoryIndex(_rows_with(rows, "tool", self._tool_ids))
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
         if name == "tools":
-            wanted = ["id", *(one for one in columns if one != "id")] if columns else None
-            known = self._whole._tool_rows
-            rows = known if known is not None and not wanted else self._whole._read(name, wanted)
-            return self._among(rows, "id", self._kept)
+            return _rows_with(self._read_tools(columns), "id", self._tool_ids)
+        rows = self._full._read(name, columns)
         if name == EDGES:
-            rows = self._whole._read(name, columns)
-            return self._among(self._among(rows, "source", self._kept), "target", self._kept)
-        rows = self._whole._read(name, columns)
-        return self._among(rows, "id" if name == "agents" else "agent", self._kept_agents)
+            return _rows_with(_rows_with(rows, "source", self._tool_ids), "target", self._tool_ids)
+        return _rows_with(rows, "id" if name == "agents" else "agent", self._agent_ids)
+
+    def _read_tools(self, columns: Sequence[str] | None) -> "pa.Table":
+        if columns:
+            with_id = ["id", *(column for column in columns if column != "id")]
+            return self._full._read("tools", with_id)
+        loaded_rows = self._full._tool_rows
+        return loaded_rows if loaded_rows is not None else self._full._read("tools")
 
     @property
-    def _kept_agents(self) -> frozenset[str]:
+    def _agent_ids(self) -> frozenset[str]:
         rows = self._tool_rows
         return frozenset(rows.column("agent").to_pylist()) if rows is not None else frozenset()
 
-    @staticmethod
-    def _among(rows: "pa.Table", column: str, kept: Collection[str]) -> "pa.Table":
-        import pyarrow as pa
-        import pyarrow.compute as pc
 
-        compute: Any = pc
-        return rows.filter(compute.is_in(rows.column(column), pa.array(sorted(kept), pa.string())))
+def _rows_with(rows: "pa.Table", column: str, values: Collection[str]) -> "pa.Table":
+    """Return the rows that have one of the values in a column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    compute: Any = pc
+    return rows.filter(compute.is_in(rows.column(column), pa.array(sorted(values), pa.string())))

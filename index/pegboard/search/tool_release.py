@@ -1,4 +1,4 @@
-"""A release of tools in memory, without a store: what `Board.from_tools` answers from."""
+"""A release made in memory, without a store, for `Board.from_tools`."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 INDEX = "full"
+"""The name of the only index of a board in memory."""
 CATALOG = "memory"
+"""The name of the only catalog of a board in memory."""
 AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
 """The owner of all tools of a board in memory."""
 NO_TOOL = Tool("", "", "", "agent")
-"""The tool in the row of an agent, of which only words and vector are used."""
+"""A placeholder for rows of agents, of which only words and vector are used."""
 
 Row = tuple[str, str, Sequence[str], str]
 """The id of a tool, a part, tags, and the text."""
@@ -40,48 +42,50 @@ Row = tuple[str, str, Sequence[str], str]
 
 @dataclass(frozen=True, slots=True)
 class FunctionTool(Tool):
-    """A tool of a board in memory that was given as a Python function, and that function."""
+    """A tool of a board in memory that was made from a Python function.
+
+    Attributes:
+        function: None if the tool was made from a declaration.
+    """
 
     function: Callable[..., Any] | None = field(default=None, compare=False, repr=False)
 
 
 class ToolRelease(LoadedRelease):
-    """Tools in memory, encoded when their index is first loaded.
+    """A release in memory, whose tools are encoded at the first search.
 
     Args:
-        tools: of the agent `AGENT`, with unique ids.
-        encoder: encodes their documents.
+        tools: tools of the agent `AGENT` with unique ids.
+        encoder: encodes the tools' documents.
     """
 
     def __init__(self, tools: Sequence[Tool], encoder: Encoder) -> None:
         self._by_id = {tool.id: tool for tool in sorted(tools, key=lambda tool: tool.id)}
         self._encoder = encoder
-        super().__init__(None, self._described(), 0)
+        super().__init__(None, self._make_release(), 0)
 
     def check_recorded(self) -> None:
         """Do nothing: a release in memory cannot be removed."""
 
     def tools(self, ids: Sequence[str]) -> dict[str, Tool]:
-        """Return the tools of those ids; unknown ids are absent."""
-        return {identity: self._by_id[identity] for identity in ids if identity in self._by_id}
+        """Return the tools with these ids; unknown ids are absent."""
+        return {key: self._by_id[key] for key in ids if key in self._by_id}
 
     def all_tools(self) -> Iterator[Tool]:
-        """Yield every tool, by id."""
+        """Yield every tool, ordered by id."""
         yield from self._by_id.values()
 
     def tool_names(self) -> list[tuple[str, str, str]]:
-        """Return id, name and agent's name of every tool."""
+        """Return the id, name and agent's name of every tool."""
         return [(tool.id, tool.name, AGENT.name) for tool in self._by_id.values()]
 
     @cached_property
     def agents(self) -> dict[str, Agent]:
-        """The one agent by its id."""
+        """The only agent, by its id."""
         return {AGENT.id: AGENT}
 
     def _read(self, name: str, columns: Sequence[str] | None = None) -> "pa.Table":
-        """Return the dependencies, of which functions and schemas declare none, or the text of the
-        one agent.
-        """
+        """Return the edges, which are empty, or the row of the only agent."""
         if name == EDGES:
             return table_schema(EDGES).empty_table()
         return self._table([(AGENT.id, "document", (), agent_text(AGENT))]).select(columns)
@@ -101,11 +105,11 @@ class ToolRelease(LoadedRelease):
     def _load_index(self, name: str) -> MemoryIndex:
         return MemoryIndex(self._table(self._documents, self._boilerplate))
 
-    def _table(self, rows: Sequence[Row], shared: Collection[str] = ()) -> "pa.Table":
-        """The columns that a search needs.
+    def _table(self, rows: Sequence[Row], omitted: Collection[str] = ()) -> "pa.Table":
+        """Return the columns that a search needs.
 
         Args:
-            shared: the keys of sentences that many of the tools share.
+            omitted: the keys of boilerplate sentences, which summaries omit.
         """
         import pyarrow as pa
 
@@ -123,7 +127,7 @@ class ToolRelease(LoadedRelease):
             "name_tokens": [" ".join(tokenize(tool.name, DEFAULT_LANGUAGE)) for tool in tools],
             "actions": [" ".join(sorted(tool_actions(tool))) for tool in tools],
             "summary_vector": self._vectors(
-                [summary_of(tool, boilerplate=shared) for tool in tools]
+                [summary_of(tool, boilerplate=omitted) for tool in tools]
             ),
         }
         schema = table_schema("emb_full", self._encoder.dimensions)
@@ -136,7 +140,7 @@ class ToolRelease(LoadedRelease):
         flat = pa.array([value for vector in vectors for value in vector], pa.float32())
         return pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions)
 
-    def _described(self) -> Release:
+    def _make_release(self) -> Release:
         languages = IndexLanguages.of({CATALOG: [text for *_, text in self._documents]})
         ranker = default_ranker(self._encoder.name, languages.legible(self._encoder.name))
         index = {
@@ -160,7 +164,7 @@ def release_of_tools(tools: Sequence[Any], encoder: Encoder) -> ToolRelease:
     """Return a release of functions, function schemas and MCP tools.
 
     Raises:
-        ConfigurationError: lists every tool that is invalid or repeated.
+        ConfigurationError: tools are invalid or have the same name; lists all of them.
     """
     if isinstance(tools, str | Mapping) or callable(tools):
         raise ConfigurationError(f"Invalid tools: {tools!r:.80}. Expected a list of tools.")
@@ -184,7 +188,7 @@ def release_of_tools(tools: Sequence[Any], encoder: Encoder) -> ToolRelease:
 
 
 def _declarations(value: Any, where: str) -> Iterator[tuple[str, Declaration | str]]:
-    """What one of the tools declares, or the problem with it, each with its place."""
+    """Yield the declarations of one of the values, or its problem, each with its place."""
     if isinstance(value, type):
         yield where, f"{value.__name__} is a class; give functions, such as methods of an instance"
     elif (mcp := _mcp_tool(value)) is not None:
@@ -209,7 +213,9 @@ def _function(function: Callable[..., Any]) -> Declaration | str:
 
 
 def _mcp_tool(value: Any) -> Declaration | None:
-    """The declaration of an MCP tool, as a dict or as the object of a client library."""
+    """Return the declaration of an MCP tool, given as a dict or as the object of a client library;
+    None for another value.
+    """
     is_mapping = isinstance(value, Mapping)
     if not is_mapping and not hasattr(value, "inputSchema"):
         return None
@@ -223,12 +229,14 @@ def _mcp_tool(value: Any) -> Declaration | None:
     if annotations is not None and hasattr(annotations, "model_dump"):
         annotations = annotations.model_dump(exclude_none=True)
     description = get("description") or get("title")
-    schemas = get("inputSchema"), get("outputSchema")
-    return Declaration(get("name"), description, *schemas, annotations or {})
+    return Declaration(
+        get("name"), description, get("inputSchema"), get("outputSchema"), annotations or {}
+    )
 
 
 def _problem(declaration: Declaration) -> str | None:
-    name, description = declaration.name, declaration.description
+    name = declaration.name
+    description = declaration.description
     if not isinstance(name, str) or not name.strip():
         return f"the name is {name!r:.40}, expected a text"
     if description is not None and not isinstance(description, str):
