@@ -1,7 +1,7 @@
 """The actions of requests and tools: create, list, get, update, delete, or do.
 
-"open an issue" and "delete an issue" have the same words as the tools of the other; their actions
-tell them apart. Both sides are sets, since a verb may mean several ("put" creates or updates).
+"open an issue" and "delete an issue" differ in one word, but need different tools. Requests and
+tools have sets of actions, since a verb may mean several ("put" creates or updates).
 """
 
 import json
@@ -25,9 +25,9 @@ METHODS: Mapping[str, frozenset[str]] = {
 NOUNS = frozenset(
     ("all", "new", "order", "post", "open", "check", "count", "what", "who", "when", "how", "which")
 )
-"""Verbs that are more often nouns or adjectives in tool names."""
+"""Verbs that are usually nouns or adjectives in tool names."""
 OPENING_WORDS = 6
-"""Leading words of a request in which its verb is sought."""
+"""Number of leading words of a request that are searched for its verb."""
 _NOTHING: frozenset[str] = frozenset()
 _WORD = re.compile(r"[a-z]+")
 _PERMISSION = re.compile(
@@ -35,7 +35,7 @@ _PERMISSION = re.compile(
     r"|\b(?:has|have|had)\b.{0,30}?\b(?:permissions?|rights?) to\b"
     r"|^\W*(?:may (?:i|we)|who (?:may|can))\b"
 )
-"""A question whether somebody may do something: the answer is read, and nothing is done."""
+"""Matches a question about a permission, which is answered by reading."""
 _ENDINGS = (
     *(("ies", "y"), ("es", "e"), ("es", ""), ("s", ""), ("ing", ""), ("ing", "e")),
     *(("ed", "e"), ("ed", "")),
@@ -43,9 +43,8 @@ _ENDINGS = (
 
 
 def request_actions(text: str) -> frozenset[str]:
-    """Return the actions that a request may want, by its first verb; none if it has none there. A
-    question whether an action is permitted wants something read.
-
+    """Return the actions that a request may ask for, by its first verb; none if its opening has no
+    known verb. A question about a permission asks for reading.
     Example:
         >>> sorted(request_actions("Please delete the branch"))
         ['delete']
@@ -54,57 +53,61 @@ def request_actions(text: str) -> frozenset[str]:
     if _PERMISSION.search(opening):
         return METHODS["HEAD"]
     words = _WORD.findall(opening)[:OPENING_WORDS]
-    return next((found for word in words if (found := _actions(word))), _NOTHING)
+    return next((actions for word in words if (actions := _actions(word))), _NOTHING)
 
 
 def tool_actions(tool: Tool) -> frozenset[str]:
     """Return the actions of a tool, by its HTTP method and path, MCP annotations, the verb of its
-    name, and the first word of its description; none if nothing tells.
+    name, and the first word of its description; none if these have no known verb.
     """
     annotations = tool.annotations
     opening = _WORD.findall(tool.description[:200].lower())
-    described = _actions(opening[0]) if opening else _NOTHING
+    by_description = _actions(opening[0]) if opening else _NOTHING
     if {"list", "lists"} & set(opening[:5]):
-        described |= {"list"}
-    named = next(
+        by_description |= {"list"}
+    by_name = next(
         (
-            found
+            actions
             for word in _WORD.findall(identifier_words(tool.name).lower())
-            if word not in NOUNS and (found := _actions(word))
+            if word not in NOUNS and (actions := _actions(word))
         ),
         _NOTHING,
     )
     method = str(annotations.get("method", "")).upper()
     if method in METHODS:
-        item = str(annotations.get("path", "")).rstrip("/").endswith("}")
-        return _of_method(method, item, named, described)
+        is_item = str(annotations.get("path", "")).rstrip("/").endswith("}")
+        return _operation_actions(method, is_item, by_name, by_description)
     if annotations.get("readOnlyHint") is True:
-        return ((named | described) & METHODS["GET"]) or METHODS["GET"]
-    return named or described
+        return ((by_name | by_description) & METHODS["GET"]) or METHODS["GET"]
+    return by_name or by_description
 
 
-def _of_method(
-    method: str, item: bool, named: frozenset[str], described: frozenset[str]
+def _operation_actions(
+    method: str, is_item: bool, by_name: frozenset[str], by_description: frozenset[str]
 ) -> frozenset[str]:
-    """Return the actions of an operation; `item` if its path ends with a parameter."""
-    own = named | described
+    """Return the actions of an HTTP operation.
+
+    Args:
+        is_item: whether the path ends with a parameter.
+    """
+    by_text = by_name | by_description
     if method == "GET":
-        if frozenset({"list"}) in (named, described):
+        if frozenset({"list"}) in (by_name, by_description):
             return frozenset({"list"})
-        if item:
+        if is_item:
             return frozenset({"get"})
-        return (own & METHODS["GET"]) or METHODS["GET"]
+        return (by_text & METHODS["GET"]) or METHODS["GET"]
     if method == "POST":
-        meant = own & {"create", "update", "delete", "do"}
-        return meant or frozenset({"update"} if item else {"create"})
+        changes = by_text & {"create", "update", "delete", "do"}
+        return changes or frozenset({"update"} if is_item else {"create"})
     if method == "PUT":
-        return (own & {"create", "update", "delete", "do"}) or METHODS["PUT"]
+        return (by_text & {"create", "update", "delete", "do"}) or METHODS["PUT"]
     return METHODS[method]
 
 
 @cache
 def _verbs() -> dict[str, frozenset[str]]:
-    """The actions of each verb; `verbs.json` has the verbs, and question words, of each action."""
+    """Return the actions of each verb; `verbs.json` has each action's verbs and question words."""
     text = resources.files("pegboard.ranker").joinpath("verbs.json").read_text("utf-8")
     verbs: dict[str, frozenset[str]] = {}
     for action, words in json.loads(text).items():
@@ -114,11 +117,13 @@ def _verbs() -> dict[str, frozenset[str]]:
 
 
 def _actions(word: str) -> frozenset[str]:
-    """The actions of a verb in any of its forms."""
+    """Return the actions of a verb in any of its forms."""
     verbs = _verbs()
     if word in verbs:
         return verbs[word]
-    for ending, instead in _ENDINGS:
-        if word.endswith(ending) and word[: -len(ending)] + instead in verbs:
-            return verbs[word[: -len(ending)] + instead]
+    for ending, replacement in _ENDINGS:
+        if word.endswith(ending):
+            base_form = word[: -len(ending)] + replacement
+            if base_form in verbs:
+                return verbs[base_form]
     return _NOTHING

@@ -1,9 +1,9 @@
-"""The ranker: a linear model over the features of a candidate. Scores can be compared between
-requests, and give a probability.
+"""The ranker: a linear model over the features of a candidate. Scores are comparable between
+requests and are mapped to probabilities.
 
-The weights that ship with the library (`default.json`), by encoder, are fitted by `python -m
-benchmarks train_ranker` on the development halves of public benchmarks and on real catalogs. Those
-that a release is searched with are in its manifest, under `indexes.<name>.ranker`.
+`python -m benchmarks train_ranker` fits the weights that ship with the library (`default.json`) for
+each encoder, on the development halves of public benchmarks and on real catalogs. A search uses
+the weights in the release's manifest, under `indexes.<name>.ranker`.
 """
 
 import json
@@ -20,24 +20,28 @@ from pegboard.ranker.features import FEATURES, Measures, feature_matrix
 from pegboard.ranking import ScoredTool
 
 RANKER_VERSION = 1
-"""Changes when a feature of the same name means something else; others are known by name."""
+"""Raised when a feature changes its meaning. New features need no new version, since weights are
+stored by feature name.
+"""
 NOTHING_FITS = "nothing_fits"
-"""The threshold below which no tool fits."""
+"""The name of the threshold of probability below which no tool fits."""
 OTHERS = "local/all-MiniLM-L6-v2"
-"""The encoder whose ranker serves encoders that have none of their own."""
+"""The encoder whose ranker is used for encoders without a ranker of their own."""
 DIGITS = 5
+"""Decimal digits of scores, contributions and probabilities."""
 HALF = 0.5
+"""Minimum share of legible texts for a ranker that uses vectors."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ranker:
-    """Weights by feature, and the logistic curve that makes a score a probability.
+    """The weights of the features, and the logistic curve that maps a score to a probability.
 
     Attributes:
-        weights: in the order of `FEATURES`.
+        weights: one weight per feature, in the order of `FEATURES`.
         slope, bias: a tool fits with the probability 1 / (1 + e^-(slope * score + bias)).
-        thresholds: probabilities by name: `accept_95` is reached by the best hit of 95 % of the
-            requests with an answer that it was fitted on; below `nothing_fits` nothing fits.
+        thresholds: probabilities by name. The best hit of 95 % of the answerable training requests
+            reaches `accept_95`; if the best hit is below `nothing_fits`, no tool fits.
     """
 
     weights: tuple[float, ...]
@@ -45,31 +49,31 @@ class Ranker:
     bias: float
     thresholds: Mapping[str, float]
 
-    def rank(self, request: str, found: Measures) -> list[ScoredTool]:
-        """Return all candidates, best first; equal scores by id. A score is the weighted sum of the
-        features, rounded.
+    def rank(self, request: str, measures: Measures) -> list[ScoredTool]:
+        """Return all candidates, best first; ties are ordered by id. A score is the rounded
+        weighted sum of the features.
         """
-        if not found.tools:
+        if not measures.tools:
             return []
-        scores = feature_matrix(found, request_actions(request)) @ self.weights
-        rows = zip(found.tools, scores.tolist(), strict=True)
+        scores = feature_matrix(measures, request_actions(request)) @ self.weights
+        rows = zip(measures.tools, scores.tolist(), strict=True)
         ranked = [ScoredTool(tool, round(score, DIGITS)) for tool, score in rows]
         return sorted(ranked, key=lambda row: (-row.score, row.tool))
 
     def probability(self, score: float) -> float:
-        """Return the probability that a tool of that score fits, rounded."""
+        """Return the rounded probability that a tool with this score fits."""
         return logistic(self.slope * score + self.bias)
 
-    def contributions(self, request: str, found: Measures) -> dict[str, dict[str, float]]:
-        """Return what each feature adds to the score of each candidate, by tool and feature."""
-        added = feature_matrix(found, request_actions(request)) * self.weights
+    def contributions(self, request: str, measures: Measures) -> dict[str, dict[str, float]]:
+        """Return each feature's part of the score of each candidate, by tool and feature."""
+        products = feature_matrix(measures, request_actions(request)) * self.weights
         return {
             tool: {name: round(value, DIGITS) for name, value in zip(FEATURES, row, strict=True)}
-            for tool, row in zip(found.tools, added.tolist(), strict=True)
+            for tool, row in zip(measures.tools, products.tolist(), strict=True)
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values, as a manifest holds them."""
+        """Return the ranker as JSON values, as in a manifest."""
         weights = dict(zip(FEATURES, self.weights, strict=True))
         thresholds = dict(self.thresholds)
         return {
@@ -82,8 +86,8 @@ class Ranker:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Ranker":
-        """Return the ranker of such JSON values; features that came after it weigh nothing. Raises
-        ContractMismatch for features that this version does not know.
+        """Return the ranker of a manifest's JSON values; features without a weight get 0. Raises
+        ContractMismatch for unknown features or another version.
         """
         if values.get("version") != RANKER_VERSION or not set(values["weights"]) <= set(FEATURES):
             raise ContractMismatch(
@@ -92,18 +96,19 @@ class Ranker:
                 "build the release again."
             )
         weights = tuple(float(values["weights"].get(name, 0.0)) for name in FEATURES)
-        curve = float(values["slope"]), float(values["bias"])
-        return cls(weights, *curve, dict(values["thresholds"]))
+        return cls(
+            weights, float(values["slope"]), float(values["bias"]), dict(values["thresholds"])
+        )
 
 
 def default_ranker(encoder: str = "", legible: float = 1.0) -> Ranker:
     """Return the ranker that ships with the library.
 
     Args:
-        encoder: the name of the index's encoder. One without a ranker of its own gets that of
-            `OTHERS`, a general encoder.
-        legible: the share of an index's texts that its encoder can read. Below a half, the ranker
-            goes by words alone.
+        encoder: the name of the index's encoder. An encoder without a ranker of its own gets that
+            of `OTHERS`, a general encoder.
+        legible: the share of an index's texts that its encoder can read. Below `HALF`, the ranker
+            uses words alone.
     """
     shipped = _shipped()
     return shipped["words"] if legible < HALF else shipped.get(encoder, shipped[OTHERS])
@@ -117,5 +122,5 @@ def _shipped() -> dict[str, Ranker]:
 
 def logistic(odds: float) -> float:
     """Return 1 / (1 + e^-odds), rounded."""
-    small = exp(-abs(odds))
-    return round((1 if odds >= 0 else small) / (1 + small), DIGITS)
+    power = exp(-abs(odds))  # never overflows
+    return round((1 if odds >= 0 else power) / (1 + power), DIGITS)
