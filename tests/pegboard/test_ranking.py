@@ -26,7 +26,7 @@ def test_both_rankings_are_fused(vector, text, order):
     assert all(0 <= row.score <= 1 for row in fused)
 
 
-def test_a_tool_counts_by_its_best_row():
+def test_a_tool_is_ranked_by_its_best_row():
     rows = [*ranked(a=0.1, b=0.2), ScoredTool("a", 0.3, "question")]
 
     assert best_per_tool(rows, 2) == [ScoredTool("a", 0.3, "question"), *ranked(b=0.2)]

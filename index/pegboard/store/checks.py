@@ -1,7 +1,7 @@
-"""What readers expect of a board before they use it: JSON, the records of releases, and rows.
+"""Validation of what readers read from a board: JSON, release records and rows.
 
-Checksums prove that something is as it was written, not who wrote it. A problem is a sentence that
-says where it is and what is expected; the caller raises StoreError.
+Checksums detect damage, not tampering. A problem is a sentence that says where it is and what is
+expected; the caller raises StoreError.
 """
 
 import re
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 _TABLE_NAME = re.compile("[A-Za-z0-9_]{1,200}")
 LONGEST = 1.001
-"""What rounding may make of a unit vector's 1."""
+"""Largest norm, and largest component, accepted for a unit vector: 1 plus rounding errors."""
 
 Shape = Any
-"""A test and what it expects, a list with the shape of its items, or an object with the shape of
-each member: `name?` may be missing or null, `*` is any."""
+"""Describes a JSON value: a test with the expected value in words, a list with the shape of its
+items, or a mapping with the shape of each member. `name?` may be missing or null; `*` is any name.
+"""
 
 TEXT = (lambda value: isinstance(value, str), "a text")
 COUNT = (lambda value: type(value) is int and 0 <= value < 2**63, "a number of rows or tools")
@@ -112,10 +113,10 @@ ENRICHMENT = {
 
 
 def shape_problem(value: Any, shape: Shape, place: str) -> str | None:
-    """Return the first difference of a JSON value from its shape, None if there is none.
+    """Return the first difference of a JSON value from its shape; None if it fits.
 
     Args:
-        place: of the value, for the problem.
+        place: the value's place, as named in the problem.
     """
     if isinstance(shape, tuple):
         fits, expected = cast("tuple[Any, str]", shape)
@@ -129,30 +130,36 @@ def shape_problem(value: Any, shape: Shape, place: str) -> str | None:
         if not isinstance(value, Mapping):
             return f"{place} is {value!r:.80}, expected an object"
         members = cast("Mapping[str, Any]", value)
-        known = _members(members, shape)
-        if missing := known.keys() - members.keys():
+        member_shapes = _member_shapes(members, shape)
+        if missing := member_shapes.keys() - members.keys():
             return f"{place} has no {', '.join(sorted(missing))}"
-        parts = [(members[name], own, f"{place}.{name:.80}") for name, own in known.items()]
+        parts = [
+            (members[name], member_shape, f"{place}.{name:.80}")
+            for name, member_shape in member_shapes.items()
+        ]
     problems = (shape_problem(*part) for part in parts)
     return next((problem for problem in problems if problem), None)
 
 
 def release_problem(row: Mapping[str, Any]) -> str | None:
-    """Return the first problem of a row of `releases`, None if there is none.
+    """Return the first problem of a row of `releases`; None if it is valid.
 
     Raises ContractMismatch for a release of another contract whose pins cannot be read.
     """
     try:
-        tables, manifest = json_value(row["tables"]), json_value(row["manifest"])
+        tables = json_value(row["tables"])
+        manifest = json_value(row["manifest"])
     except ValueError as error:
         return f"its JSON cannot be used: {error}"
     problem = shape_problem(tables, PINS, "tables") or shape_problem(manifest, {}, "manifest")
-    for name in tables if problem is None else ():
-        problem = problem or shape_problem(name, NAME, "the name of a table")
-    if problem or row["contract"] != CONTRACT:
-        if problem:
-            check_contract(row["contract"], row["release"])
+    if problem is None:
+        problems = (shape_problem(name, NAME, "the name of a table") for name in tables)
+        problem = next((problem for problem in problems if problem), None)
+    if problem:
+        check_contract(row["contract"], row["release"])
         return problem
+    if row["contract"] != CONTRACT:
+        return None
     if problem := shape_problem(manifest, MANIFEST, "manifest"):
         return problem
     indexes = manifest["indexes"]
@@ -166,12 +173,12 @@ def release_problem(row: Mapping[str, Any]) -> str | None:
 def rows_problem(
     rows: "pa.Table", table: str, columns: Sequence[str] | None = None, dimensions: int = 0
 ) -> str | None:
-    """Return the first difference of rows from the contract of their table, None if there is none.
+    """Return the first difference of rows from the contract of their table; None if they fit.
 
     Args:
-        table: its name in a release.
-        columns: those that were read; None for all.
-        dimensions: the length of its vectors, if it has any.
+        table: the table's name in a release.
+        columns: the columns that were read; None for all.
+        dimensions: the number of dimensions of the table's vectors, if it has any.
     """
     import pyarrow as pa
 
@@ -179,30 +186,31 @@ def rows_problem(
     for name in schema.names if columns is None else columns:
         if name not in rows.column_names:
             return f"it has no column {name}"
-        field, column = schema.field(name), rows.column(name)
+        field = schema.field(name)
+        column = rows.column(name)
         if column.type != field.type:
             return f"its column {name} holds {column.type}, expected {field.type}"
         for values in column.chunks:
-            empty = values.null_count and not field.nullable
+            has_nulls = values.null_count > 0 and not field.nullable
             if isinstance(values, pa.ListArray | pa.FixedSizeListArray):
                 values = values.flatten()
-                empty = empty or values.null_count
-            if empty:
+                has_nulls = has_nulls or values.null_count > 0
+            if has_nulls:
                 return f"its column {name} has empty values"
             if pa.types.is_floating(values.type) and not _are_of_unit_vectors(values):
                 return f"its column {name} has numbers that are not from -1 to 1"
     return None
 
 
-def _members(value: Mapping[str, Any], shape: Mapping[str, Shape]) -> dict[str, Shape]:
-    """The members of an object that its shape requires or knows, each with its own shape."""
-    members: dict[str, Shape] = {}
-    for name, own in shape.items():
+def _member_shapes(value: Mapping[str, Any], shape: Mapping[str, Shape]) -> dict[str, Shape]:
+    """Return the shape of each member that an object must have, or may have and has."""
+    shapes: dict[str, Shape] = {}
+    for name, member_shape in shape.items():
         if name == "*":
-            members |= dict.fromkeys(value, own)
+            shapes |= dict.fromkeys(value, member_shape)
         elif not name.endswith("?") or value.get(name[:-1]) is not None:
-            members[name.removesuffix("?")] = own
-    return members
+            shapes[name.removesuffix("?")] = member_shape
+    return shapes
 
 
 def _is_between(value: Any, least: float, most: float) -> bool:
@@ -214,6 +222,6 @@ def _is_like(value: Any, pattern: re.Pattern[str]) -> bool:
 
 
 def _are_of_unit_vectors(values: "pa.Array") -> bool:
-    """Whether all numbers are from -1 to 1, as those of a unit vector are; NaN is not."""
+    """Return whether all numbers are from -1 to 1, as in unit vectors; False for NaN."""
     numbers = values.to_numpy(zero_copy_only=False)
     return len(numbers) == 0 or bool(numbers.min() >= -LONGEST and numbers.max() <= LONGEST)

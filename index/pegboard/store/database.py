@@ -1,6 +1,6 @@
-"""The LanceDB database below a board's root for writers, and the errors of writers and readers.
+"""The LanceDB database of a board: its address, options and errors.
 
-Readers use `reading.py`.
+Readers open it by `reading.py`, writers by `writing.py`.
 """
 
 from collections.abc import Generator, Iterable, Mapping
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     pass
 
 RUST_PANICS = ("PanicException", "RustPanic")
-"""The names of what a panic of the compiled core raises, in a call and in a future. The first is no
-`Exception`, and neither can be imported.
+"""Names of the exceptions that a panic of the compiled core raises, in a call and in a future. The
+first is not an `Exception`, and neither can be imported.
 """
 
 
 def opening_options(
-    uri: str, given: Mapping[str, str] | None = None
+    uri: str, explicit_options: Mapping[str, str] | None = None
 ) -> tuple[dict[str, str], float | None]:
-    """Return the options as LanceDB takes them, and the seconds within which the store has to
-    answer; None for a folder.
+    """Return the options for LanceDB, and the timeout in seconds for opening the store; None for a
+    folder.
     """
-    options = storage_options(uri, given)
+    options = storage_options(uri, explicit_options)
     text = options.pop(OPEN_TIMEOUT, None)
     try:
         return options, None if text is None else float(text.removesuffix("s"))
@@ -41,22 +41,21 @@ def opening_options(
 
 
 def public_uri(uri: str) -> str:
-    """Return a board's address for messages: a folder as it is, else as `public_url` does."""
+    """Return a board's address for messages: a folder unchanged, a URL without secrets."""
     return public_url(uri) if "://" in uri else uri
 
 
 def sql_literals(values: Iterable[str]) -> str:
-    """Return the values as quoted literals of a DataFusion condition, separated by commas.
-
-    None of them can become part of the condition.
+    """Return the values as quoted literals of a DataFusion condition, separated by commas and safe
+    from injection.
     """
     return ", ".join("'" + value.replace("'", "''") + "'" for value in values)
 
 
 @contextmanager
 def store_errors(uri: str, subject: str = "") -> Generator[None]:
-    """Turn errors of LanceDB and the file system into StoreError, without any secret; Pegboard's
-    own errors pass.
+    """Convert errors of LanceDB and the file system to StoreError without secrets; Pegboard's own
+    errors pass unchanged.
 
     Args:
         subject: the table that is read, for errors about damaged files.
@@ -72,7 +71,7 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
         if type(error).__name__ not in RUST_PANICS:
             raise
         cause = RuntimeError(f"panicked: {error}")
-    # Raised here, so that its context is not an error with unredacted text.
+    # Raised outside the except block, so that its context is not an error with unredacted text.
     board = f"the board at {public_uri(uri)}"
     damaged = damage_error(f"{subject} of {board}", cause) if subject else None
     error = damaged or store_error(f"The store of {board} failed", cause)
@@ -81,24 +80,24 @@ def store_errors(uri: str, subject: str = "") -> Generator[None]:
 
 @contextmanager
 def missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
-    """Turn what says that a table or version is missing into BoardNotFound, the rest as usual."""
+    """Convert errors about a missing table or version to BoardNotFound, others to StoreError."""
     with store_errors(uri, f"Table '{name}'"):
         try:
             yield
         except (ValueError, FileNotFoundError) as error:
             text = str(error).lower()
-            if not any(sign in text for sign in ("not found", "no longer exists", "not exist")):
+            if not any(part in text for part in ("not found", "no longer exists", "not exist")):
                 raise
-            what = "" if version is None else f"version {version} of "
+            version_text = "" if version is None else f"version {version} of "
             raise BoardNotFound(
-                f"The board at {public_uri(uri)} has no {what}table '{name}'. "
+                f"The board at {public_uri(uri)} has no {version_text}table '{name}'. "
                 "Check the address; `pegboard build` makes a board, `pegboard releases list` "
                 "shows what it has."
             ) from cleaned(error)
 
 
 def database_address(uri: str) -> str:
-    """The database below a board's root, a folder by its absolute path."""
+    """Return the address of a board's database; of a folder, its absolute path."""
     address = f"{uri.rstrip('/')}/{TABLES_FOLDER}"
     if address.startswith("file:"):
         address = "/" + address.removeprefix("file:").lstrip("/")

@@ -1,7 +1,7 @@
 """The difference between two releases: tools and their texts, dependencies, indexes.
 
-Tables whose pins are equal are not read. Of others the digests are compared first, and only rows
-that differ are read whole."""
+Tables with equal pins are not read. For other tables the digests of rows are compared first, and
+only rows that differ are read in full."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -21,12 +21,18 @@ from pegboard.store.releases import Pin, Release, ReleaseStore
 from pegboard.store.rows import tool_from_row
 
 IDS_AT_ONCE = 1_000
+"""Maximum number of ids in one query."""
 RECIPE = ("encoder", "fingerprint", "dimensions", "options", "parts", "shape", "questions")
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field of a tool, old and new: a text, a JSON value, or a list, with what came and went."""
+    """The old and the new value of a field.
+
+    Attributes:
+        old, new: a text, another JSON value, or a list.
+        added, removed: the items of a list that differ.
+    """
 
     old: Any
     new: Any
@@ -38,7 +44,8 @@ class FieldChange:
 class Changes:
     """The dependencies of a tool that were added, removed and changed.
 
-    Each is the id of a tool with the type, and the parameter if it is for one.
+    A dependency is given as the id of the tool it depends on, with its type and, if it has one, its
+    parameter.
     """
 
     added: tuple[str, ...] = ()
@@ -48,7 +55,9 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class ToolChange:
-    """A tool of both releases and the fields that differ; an LLM's are named `enrichment.NAME`."""
+    """A tool of both releases and the fields that differ, by name. Fields that an LLM wrote are
+    named `enrichment.NAME`.
+    """
 
     id: str
     fields: Mapping[str, FieldChange]
@@ -56,9 +65,11 @@ class ToolChange:
 
 @dataclass(frozen=True, slots=True)
 class IndexDiff:
-    """An index of either release; `recipe` holds the settings that differ.
+    """The difference of an index.
 
-    `state` is `added`, `dropped`, `other recipe`, `rows` or `same`.
+    Attributes:
+        state: `added`, `dropped`, `other recipe`, `rows` or `same`.
+        recipe: the settings that differ.
     """
 
     state: str
@@ -67,11 +78,12 @@ class IndexDiff:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseDiff:
-    """What differs in release `new` from `old`. Ids are sorted.
+    """The difference between the releases `old` and `new`. Ids are sorted.
 
     Attributes:
-        edges: of tools whose dependencies differ, by id, whether or not the tool itself does.
-        counts: tools added, removed, changed, unchanged.
+        edges: the differences in dependencies, by the dependent tool's id, also of tools that have
+            no other difference.
+        counts: the number of tools added, removed, changed and unchanged.
     """
 
     old: str
@@ -84,7 +96,7 @@ class ReleaseDiff:
     edges: Mapping[str, Changes]
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it as JSON values."""
+        """Return the difference as JSON values."""
         return asdict(self)
 
 
@@ -92,13 +104,15 @@ def diff_releases(store: ReleaseStore, old: Release, new: Release) -> ReleaseDif
     """Compare two releases of a board.
 
     Raises ContractMismatch for a release of an unknown contract, BoardNotFound if a table or
-    version of one is gone."""
+    version was removed."""
     for release in (old, new):
         check_contract(release.contract, release.id)
-    before, after = (_digests(store, release.tables["tools"]) for release in (old, new))
-    added, removed = sorted(after.keys() - before.keys()), sorted(before.keys() - after.keys())
-    both = before.keys() & after.keys()
-    differing = sorted(tool for tool in both if before[tool] != after[tool])
+    old_digests = _digests(store, old.tables["tools"])
+    new_digests = _digests(store, new.tables["tools"])
+    added = sorted(new_digests.keys() - old_digests.keys())
+    removed = sorted(old_digests.keys() - new_digests.keys())
+    both = old_digests.keys() & new_digests.keys()
+    differing = sorted(tool for tool in both if old_digests[tool] != new_digests[tool])
     changed = _changes(store, old, new, differing)
     return ReleaseDiff(
         old=old.id,
@@ -120,24 +134,28 @@ def diff_releases(store: ReleaseStore, old: Release, new: Release) -> ReleaseDif
 def _changes(
     store: ReleaseStore, old: Release, new: Release, ids: Sequence[str]
 ) -> list[ToolChange]:
-    before, after = tools_with_kinds(store, old, ids), tools_with_kinds(store, new, ids)
-    changes = (ToolChange(tool, field_changes(before[tool], after[tool])) for tool in ids)
+    old_tools = tools_with_kinds(store, old, ids)
+    new_tools = tools_with_kinds(store, new, ids)
+    changes = (ToolChange(tool, field_changes(old_tools[tool], new_tools[tool])) for tool in ids)
     return [change for change in changes if change.fields]
 
 
 def field_changes(old: tuple[Tool, str], new: tuple[Tool, str]) -> dict[str, FieldChange]:
-    """Return the fields that differ between two states of a tool, each with its agent's kind."""
-    before, after = _values(*old), _values(*new)
+    """Return the fields that differ between two states of a tool, each given with its agent's
+    kind.
+    """
+    old_values = _values(*old)
+    new_values = _values(*new)
     return {
-        name: _change(before[name], after[name])
-        for name in before
-        if json.dumps(before[name]) != json.dumps(after[name])
+        name: _change(old_values[name], new_values[name])
+        for name in old_values
+        if json.dumps(old_values[name]) != json.dumps(new_values[name])
     }
 
 
 def _values(tool: Tool, kind: str) -> dict[str, Any]:
-    whole = replace(tool, enrichment=tool.enrichment or Enrichment())
-    fields: dict[str, Any] = {"kind": kind, **asdict(whole)}
+    enriched = replace(tool, enrichment=tool.enrichment or Enrichment())
+    fields: dict[str, Any] = {"kind": kind, **asdict(enriched)}
     for name in ("id", "catalog", "agent"):
         del fields[name]
     fields |= {f"enrichment.{name}": value for name, value in fields.pop("enrichment").items()}
@@ -149,9 +167,10 @@ def _values(tool: Tool, kind: str) -> dict[str, Any]:
 def _change(old: Any, new: Any) -> FieldChange:
     if not isinstance(old, list) or not isinstance(new, list):
         return FieldChange(old, new)
-    before, after = [_text(value) for value in old], [_text(value) for value in new]
-    added = tuple(value for value in after if value not in before)
-    removed = tuple(value for value in before if value not in after)
+    old_items = [_text(value) for value in old]
+    new_items = [_text(value) for value in new]
+    added = tuple(item for item in new_items if item not in old_items)
+    removed = tuple(item for item in old_items if item not in new_items)
     return FieldChange(old, new, added, removed)
 
 
@@ -164,35 +183,36 @@ def _text(value: Any) -> str:
 def tools_with_kinds(
     store: ReleaseStore, release: Release, ids: Sequence[str]
 ) -> dict[str, tuple[Tool, str]]:
-    """Return the tools of those ids, each with its agent's kind.
+    """Return the tools with these ids, each with its agent's kind.
 
     A release of an earlier contract is read with empty values for the columns that it lacks.
     """
     tools: dict[str, tuple[Tool, str]] = {}
-    checked = "tools" if release.contract == CONTRACT else None
+    contract_table = "tools" if release.contract == CONTRACT else None
     for start in range(0, len(ids), IDS_AT_ONCE):
         where = f"id IN ({sql_literals(ids[start : start + IDS_AT_ONCE])})"
-        rows = store.read_rows(release.tables["tools"], where=where, name=checked)
+        rows = store.read_rows(release.tables["tools"], where=where, name=contract_table)
         for row in map(complete_tool, rows.to_pylist()):
             tools[row["id"]] = (tool_from_row(row), row["kind"])
     return tools
 
 
 def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes]:
-    """What differs of the dependencies of each tool."""
-    pins = old.tables[EDGES], new.tables[EDGES]
-    if pins[0].digest == pins[1].digest:
+    """Return the differences in the dependencies of each tool."""
+    if old.tables[EDGES].digest == new.tables[EDGES].digest:
         return {}
-    # Without their places: a tool that gains a dependency moves its others, which is no change.
-    columns = ["key", "reason", "origin", "confidence", "evidence"]
-    before, after = (
-        {row["key"]: row for row in store.read_rows(pin, columns, name=EDGES).to_pylist()}
-        for pin in pins
-    )
-    changed = {key for key in before.keys() & after.keys() if before[key] != after[key]}
+    old_edges = _edges_by_key(store, old.tables[EDGES])
+    new_edges = _edges_by_key(store, new.tables[EDGES])
+    both = old_edges.keys() & new_edges.keys()
+    changed = {key for key in both if old_edges[key] != new_edges[key]}
     changes: dict[str, dict[str, list[str]]] = {}
-    for key in sorted(before.keys() ^ after.keys() | changed):
-        kind = "removed" if key not in after else "changed" if key in before else "added"
+    for key in sorted(old_edges.keys() ^ new_edges.keys() | changed):
+        if key not in new_edges:
+            kind = "removed"
+        elif key in old_edges:
+            kind = "changed"
+        else:
+            kind = "added"
         source, target, type_, parameter = (*key.split("#", 3), "", "", "")[:4]
         text = f"{target} ({type_}{f' for {parameter}' if parameter else ''})"
         changes.setdefault(source, {}).setdefault(kind, []).append(text)
@@ -203,38 +223,55 @@ def _edges(store: ReleaseStore, old: Release, new: Release) -> dict[str, Changes
 
 
 def _indexes(old: Release, new: Release) -> dict[str, IndexDiff]:
-    before, after = old.manifest["indexes"], new.manifest["indexes"]
+    old_indexes = old.manifest["indexes"]
+    new_indexes = new.manifest["indexes"]
     diffs: dict[str, IndexDiff] = {}
-    for name in sorted({*before, *after}):
+    for name in sorted({*old_indexes, *new_indexes}):
         table = embedding_table(name)
-        if name not in before:
+        if name not in old_indexes:
             diffs[name] = IndexDiff("added")
             continue
-        if name not in after:
+        if name not in new_indexes:
             diffs[name] = IndexDiff("dropped")
             continue
         recipe = {
-            key: FieldChange(before[name].get(key), after[name].get(key))
+            key: FieldChange(old_indexes[name].get(key), new_indexes[name].get(key))
             for key in RECIPE
-            if before[name].get(key) != after[name].get(key)
+            if old_indexes[name].get(key) != new_indexes[name].get(key)
         }
-        same = old.tables[table].digest == new.tables[table].digest
-        state = "other recipe" if recipe else "same" if same else "rows"
+        if recipe:
+            state = "other recipe"
+        elif old.tables[table].digest == new.tables[table].digest:
+            state = "same"
+        else:
+            state = "rows"
         diffs[name] = IndexDiff(state, recipe)
     return diffs
 
 
+def _edges_by_key(store: ReleaseStore, pin: Pin) -> dict[str, dict[str, Any]]:
+    """Return the rows of `edges` by key, without their order: a new dependency moves the others of
+    its tool, which does not count as a change.
+    """
+    columns = ["key", "reason", "origin", "confidence", "evidence"]
+    rows = store.read_rows(pin, columns, name=EDGES)
+    return {row["key"]: row for row in rows.to_pylist()}
+
+
 def _digests(store: ReleaseStore, pin: Pin) -> dict[str, str]:
-    """The digest of each tool, by its id."""
+    """Return the digest of each tool, by its id."""
     rows = store.read_rows(pin, ["id", "digest"], name="tools")
     return dict(zip(rows.column("id").to_pylist(), rows.column("digest").to_pylist(), strict=True))
 
 
 def field_lines(name: str, field: FieldChange) -> list[str]:
-    """Return the name of a field with its old and new text; of lists, the items that differ."""
+    """Return lines with the name of a field and its old and new text; for lists, the items that
+    differ.
+    """
     lines = [name]
-    for sign, value, parts in (("-", field.old, field.removed), ("+", field.new, field.added)):
-        for text in parts if isinstance(value, list) else (_readable(value),):
+    for sign, value, items in (("-", field.old, field.removed), ("+", field.new, field.added)):
+        texts = items if isinstance(value, list) else (_readable(value),)
+        for text in texts:
             lines += [f"  {sign} {line}" for line in text.splitlines() or [""]]
     return lines
 

@@ -1,4 +1,4 @@
-"""Store errors as messages: what happened, and the next step."""
+"""Messages for store errors: the cause and the next step, without secrets."""
 
 import errno
 import re
@@ -13,10 +13,10 @@ class _Failure:
     """A kind of failure.
 
     Attributes:
-        signs: a pattern for the messages of Lance, object_store and the stores, in lower case.
-        meaning: what happened.
-        step: what to do about it.
-        errnos: the error numbers of the file system that mean it.
+        signs: a pattern for the lower-cased messages of Lance, object_store and the stores.
+        meaning: the cause, for a message.
+        step: the next step, for a message.
+        errnos: the file system's error numbers for this failure.
     """
 
     signs: str
@@ -97,7 +97,7 @@ _FAILURES = (
         "Try again in a while",
     ),
 )
-"""The most specific patterns first."""
+"""All kinds of failures; the first match counts, so more specific patterns come first."""
 
 
 _BODY = re.compile(r'body: Some\(\\?"([^"\\<]{3,200})')
@@ -107,15 +107,16 @@ DAMAGE = re.compile(
     r"|protobuf|encoding|utf-?8|magic|out of (?:range|bounds)|unexpected end|expected type"
     r"|invalid (?:input|argument|user input)|lanceerror"
 )
-"""Messages of Lance about files that are missing or cannot be decoded."""
+"""Matches Lance's messages about files that are missing or cannot be decoded."""
 REBUILD = (
     "`pegboard releases verify` shows which releases are whole, for `pegboard rollback`. To make "
     "all tables again from the lake, move the folder tables/ away and run `pegboard build`"
 )
+"""The next step for a damaged table."""
 
 
 def damage_error(where: str, error: BaseException) -> StoreError | None:
-    """Return the StoreError for a table that cannot be decoded; None for any other failure."""
+    """Return the StoreError for a table that cannot be decoded; None for another failure."""
     if _failure(error) is not None or not DAMAGE.search(str(error).lower()):
         return None
     detail = _detail(error, None)
@@ -125,7 +126,7 @@ def damage_error(where: str, error: BaseException) -> StoreError | None:
 
 
 def explain(error: BaseException) -> tuple[str, str]:
-    """Return what an error of the store means, and the next step; neither holds a secret."""
+    """Return the cause of a store's error and the next step, both without secrets."""
     failure = _failure(error)
     detail = _detail(error, failure)
     if failure is None:
@@ -135,13 +136,17 @@ def explain(error: BaseException) -> tuple[str, str]:
 
 
 def store_error(where: str, error: BaseException) -> StoreError:
-    """Return the StoreError for a failed use of the store; `where` begins its message."""
+    """Return the StoreError for a failed operation.
+
+    Args:
+        where: the beginning of the message.
+    """
     meaning, step = explain(error)
     return StoreError(f"{where}: {meaning}. {step}.")
 
 
 def cleaned(error: Exception) -> Exception:
-    """Return the error, or one of its kind without the secrets that it names, to chain as cause."""
+    """Return the error, or a similar one without its secrets, to be chained as the cause."""
     text = str(error)
     clean = redact(text)
     if clean == text:
@@ -159,7 +164,9 @@ def _failure(error: BaseException) -> _Failure | None:
 
 
 def _detail(error: BaseException, failure: _Failure | None) -> str:
-    """The store's own code and words if there are any, else the first line of the message."""
+    """Return the store's error code and message if there are any, else the first line of the
+    error.
+    """
     if isinstance(error, OSError) and error.strerror:
         return redact(error.strerror)
     text = str(error)
@@ -179,7 +186,7 @@ def _detail(error: BaseException, failure: _Failure | None) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line without source locations."""
+    """Return the first line without source locations."""
     line = next(iter(text.strip().splitlines()), "").removeprefix("lance error: ")
     line = re.sub(r",? ?(?:location: .*|/\S{1,300}\.rs:\d+(?::\d+)?)", "", line)
     return redact(line)[:300].rstrip(". ")

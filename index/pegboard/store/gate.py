@@ -1,4 +1,4 @@
-"""The gate of a release, as commands show it: the manifest has it under `gate`."""
+"""The gate's verdict on a release, from its manifest, as text for people."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -10,21 +10,24 @@ STATES = {None: "skipped", True: "holds", False: "failed"}
 
 
 def gate_state(release: Release, channels: Iterable[Channel]) -> str:
-    """Return `passed`, `held`, or of one promoted by hand `approved`, if only its texts had to be,
-    or `failed`; empty without a gate and such texts.
+    """Return the state of a release: `passed`; `held`; for a release that was promoted in spite of
+    that, `approved` if the gate passed and only texts had to be approved, else `failed`; empty if
+    it had neither a gate nor texts to approve.
     """
-    gate, waiting = _gate(release), release.manifest.get("unapproved")
-    if not gate and not waiting:
+    gate = _gate(release)
+    unapproved = release.manifest.get("unapproved")
+    if not gate and not unapproved:
         return ""
     passed = bool(gate.get("passed", True))
-    if not waiting and passed:
+    if not unapproved and passed:
         return "passed"
-    promoted = "approved" if passed else "failed"
-    return promoted if any(channel.release == release.id for channel in channels) else "held"
+    if any(channel.release == release.id for channel in channels):
+        return "approved" if passed else "failed"
+    return "held"
 
 
 def failures(release: Release) -> list[str]:
-    """Return the rules and canaries that failed; empty if it passed, or has no gate."""
+    """Return a line for each rule that failed and for failed canaries; empty without failures."""
     gate = _gate(release)
     failed = [rule for rule in gate.get("rules", ()) if rule["passed"] is False]
     lines = [f"{rule['rule']}: {rule['reason']}" for rule in failed]
@@ -32,12 +35,14 @@ def failures(release: Release) -> list[str]:
 
 
 def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
-    """Return the state of the gate, what was measured, and every rule, one per line."""
-    gate, waiting = _gate(release), release.manifest.get("unapproved")
-    text = f"{waiting} new or changed tools to approve" if waiting else ""
+    """Return the state of the gate, its measurement, and every rule, one per line."""
+    gate = _gate(release)
+    unapproved = release.manifest.get("unapproved")
+    approval = f"{unapproved} new or changed tools to approve" if unapproved else ""
     if not gate:
-        return [f"{gate_state(release, channels)}: {text}"] if text else []
-    chosen, canaries = gate["chosen"], gate["canaries"]["count"]
+        return [f"{gate_state(release, channels)}: {approval}"] if approval else []
+    chosen = gate["chosen"]
+    canaries = gate["canaries"]["count"]
     lines = [
         f"{gate_state(release, channels)}, {gate['at']}: {gate['queries']} golden queries"
         f"{f', {canaries} canaries' if canaries else ''}"
@@ -46,21 +51,22 @@ def gate_lines(release: Release, channels: Iterable[Channel]) -> list[str]:
         f"{chosen['index']}",
         *(f"{STATES[rule['passed']]}: {rule['rule']}: {rule['reason']}" for rule in gate["rules"]),
         *(f"failed: {line}" for line in _broken_canaries(gate)),
-        *([text] if text else []),
+        *([approval] if approval else []),
     ]
     return [plain(line) for line in lines]
 
 
 def rules_text(rules: Sequence[Mapping[str, Any]]) -> str:
-    """Return how many rules hold, or failed: `2 rules hold`, `1 of 2 rules failed`.
+    """Return the number of rules that hold or failed: `2 rules hold`, `1 of 2 rules failed`.
 
-    A comparison with live is skipped where no release is live, and counts as neither."""
-    judged = [rule["passed"] for rule in rules if rule["passed"] is not None]
-    skipped, failed = len(rules) - len(judged), judged.count(False)
+    Comparisons with the live release are skipped if no release is live, and counted separately."""
+    verdicts = [rule["passed"] for rule in rules if rule["passed"] is not None]
+    skipped = len(rules) - len(verdicts)
+    failed = verdicts.count(False)
     parts = [f"{skipped} skipped, as no release is live"] if skipped else []
-    if judged:
-        count = count_text(len(judged), "rule")
-        hold = "holds" if len(judged) == 1 else "hold"
+    if verdicts:
+        count = count_text(len(verdicts), "rule")
+        hold = "holds" if len(verdicts) == 1 else "hold"
         parts.insert(0, f"{failed} of {count} failed" if failed else f"{count} {hold}")
     return ", ".join(parts)
 

@@ -1,12 +1,12 @@
-"""The tables of a board for readers: a few kinds of queries, of tables pinned to a version.
+"""The tables of a board for readers: a few kinds of queries of tables pinned to a version.
 
-LanceDB's compiled core is used without LanceDB's Python package, whose import takes 1.1 s of
-processor time on two quiet cores, of which a reader needs nothing: pyarrow and NumPy with the core
-take .2 s. The core's interface is LanceDB's own affair, so it has to be of a tested version
-(`TESTED`), which this library's dependencies pin.
+Readers call LanceDB's compiled core without LanceDB's Python package, which they do not need and
+whose import takes 1.1 s of processor time on two idle cores; pyarrow, NumPy and the core take .2 s.
+The core's interface is private to LanceDB, so its version must be a tested one (`TESTED`), which
+this library's dependencies pin.
 
-The library is registered under its own name, since it can be loaded only once in a process: a later
-`import lancedb` finds it there, and where `lancedb` was imported before, its library is used.
+The core can be loaded only once in a process, so it is registered under LanceDB's name for it: a
+later `import lancedb` finds it, and a core that `lancedb` has loaded before is used here.
 """
 
 import sys
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TESTED = "lancedb-0.40.*.dist-info"
+"""Pattern of the metadata folder of a tested LanceDB."""
 MODULE = "lancedb._lancedb"
+"""LanceDB's name of its compiled core."""
 LOOP = "pegboard-lance"
+"""The name of the thread whose event loop runs all calls of the core."""
 
 
 class ReaderDatabase:
@@ -42,15 +45,15 @@ class ReaderDatabase:
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._uri = uri
-        options, self._seconds = opening_options(uri, storage_options)
+        options, self._timeout = opening_options(uri, storage_options)
         with store_errors(uri):
             address = database_address(uri)
-            self._connection = _run(lambda: _connect(address, options or None), self._seconds)
+            self._connection = _run(lambda: _connect(address, options or None), self._timeout)
 
     def open_table(self, name: str, version: int | None = None) -> "BoardTable":
         """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
         with missing_tables(self._uri, name, version):
-            table = BoardTable(_run(lambda: self._connection.open_table(name), self._seconds))
+            table = BoardTable(_run(lambda: self._connection.open_table(name), self._timeout))
             if version is not None:
                 table.checkout(version)
             return table
@@ -59,18 +62,18 @@ class ReaderDatabase:
 class BoardTable:
     """A table of a board for readers, at its newest version or pinned to one by `checkout`.
 
-    Threads may share it. Methods raise what the store raises (OSError, RuntimeError, ValueError);
-    callers turn it into StoreError by `store_errors`.
+    Thread-safe. Methods raise the store's errors (OSError, RuntimeError, ValueError), which callers
+    convert to StoreError by `store_errors`.
 
     Args:
-        table: of the core.
+        table: the core's table.
     """
 
     def __init__(self, table: Any) -> None:
         self._table = table
 
     def checkout(self, version: int) -> None:
-        """Stay at that version. Raises ValueError if there is none."""
+        """Pin the table to a version. Raises ValueError if the version does not exist."""
         try:
             _run(lambda: self._table.checkout(version))
         except RuntimeError as error:
@@ -84,7 +87,11 @@ class BoardTable:
         where: str | None = None,
         limit: int | None = None,
     ) -> "pa.Table":
-        """Return the rows that pass a DataFusion condition, in no order; all columns if None."""
+        """Return the rows that pass a DataFusion condition, in no order.
+
+        Args:
+            columns: the columns to read; None for all.
+        """
         return self._rows(lambda query: query, limit, columns, where)
 
     def nearest(
@@ -100,8 +107,8 @@ class BoardTable:
 
         Args:
             vector: shape (dimensions,).
-            where: applied before the search.
-            nprobes: partitions that are visited.
+            where: a condition applied before the search.
+            nprobes: the number of partitions to visit.
         """
         import pyarrow as pa
 
@@ -127,7 +134,8 @@ class BoardTable:
         """Return the rows whose `tokens` have any of the words, best BM25 first, with `_score`.
 
         Args:
-            words: separated by blanks.
+            words: words separated by blanks.
+            prefilter: whether the condition is applied before the search, instead of afterwards.
         """
 
         def build(query: Any) -> Any:
@@ -165,7 +173,7 @@ class BoardTable:
 def core() -> Any:
     """Return the module of LanceDB's compiled core.
 
-    Raises StoreError if LanceDB is not installed, or of a version that was not tested.
+    Raises StoreError if LanceDB is not installed, or its version was not tested.
     """
     from importlib import _bootstrap, util  # pyright: ignore[reportAttributeAccessIssue]
 
@@ -177,7 +185,7 @@ def core() -> Any:
             f"Boards are read with LanceDB 0.40, which is not in {folder.absolute().parent}. "
             "Install it: pip install 'lancedb>=0.40,<0.41'"
         )
-    # The import system's own lock: loaded by two threads at once, the library aborts one of them.
+    # The import system's lock: if two threads load the library, it aborts one of them.
     with vars(_bootstrap)["_ModuleLockManager"](MODULE):
         if MODULE not in sys.modules:
             spec: Any = util.spec_from_file_location(MODULE, library)
@@ -192,10 +200,10 @@ async def _connect(address: str, options: dict[str, str] | None) -> Any:
     return await core().connect(address, None, None, None, None, 0.0, None, options)
 
 
-def _run(call: Callable[[], Awaitable[Any]], seconds: float | None = None) -> Any:
-    """Return what a call of the core answers, awaited in a thread that the core has to itself.
+def _run(call: Callable[[], Awaitable[Any]], timeout: float | None = None) -> Any:
+    """Await a call of the core in the thread `LOOP`, and return its result.
 
-    Raises TimeoutError after so many seconds, if they are given.
+    Raises TimeoutError after `timeout` seconds.
     """
 
     async def work() -> Any:
@@ -209,8 +217,8 @@ def _run(call: Callable[[], Awaitable[Any]], seconds: float | None = None) -> An
         )
     future = run_in_loop(LOOP, work())
     try:
-        return future.result(seconds)
+        return future.result(timeout)
     except BaseException as error:
         if future.cancel() and isinstance(error, TimeoutError):
-            raise TimeoutError(f"no answer within {seconds:g} s") from None
+            raise TimeoutError(f"no answer within {timeout:g} s") from None
         raise

@@ -1,9 +1,9 @@
-"""Releases and channels: what is published, what is live, and moving between them.
+"""Releases and channels: publishing, promotion and rollback.
 
 A release is immutable: it pins a version of every table. A channel (`live`, `canary`, ...) names a
-release; moving it is a compare-and-set on its generation, so no update is lost.
-Everything here takes milliseconds and needs no pipeline, so that a service's operator can promote
-or roll back with the library alone."""
+release; it is moved by compare-and-set on its generation, so no update is lost. Every operation
+takes milliseconds and needs no pipeline, so that a service's operator can promote or roll back with
+the library alone."""
 
 import json
 import logging
@@ -40,15 +40,19 @@ if TYPE_CHECKING:
     from lancedb.db import DBConnection
 
 HISTORY_KEPT = 50
-"""Length of a channel's history, for rollbacks."""
+"""Maximum number of earlier releases in a channel's history."""
 CHANNEL_NAME = re.compile(
     r"(?![0-9a-f]{12,64}-v\d{1,20}$)(?!.{0,63}(?:\.\.|\.$|\.lock$))[A-Za-z0-9][A-Za-z0-9._-]{0,63}"
 )
-"""Also the name of a tag in Lance, and of no tag that protects a release."""
+"""Matches valid names of channels. A channel's name is also a Lance tag, so it must be valid as one
+and differ from the tags that protect releases.
+"""
 VERSION_HINT = "latest_version_hint.json"
-"""The file in which Lance notes the newest version of a table."""
+"""The file in which Lance records the newest version of a table."""
 KEYS = {"releases": "release", "channels": "channel"}
+"""The key column of each table of records."""
 DIFFERS = "its values differ from its checksum"
+"""The problem of a record that is damaged."""
 logger = logging.getLogger("pegboard")
 
 
@@ -57,15 +61,15 @@ class Pin:
     """One table of a release.
 
     Attributes:
-        table: its physical name.
-        version: the version of it that the release has.
-        rows: their number.
-        digest: over the digests of its rows: what they were made from.
-        checksum: over the checksums of its rows: what they hold.
-        columns: the checksums of its columns (`column_checksums`), by which readers check what they
+        table: the table's name in the database.
+        version: the pinned version.
+        rows: the number of rows.
+        digest: over the digests of the rows, which identify what they were made from.
+        checksum: over the checksums of the rows, which identify what they contain.
+        search: for an embedding table, the Lance indices of this version and their search settings
+            (see `tasks/steps/maintain.py`); None if it is searched without indices.
+        columns: the checksums of the columns (`column_checksums`), by which readers check what they
             load; None for a table too large to be loaded.
-        search: of an embedding table, the indices that this version has and how to ask them (see
-            `tasks/steps/maintain.py`); None if it is searched without any.
     """
 
     table: str
@@ -79,11 +83,12 @@ class Pin:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A published release. `tables` maps `tools`, `agents`, `edges`, `emb_<index>` and
-    `agents_<index>` to their pins.
+    """A published release.
 
-    `manifest` holds the indexes with their encoders and fingerprints, the default index, the
-    catalogs with their snapshots, counts, and what changed against the release before.
+    Attributes:
+        tables: the pins of `tools`, `agents`, `edges`, `emb_<index>` and `agents_<index>`.
+        manifest: the indexes with their encoders and fingerprints, the default index, the catalogs
+            with their snapshots, counts, and the changes against the previous release.
     """
 
     id: str
@@ -104,10 +109,10 @@ class Channel:
     """A name for a release.
 
     Attributes:
-        generation: counts its moves.
-        history: the releases before, newest first.
-        withdrawn: the releases from which it was rolled back: a run does not promote them again by
-            itself. In the table they stand at the end of `history`, each with a `-` before it.
+        generation: the number of times that the channel was moved.
+        history: the ids of earlier releases, newest first.
+        withdrawn: the ids of releases that were rolled back, which a build does not promote again.
+            The table stores them at the end of `history`, each prefixed with `-`.
     """
 
     name: str
@@ -124,9 +129,9 @@ class Channel:
 
 
 class ReleaseStore:
-    """The releases and channels of the board at one address, and the tables that releases pin.
+    """The releases and channels of a board, and the tables that releases pin.
 
-    Each row of `releases` and `channels` has a checksum, which is compared whenever it is read.
+    Each row of `releases` and `channels` has a checksum, which is verified whenever it is read.
 
     Example:
         >>> store = ReleaseStore("./board")
@@ -182,7 +187,7 @@ class ReleaseStore:
             return rows
 
     def create(self) -> None:
-        """Make the tables `releases` and `channels`, empty, if they are missing."""
+        """Create empty tables `releases` and `channels` if they are missing."""
         if self._database is None:
             self._database = connect(self.uri, self._options)
         with store_errors(self.uri):
@@ -193,27 +198,29 @@ class ReleaseStore:
                     self._database.create_table(name, schema=schema, exist_ok=True)
 
     def _check_newest(self) -> None:
-        """Raise StoreError if the newest version of the channels is missing, in a folder."""
+        """Raise StoreError if the newest version of the table `channels` is missing. Checks boards
+        in folders only.
+        """
         if "://" in self.uri:
             return
         versions = Path(self.uri).expanduser() / TABLES_FOLDER / "channels.lance" / "_versions"
         try:
             hint = int(json.loads((versions / VERSION_HINT).read_text("utf-8"))["version"])
         except (OSError, ValueError, TypeError, KeyError):
-            return  # it only helps Lance to find the newest version sooner
-        newest = 2**64 - 1 - hint
-        if hint > 0 and not any((versions / f"{v}.manifest").exists() for v in (newest, hint)):
+            return  # the hint is optional: it only saves Lance a listing
+        inverted = 2**64 - 1 - hint  # Lance names manifests so that the newest sorts first
+        names = (f"{inverted}.manifest", f"{hint}.manifest")
+        if hint > 0 and not any((versions / name).exists() for name in names):
             raise StoreError(
                 f"Version {hint} of table 'channels' of the board at {public_uri(self.uri)} is "
                 f"missing, the newest one: a channel would go back to an earlier release. Restore "
-                f"{TABLES_FOLDER}/channels.lance/_versions/{newest}.manifest, or move the channel "
-                f"again: `pegboard promote RELEASE`."
+                f"{TABLES_FOLDER}/channels.lance/_versions/{inverted}.manifest, or move the "
+                f"channel again: `pegboard promote RELEASE`."
             )
 
     def remove_damaged(self, name: str) -> list[str]:
-        """Delete the damaged rows of `releases` or `channels`; returns their keys.
-
-        What they held is recorded again by the next build, or by `promote`.
+        """Delete the damaged rows of `releases` or `channels`, and return their keys. The next
+        build or `promote` records them again.
         """
         problems = [(row, record_problem(name, row)) for row in self._record_rows(name)]
         damaged = [(row, problem) for row, problem in problems if problem]
@@ -225,8 +232,8 @@ class ReleaseStore:
         return [str(row[KEYS[name]]) for row, _ in damaged]
 
     def _merge(self, name: str, row: "pa.Table", where: str | None = None) -> bool:
-        """Add a row unless its key is there, or replace the row of its key if that meets a
-        condition on `target`; whether it was written.
+        """Insert a row unless its key exists; with a condition on `target`, replace the row with
+        that key if it fulfils the condition. Return whether the row was written.
         """
         table = open_table(self.database, name, self.uri)
         with store_errors(self.uri):
@@ -240,7 +247,9 @@ class ReleaseStore:
     ) -> list[dict[str, Any]]:
         """Return rows of `releases` or `channels`. Raises StoreError if one is damaged."""
         rows = self._record_rows(name, where, columns)
-        for row in rows if columns is None else ():
+        if columns is not None:
+            return rows
+        for row in rows:
             if problem := record_problem(name, row):
                 raise self._damaged(name, str(row[KEYS[name]]), problem)
         return rows
@@ -292,9 +301,9 @@ class ReleaseStore:
         return sorted(releases, key=lambda release: (release.created_at, release.id), reverse=True)
 
     def get(self, release: str) -> Release:
-        """Return the release of that id, or the only one whose id begins so.
+        """Return the release with that id, or the only one whose id begins with it.
 
-        Raises BoardNotFound that names the releases of the board.
+        Raises BoardNotFound with the ids of the board's releases.
         """
         rows = self._rows(
             "releases", f"starts_with(release, '{release}')" if _is_id(release) else "false"
@@ -310,7 +319,9 @@ class ReleaseStore:
         )
 
     def named(self, name: str) -> Release:
-        """Return the release of the channel of that name, or else the one whose id begins so."""
+        """Return the release of the channel with that name; without such a channel, the release
+        whose id begins with the name.
+        """
         channel = self.channel(name)
         if channel is None:
             return self.get(name)
@@ -324,7 +335,7 @@ class ReleaseStore:
             ) from error
 
     def previous(self, channel: str) -> Release:
-        """Return the release that a channel named before. Raises BoardNotFound if there is none."""
+        """Return a channel's previous release. Raises BoardNotFound if there is none."""
         current = self.channel(channel)
         recorded = self._recorded(current.history) if current else ()
         if not recorded:
@@ -332,22 +343,22 @@ class ReleaseStore:
         return self.get(recorded[0])
 
     def channels(self) -> list[Channel]:
-        """Return all channels, by name. Raises StoreError as `channel` does."""
+        """Return all channels, ordered by name. Raises StoreError as `channel` does."""
         self._check_newest()
         channels = map(_channel, self._rows("channels"))
         return sorted(channels, key=lambda channel: channel.name)
 
     def channel(self, name: str = "live") -> Channel | None:
-        """Return the channel of that name, or None if nothing was ever promoted to it.
+        """Return the channel of that name; None if no release was ever promoted to it.
 
-        Raises StoreError if its row is damaged, or if the newest version of the table is missing:
-        the channel would go back to an earlier release.
+        Raises StoreError if its row is damaged, or if the newest version of the table is missing,
+        which would move the channel back to an earlier release.
         """
         self._check_newest()
         return self._stored_channel(name)
 
     def existing_channel(self, name: str) -> Channel:
-        """Return the channel of that name. Raises BoardNotFound that names the board's channels."""
+        """Return the channel of that name. Raises BoardNotFound with the board's channels."""
         channel = self.channel(name)
         if channel is None:
             names = ", ".join(existing.name for existing in self.channels()) or "none"
@@ -364,26 +375,28 @@ class ReleaseStore:
         return _channel(rows[0]) if rows else None
 
     def add(self, release: Release) -> bool:
-        """Record a release whose tables are complete; False if one of that id is recorded."""
+        """Record a release whose tables are complete; return False if its id is recorded."""
         return self._merge("releases", _release_row(release))
 
     def update(self, release: Release) -> bool:
-        """Record another manifest of a release; False if none of that id and digest is recorded."""
-        same = f"target.digest = {sql_literals([release.digest])}"
-        return self._merge("releases", _release_row(release), same)
+        """Replace the manifest of a release; return False if no release with its id and digest is
+        recorded.
+        """
+        same_digest = f"target.digest = {sql_literals([release.digest])}"
+        return self._merge("releases", _release_row(release), same_digest)
 
     def promote(
         self, release: str, channel: str = "live", *, expected: int | None = None
     ) -> Channel:
-        """Make a channel name a release, and return the channel as it is then.
+        """Move a channel to a release, and return the new state of the channel.
 
         Args:
             release: an id or the beginning of one.
-            expected: the generation that the channel had when the caller decided; 0 if there was no
-                such channel. Without it, the generation that the channel has now.
+            expected: the channel's generation when the caller decided to move it; 0 if the channel
+                did not exist. The current generation if None.
 
-        Raises PromotionConflict if the channel has another generation and names another release:
-        then nothing was changed.
+        Raises PromotionConflict, and changes nothing, if the channel has another generation and
+        names another release.
         """
         if not re.fullmatch(CHANNEL_NAME, channel):
             raise ConfigurationError(
@@ -428,12 +441,13 @@ class ReleaseStore:
         )
 
     def rollback(self, channel: str = "live") -> Channel:
-        """Make a channel name its previous release that is still recorded, and return the channel.
+        """Move a channel to its latest earlier release that is still recorded, and return the
+        channel.
 
-        The release that it named is withdrawn: a run that makes the same release again does not
-        promote it.
+        The release that it named becomes withdrawn: a build that makes the same release again does
+        not promote it.
 
-        Raises BoardNotFound if there is no such release.
+        Raises BoardNotFound if there is no earlier release.
         """
         current = self.channel(channel)
         history = self._recorded(current.history) if current else ()
@@ -459,26 +473,28 @@ class ReleaseStore:
 
     def tag_channel(self, name: str) -> None:
         """Tag the versions that a channel's release pins with the channel's name, for programs that
-        know only LanceDB.
+        use LanceDB directly.
 
-        The table `channels` stays the authority: tags have no compare-and-set, so the channel is
-        read again afterwards, and a failure is a warning. The next publishing, promotion or prune
-        sets them again.
+        The table `channels` is authoritative. Tags have no compare-and-set, so the channel is read
+        again after tagging, and a failure is only logged: the next publication, promotion or prune
+        sets the tags again.
         """
         try:
             channel = self._stored_channel(name)
             while channel is not None:
                 self._set_tags(channel)
-                before, channel = channel, self._stored_channel(name)
-                if channel is not None and channel.generation == before.generation:
+                tagged_generation = channel.generation
+                channel = self._stored_channel(name)
+                if channel is not None and channel.generation == tagged_generation:
                     return
         except BoardError as error:
             logger.warning("Channel '%s' moved, but its tags did not: %s", name, error)
 
     def _set_tags(self, channel: Channel) -> None:
         pins = {pin.table: pin.version for pin in self.get(channel.release).tables.values()}
-        for earlier in self._recorded((*channel.history[:1], *channel.withdrawn[:1])):
-            for pin in self.get(earlier).tables.values():
+        # Version 0: only an earlier release has the table, so its tag is removed.
+        for release in self._recorded((*channel.history[:1], *channel.withdrawn[:1])):
+            for pin in self.get(release).tables.values():
                 pins.setdefault(pin.table, 0)
         for name, version in pins.items():
             table = open_table(self.database, name, self.uri)
@@ -499,7 +515,7 @@ class ReleaseStore:
         )
 
     def _recorded(self, releases: Sequence[str]) -> tuple[str, ...]:
-        """Those of the releases that are still recorded, in their order."""
+        """Return the releases that are still recorded, in the same order."""
         if not releases:
             return ()
         rows = self._rows("releases", f"release IN ({sql_literals(releases)})", ["release"])
@@ -516,9 +532,9 @@ class ReleaseStore:
             history=[*moved.history, *(f"-{release}" for release in moved.withdrawn)],
         )
         condition = f"target.generation = {int(expected)}" if expected else None
-        won = self._merge("channels", row, condition)
-        # Lance repeats a commit whose answer was lost, and then finds its own.
-        return won or self._stored_channel(moved.name) == moved
+        was_written = self._merge("channels", row, condition)
+        # Lance retries a commit whose response was lost, and then conflicts with itself.
+        return was_written or self._stored_channel(moved.name) == moved
 
 
 def record_row(name: str, **values: Any) -> "pa.Table":
@@ -530,7 +546,7 @@ def record_row(name: str, **values: Any) -> "pa.Table":
 
 
 def record_problem(name: str, row: Mapping[str, Any]) -> str | None:
-    """Return why a row of `releases` or `channels` cannot be used, None if it can.
+    """Return the problem of a row of `releases` or `channels`; None if it is valid.
 
     Raises ContractMismatch for a release of another contract that this library cannot read.
     """

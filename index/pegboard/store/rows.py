@@ -1,4 +1,4 @@
-"""Rows of a board's tables as records."""
+"""Conversion of rows of a board's tables to records."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ def agent_from_row(row: Mapping[str, Any]) -> Agent:
 
 
 def tool_from_row(row: Mapping[str, Any]) -> Tool:
-    """The tool of a row of the `tools` table. Raises StoreError if its JSON cannot be used."""
+    """Return the tool of a row of the `tools` table. Raises StoreError if its JSON is invalid."""
     try:
         fields = tool_fields(row)
         problem = shape_problem(fields, TOOL, "it")
@@ -30,17 +30,17 @@ def tool_from_row(row: Mapping[str, Any]) -> Tool:
 
 
 def edge_from_row(row: Mapping[str, Any]) -> Edge:
-    """The dependency of a row of the `edges` table."""
+    """Return the dependency of a row of the `edges` table."""
     names = ("source", "target", "type", "parameter", "reason", "origin", "confidence", "evidence")
     return Edge(**{name: row[name] for name in names})
 
 
 def _enrichment(table: str, row: Mapping[str, Any]) -> Enrichment | None:
-    written = row["enrichment"]
-    if not written:
+    text = row["enrichment"]
+    if not text:
         return None
     try:
-        values = json_value(written)
+        values = json_value(text)
     except ValueError as error:
         raise unusable_row(table, row["id"], str(error)) from None
     if problem := shape_problem(values, ENRICHMENT, "its enrichment"):

@@ -1,11 +1,9 @@
-"""Storage options: what a store needs beside the board's address, such as an endpoint, keys and
-timeouts.
+"""Storage options of an object store, such as an endpoint, keys and timeouts.
 
-They come from three places, the first of which wins: the caller; `[board.storage]` of the
-pegboard.toml that this process read; the environment, by the names that AWS, Azure and Google use.
-Their keys are those of Rust's object_store, which tables and lake are read through. Values may be
-references such as `${MINIO_SECRET}`, resolved from the environment when they are used, so that no
-secret is in a file."""
+They come from three sources, in order of precedence: the caller; `[board.storage]` of the
+pegboard.toml that this process read; the environment variables of AWS, Azure and Google. Their keys
+are those of Rust's object_store, which reads tables and lake. Values may be references such as
+`${MINIO_SECRET}`, which are resolved from the environment at use, so that files need no secrets."""
 
 import os
 import re
@@ -16,7 +14,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.text.redaction import is_secret_name, redact, remember_secrets
 
 OPEN_TIMEOUT = "open_timeout"
-"""Pegboard's own option: seconds within which a store has to answer for the first time."""
+"""Pegboard's own option: the timeout in seconds for a store's first response."""
 
 DEFAULTS = {
     "allow_http": "true",
@@ -26,8 +24,8 @@ DEFAULTS = {
     "client_max_retries": "4",
     "client_retry_timeout": "20",
 }
-"""An endpoint with http:// is used as written. An unreachable store is reported within seconds: by
-default object_store retries a silent one for three minutes, and Lance six times.
+"""Options unless set otherwise. An endpoint with http:// is accepted, and an unreachable store is
+reported within seconds: by default object_store retries for three minutes, and Lance six times.
 """
 
 _PREFIXES = {
@@ -48,40 +46,43 @@ _NAMES = {
     *(f"google_{name}" for name in ("service_account", "service_account_key")),
     "google_application_credentials",
 }
-"""Options that may be given without their prefix; the stores' other names pass unchanged."""
+"""Options that are also accepted without their prefix; other options are passed unchanged."""
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 _remembered: dict[str, Mapping[str, str]] = {}
 
 
 def remember_options(uri: str, options: Mapping[str, str]) -> None:
-    """Use these options wherever this process opens the board at `uri`, or its lake."""
+    """Use these options whenever this process opens the board at `uri`, or its lake."""
     _remembered[uri.rstrip("/")] = dict(options)
 
 
-def storage_options(uri: str, given: Mapping[str, str] | None = None) -> dict[str, str]:
-    """Return the options for the board at an address, in one spelling each; none for a folder.
+def storage_options(uri: str, explicit_options: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the options for the board at an address under their full names; none for a folder.
 
     Raises ConfigurationError if an option refers to a variable that is not in the environment.
     """
     prefix = _PREFIXES.get(urlsplit(uri).scheme) if "://" in uri else None
     if prefix is None:
-        return dict(given or {})
-    options = {**_named(prefix, _of_board(uri)), **_named(prefix, given or {})}
+        return dict(explicit_options or {})
+    options = {
+        **_with_prefix(prefix, _configured(uri)),
+        **_with_prefix(prefix, explicit_options or {}),
+    }
     options = {name: _resolved(uri, name, value) for name, value in options.items()}
     if prefix == "azure_storage_":
         # Lance reads Azure's variables only once in a process.
         variables = {name: os.environ.get(name.upper()) for name in _AZURE}
         options = {**{name: value for name, value in variables.items() if value}, **options}
     if "aws_endpoint" in options and "AWS_ENDPOINT_URL_S3" in os.environ:
-        # or else the variable would win over the option
+        # Otherwise the variable would take precedence over the option.
         options["aws_endpoint_url_s3"] = options["aws_endpoint"]
     remember_secrets(value for name, value in options.items() if is_secret_name(name))
     return {**DEFAULTS, **options}
 
 
-def _of_board(uri: str) -> Mapping[str, str]:
-    """Return the options remembered for the address or the nearest one above it: the lake is below
+def _configured(uri: str) -> Mapping[str, str]:
+    """Return the options remembered for the address or its nearest parent, since the lake is below
     its board.
     """
     place = uri.rstrip("/")
@@ -92,7 +93,7 @@ def _of_board(uri: str) -> Mapping[str, str]:
     return {}
 
 
-def _named(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
+def _with_prefix(prefix: str, options: Mapping[str, str]) -> dict[str, str]:
     lower = {name.lower(): str(value) for name, value in options.items()}
     return {
         f"{prefix}{name}" if f"{prefix}{name}" in _NAMES else name: value

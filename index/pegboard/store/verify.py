@@ -1,6 +1,6 @@
-"""Verify a release: read everything that it pins and compare it with what was recorded.
+"""Verification of a release: read everything that it pins and compare it with the checksums.
 
-Every row carries a checksum over all that was written, so a release proves itself, vectors and all.
+Every row has a checksum over all its columns, vectors included.
 """
 
 from collections.abc import Iterator, Mapping
@@ -26,12 +26,17 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAMED = 5
-"""Maximum rows named in a problem; the count is of all."""
+"""Maximum number of rows named in a problem; its count is of all rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """The number of rows that were read of each table, and every problem that was found."""
+    """The result of a verification.
+
+    Attributes:
+        rows: the number of rows read, by table.
+        problems: every problem found; none for a sound release.
+    """
 
     release: str
     contract: int
@@ -39,14 +44,15 @@ class Verification:
     problems: tuple[str, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all of it as JSON values."""
+        """Return the result as JSON values."""
         return {**asdict(self), "sound": not self.problems}
 
 
 def verify_release(store: ReleaseStore, release: Release) -> Verification:
-    """Read a release and report every difference from its record. One table is in memory at a time.
+    """Read a release and report every difference from its record. Only one table is in memory at a
+    time.
 
-    Raises ContractMismatch for a release of another contract. Anything else that is wrong is a
+    Raises ContractMismatch for a release of another contract. Everything else is reported as a
     problem in the result.
     """
     check_contract(release.contract, release.id)
@@ -78,14 +84,18 @@ def verify_release(store: ReleaseStore, release: Release) -> Verification:
 
 
 def _check_rows(name: str, pin: Pin, table: "pa.Table") -> Iterator[str]:
-    """Yield what differs from the checksums of the rows and from the pin."""
+    """Yield every difference from the checksums of the rows and from the pin."""
     columns = (key_column(name), "digest", CHECKSUM)
     keys, digests, checksums = (table.column(column).to_pylist() for column in columns)
     computed = row_checksums(table)
-    changed = [key for key, a, b in zip(keys, checksums, computed, strict=True) if a != b]
-    if changed:
-        count = f"{len(changed)} row{'s' if len(changed) > 1 else ''}"
-        names = f"{', '.join(changed[:NAMED])}{' ...' if len(changed) > NAMED else ''}"
+    damaged = [
+        key
+        for key, stored, expected in zip(keys, checksums, computed, strict=True)
+        if stored != expected
+    ]
+    if damaged:
+        count = f"{len(damaged)} row{'s' if len(damaged) > 1 else ''}"
+        names = f"{', '.join(damaged[:NAMED])}{' ...' if len(damaged) > NAMED else ''}"
         yield f"{count}: without the checksum that follows from their columns: {names}"
     if table.num_rows != pin.rows:
         yield f"it has {table.num_rows} rows, the release pins {pin.rows}"

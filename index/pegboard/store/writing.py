@@ -19,24 +19,25 @@ if TYPE_CHECKING:
 
 NO_TAG = "does not exist"
 EMPTY_TAG = "EOF while parsing"
-"""What Lance says of a tag that is missing, and of one whose file is empty."""
+"""Part of Lance's messages for a missing tag, and for a tag whose file is empty."""
 MAX_TABLES = 1_000_000
+"""Maximum number of tables that LanceDB lists."""
 
 
-def connect(uri: str, given: Mapping[str, str] | None = None) -> "DBConnection":
+def connect(uri: str, explicit_options: Mapping[str, str] | None = None) -> "DBConnection":
     """Return the database of the board at `uri` for writers; its handles see the newest version.
 
     Args:
-        given: storage options, which go before those configured and those of the environment (see
-            `storage.py`).
+        explicit_options: storage options that take precedence over configuration and environment
+            (see `storage.py`).
 
     Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
     """
     import lancedb
 
-    options, seconds = opening_options(uri, given)
-    if seconds is not None:  # LanceDB by itself waits for a silent store for minutes
-        ReaderDatabase(uri, given)
+    options, timeout = opening_options(uri, explicit_options)
+    if timeout is not None:  # LanceDB alone waits for minutes if a store does not answer
+        ReaderDatabase(uri, explicit_options)
     with store_errors(uri):
         return lancedb.connect(
             database_address(uri),
@@ -57,12 +58,12 @@ def open_table(
 
 
 def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> None:
-    """Make a tag name a version of a table.
+    """Move a tag of a table to a version, or create it.
 
-    A tag that was being moved when the disk was full may be left empty: it is set anew.
+    A tag may be empty if the disk was full while it was moved; it is created again.
 
     Args:
-        renew: write it again, with today's date, also if it names that version.
+        renew: write the tag, and so its date, even if it has that version.
     """
     tags = table.tags
     try:
@@ -77,7 +78,7 @@ def set_tag(table: "Table", name: str, version: int, *, renew: bool = False) -> 
     try:
         tags.create(name, version)
     except (OSError, RuntimeError, ValueError):
-        # Lance repeats a request whose answer was lost, and then finds its own tag.
+        # Lance retries a request whose response was lost, and then finds its own tag.
         with suppress(OSError, RuntimeError, ValueError):
             if tags.get_version(name) == version:
                 return

@@ -1,4 +1,4 @@
-"""Short forms of words of a name."""
+"""Abbreviations of words in a name."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from pegboard.ranker.abbreviations import abbreviated, short_forms
         ("lb", "list load balanc"),
     ],
 )
-def test_the_start_the_consonants_and_the_initials_of_a_name_are_short_for_it(form, name):
+def test_prefixes_consonants_and_initials_abbreviate_a_name(form, name):
     assert abbreviated([form], name.split()) == 1.0
 
 
@@ -31,13 +31,13 @@ def test_the_start_the_consonants_and_the_initials_of_a_name_are_short_for_it(fo
         ("x", "xylophon"),
     ],
 )
-def test_other_words_are_not(form, name):
+def test_other_words_do_not_abbreviate_a_name(form, name):
     short = short_forms([form], ())
 
     assert abbreviated(short, name.split()) == 0.0
 
 
-def test_a_word_that_the_index_knows_or_that_is_long_or_in_other_letters_is_no_short_form():
+def test_indexed_long_and_non_ascii_words_are_not_abbreviations():
     words = ["ep", "rec", "recommend", "v2", "天気", "é"]
 
     assert short_forms(words, {"ep": 3}) == ["rec"]

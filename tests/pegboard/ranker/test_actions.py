@@ -1,4 +1,4 @@
-"""What a request wants done, and what a tool does."""
+"""The actions of requests and of tools."""
 
 import pytest
 
@@ -24,7 +24,7 @@ from pegboard.records import Tool
         ("列出所有问题", set()),
     ],
 )
-def test_a_request_wants_what_its_first_verb_means(request_text, actions):
+def test_the_first_verb_of_a_request_decides_its_actions(request_text, actions):
     assert request_actions(request_text) == actions
 
 
@@ -49,5 +49,5 @@ def made(name="x", description="", **annotations):
         (made("clear_all"), {"delete"}),
     ],
 )
-def test_a_tool_does_what_method_path_hints_and_verbs_say(tool, actions):
+def test_method_path_hints_and_verbs_decide_a_tools_actions(tool, actions):
     assert tool_actions(tool) == actions

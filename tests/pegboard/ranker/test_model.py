@@ -1,4 +1,4 @@
-"""The ranker: order, probability, JSON, and what it refuses."""
+"""The ranker: order, probabilities, JSON, and rankers that are refused."""
 
 import json
 import re
@@ -14,8 +14,8 @@ from pegboard.ranker.model import OTHERS, Ranker, default_ranker
 from pegboard.ranking import ScoredTool
 
 
-def found(**changes):
-    """Two candidates that differ in what a test changes only."""
+def measures_of_two(**changes):
+    """Return the measures of two candidates that are equal but for the changes."""
     values = {
         "vector": [ScoredTool("b", 0.5), ScoredTool("a", 0.5)],
         "text": [],
@@ -29,13 +29,13 @@ def found(**changes):
     return Measures(**{**values, **changes})
 
 
-def test_equal_candidates_are_ordered_by_id_and_nothing_found_is_nothing():
+def test_equal_candidates_are_ordered_by_id_and_no_candidates_give_no_ranking():
     nothing = np.array([])
     measures = ("document", "summary", "bm25", "in_document", "in_name", "name_idf")
     measures += ("abbreviated", "named_agent")
-    empty = found(vector=[], tools=[], actions=[], **dict.fromkeys(measures, nothing))
+    empty = measures_of_two(vector=[], tools=[], actions=[], **dict.fromkeys(measures, nothing))
 
-    assert [row.tool for row in default_ranker().rank("x", found())] == ["a", "b"]
+    assert [row.tool for row in default_ranker().rank("x", measures_of_two())] == ["a", "b"]
     assert default_ranker().rank("x", empty) == []
 
 
@@ -53,39 +53,40 @@ def test_equal_candidates_are_ordered_by_id_and_nothing_found_is_nothing():
     ],
     ids=lambda better: next(iter(better)),
 )
-def test_more_likeness_is_never_worse(better):
-    assert default_ranker().rank("create an issue", found(**better))[0].tool == "b"
+def test_a_candidate_that_matches_better_ranks_first(better):
+    assert default_ranker().rank("create an issue", measures_of_two(**better))[0].tool == "b"
 
 
-def test_shares_are_of_the_words_there_are():
-    bare = found(
+def test_shares_of_words_are_finite_without_words():
+    bare = measures_of_two(
         request_idf=0.0,
         **dict.fromkeys(("in_document", "in_name", "name_idf"), np.array([0.0, 0.0])),
     )
 
-    shares = feature_matrix(found(), ())[:, list(FEATURES).index("request_in_document")]
+    shares = feature_matrix(measures_of_two(), ())[:, list(FEATURES).index("request_in_document")]
 
     assert shares.tolist() == [0.5, 0.5]
     assert np.isfinite(feature_matrix(bare, ())).all()
 
 
-def test_what_features_add_makes_up_the_score():
-    ranker, candidates = default_ranker(), found(document=np.array([0.1, 0.9]))
-    added = ranker.contributions("get it", candidates)
+def test_contributions_add_up_to_the_score():
+    ranker = default_ranker()
+    candidates = measures_of_two(document=np.array([0.1, 0.9]))
+    contributions = ranker.contributions("get it", candidates)
 
     for row in ranker.rank("get it", candidates):
-        assert set(added[row.tool]) == set(FEATURES)
-        assert sum(added[row.tool].values()) == pytest.approx(row.score, abs=1e-4)
+        assert set(contributions[row.tool]) == set(FEATURES)
+        assert sum(contributions[row.tool].values()) == pytest.approx(row.score, abs=1e-4)
 
 
 def test_the_probability_rises_with_the_score_and_stays_within_0_and_1():
-    likely = [default_ranker().probability(score) for score in (-1e9, -3, 0, 3, 9, 15, 1e9)]
+    probabilities = [default_ranker().probability(score) for score in (-1e9, -3, 0, 3, 9, 15, 1e9)]
 
-    assert likely == sorted(likely)
-    assert (likely[0], likely[-1]) == (0.0, 1.0)
+    assert probabilities == sorted(probabilities)
+    assert (probabilities[0], probabilities[-1]) == (0.0, 1.0)
 
 
-def test_a_ranker_is_the_same_after_a_way_through_json():
+def test_a_ranker_round_trips_through_json():
     ranker = default_ranker()
 
     assert Ranker.from_dict(json.loads(json.dumps(ranker.to_dict()))) == ranker
@@ -93,7 +94,7 @@ def test_a_ranker_is_the_same_after_a_way_through_json():
 
 
 @pytest.mark.parametrize("change", [{"version": 9}, {"weights": {"charm": 1.0}}])
-def test_a_ranker_of_other_features_is_refused(change):
+def test_a_ranker_with_unknown_features_or_version_is_refused(change):
     with pytest.raises(ContractMismatch, match=r"this library reads 1.*build the release again"):
         Ranker.from_dict(default_ranker().to_dict() | change)
 
@@ -105,9 +106,10 @@ def test_the_table_contract_describes_every_feature():
     assert re.findall(r"^\| (\w+) \|", hybrid, re.MULTILINE)[1:] == list(FEATURES)
 
 
-def test_an_encoder_has_the_ranker_that_was_fitted_to_it_and_others_that_of_a_general_one():
-    own, general = default_ranker(DEFAULT_ENCODER), default_ranker(OTHERS)
+def test_encoders_without_a_ranker_of_their_own_get_the_general_one():
+    embedded = default_ranker(DEFAULT_ENCODER)
+    general = default_ranker(OTHERS)
 
-    assert own.weights != general.weights
+    assert embedded.weights != general.weights
     assert default_ranker("openai/text-embedding-3-small") == default_ranker() == general
     assert default_ranker(DEFAULT_ENCODER, legible=0.2) == default_ranker("hashing/64", legible=0.2)

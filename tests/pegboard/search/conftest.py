@@ -1,4 +1,4 @@
-"""Rows of an index, made up."""
+"""Random rows and vectors of an index."""
 
 import random
 
@@ -24,23 +24,23 @@ def queries():
 
 @pytest.fixture(scope="session")
 def table_of():
-    """A table of rows of an index, from rows as dicts."""
+    """Makes an index's table from rows as dicts."""
     return lambda rows: pa.Table.from_pylist(rows, schema=table_schema("emb_full", DIMENSIONS))
 
 
 @pytest.fixture(scope="session")
 def documents():
-    """Random rows of tools with several parts each: unit vectors, frequent and rare words."""
+    """Makes random rows of tools with several parts each: unit vectors, frequent and rare words."""
 
     def make(tools, parts=1, *, seed=0, words=40):
-        chance = random.Random(seed)
+        generator = random.Random(seed)
         vectors = unit_vectors(tools * parts, seed).tolist()
         summaries = unit_vectors(tools, seed + 1).tolist()
 
         def row(number):
             tool, part = divmod(number, parts)
-            size = chance.randint(1, 12)
-            tokens = " ".join(f"w{int(words * chance.random() ** 2)}" for _ in range(size))
+            size = generator.randint(1, 12)
+            tokens = " ".join(f"w{int(words * generator.random() ** 2)}" for _ in range(size))
             return {
                 "key": f"c/a/{tool:06}#part{part}#0",
                 "tool": f"c/a/{tool:06}",

@@ -1,6 +1,4 @@
-"""Filters: typed, compared and never interpreted, and the same whether NumPy or Lance applies
-them.
-"""
+"""Filters: no value can inject a condition, and NumPy and Lance apply them equally."""
 
 import lancedb
 import pyarrow as pa
@@ -39,15 +37,15 @@ SCHEMA = pa.schema(
 
 @pytest.fixture(scope="module")
 def passing(tmp_path_factory):
-    """The numbers of the rows that pass a filter, both ways."""
+    """Returns the numbers of the rows that pass a filter, in memory and in Lance."""
     table = pa.Table.from_pylist(ROWS, schema=SCHEMA)
     numbered = table.append_column("number", pa.array(range(len(ROWS))))  # Lance keeps no order
     stored = lancedb.connect(tmp_path_factory.mktemp("rows")).create_table("rows", numbered)
 
     def numbers(where):
-        chosen = Filter.parse(where)
-        in_memory = [number for number, passed in enumerate(chosen.mask(table)) if passed]
-        by_lance = stored.search().where(chosen.sql()).to_arrow().column("number").to_pylist()
+        parsed = Filter.parse(where)
+        in_memory = [number for number, passes in enumerate(parsed.mask(table)) if passes]
+        by_lance = stored.search().where(parsed.sql()).to_arrow().column("number").to_pylist()
         assert in_memory == sorted(by_lance)
         return in_memory
 
@@ -55,15 +53,13 @@ def passing(tmp_path_factory):
 
 
 def expected(field, values):
-    return [
-        number
-        for number, row in enumerate(ROWS)
-        if {*values} & {*(row["tags"] if field == "tags" else [row[field]])}
-    ]
+    if field == "tags":
+        return [number for number, row in enumerate(ROWS) if {*values} & {*row["tags"]}]
+    return [number for number, row in enumerate(ROWS) if row[field] in values]
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_a_value_finds_exactly_the_rows_that_have_it(passing, field):
+def test_a_filter_matches_exactly_the_rows_with_its_value(passing, field):
     for value in HOSTILE:
         assert expected("agent", [value])
         assert passing({field: value}) == expected(field, [value]), value
@@ -71,11 +67,11 @@ def test_a_value_finds_exactly_the_rows_that_have_it(passing, field):
 
 @given(value=st.text(), field=st.sampled_from(["agent", "tags"]))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-def test_any_text_is_compared_alike_in_memory_and_by_lance(passing, value, field):
+def test_any_text_filters_the_same_rows_in_memory_and_in_lance(passing, value, field):
     assert passing({field: sorted({value, "plain"})}) == expected(field, [value, "plain"])
 
 
-def test_a_field_takes_any_of_its_values_and_all_fields_must_pass(passing):
+def test_a_row_passes_with_any_value_of_every_field(passing):
     smile = HOSTILE.index("🙂")
 
     assert passing({"agent": ["plain", "🙂", "unknown"]}) == [smile, len(HOSTILE)]
@@ -99,9 +95,9 @@ def test_all_problems_of_a_filter_are_in_one_message():
     assert "fine" not in str(error.value)
 
 
-def test_agents_may_be_named_and_an_unknown_name_finds_nothing():
+def test_agents_are_found_by_name_and_unknown_names_match_nothing():
     ids = {"git": ("kit/git", "other/git")}
-    chosen = Filter.parse({"agent": ["git", "nobody"]}).with_agents(ids)
+    parsed = Filter.parse({"agent": ["git", "nobody"]}).with_agents(ids)
 
-    assert chosen.allowed == {"agent": ("kit/git", "other/git", "nobody")}
+    assert parsed.allowed == {"agent": ("kit/git", "other/git", "nobody")}
     assert Filter.parse({"kind": "api"}).with_agents(ids).allowed == {"kind": ("api",)}

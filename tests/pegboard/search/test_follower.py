@@ -46,7 +46,7 @@ def move_away(uri):
     return Path(shutil.move(uri, f"{uri}-away"))
 
 
-def test_a_board_reports_its_release_and_how_old_that_is(two_releases, encoder):
+def test_a_board_reports_its_release_and_its_age(two_releases, encoder):
     workshop, first, second = two_releases
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=0)
 
@@ -65,7 +65,7 @@ def test_a_board_reports_its_release_and_how_old_that_is(two_releases, encoder):
     assert fixed.age_seconds == 0.0
 
 
-def test_an_outage_is_warned_of_once_and_its_end_is_noted(two_releases, board, caplog):
+def test_an_outage_and_its_end_are_logged_once(two_releases, board, caplog):
     workshop, first, second = two_releases
     checked = board.status().checked_at
     with caplog.at_level(logging.INFO, "pegboard"):
@@ -88,7 +88,7 @@ def test_an_outage_is_warned_of_once_and_its_end_is_noted(two_releases, board, c
     assert board.release.id == second.id
 
 
-def test_a_new_release_that_cannot_be_loaded_is_left_until_it_can(two_releases, board):
+def test_a_new_release_is_swapped_in_once_it_can_be_loaded(two_releases, board):
     workshop, first, second = two_releases
     workshop.store.promote(second.id)
     manifests = Path(workshop.uri, "tables", "agents.lance", "_versions")
@@ -125,7 +125,7 @@ def move_to(workshop, release, manifest=None, **index):
         ({"manifest": {"strategy": {"name": "x", "refine": ["no-part"]}}}, "names the part"),
     ],
 )
-def test_a_running_reader_stays_where_a_new_release_cannot_answer(
+def test_a_reader_keeps_its_release_if_the_new_one_cannot_answer(
     two_releases, caplog, changes, why
 ):
     workshop, first, second = two_releases
@@ -168,7 +168,7 @@ def data_files(workshop, release):
     return paths
 
 
-def test_a_board_fixed_to_a_release_that_was_pruned_reports_it(two_releases, encoder):
+def test_a_board_pinned_to_a_pruned_release_reports_it(two_releases, encoder):
     workshop, first, second = two_releases
     board = pegboard.open(workshop.uri, release=first.id, encoder=encoder, in_memory_rows=0)
     workshop.store.promote(second.id)
@@ -201,7 +201,7 @@ def slow():
     answer.set()
 
 
-def test_of_many_threads_one_looks_and_none_of_the_others_waits(slow):
+def test_one_of_many_threads_checks_and_the_others_do_not_wait(slow):
     follower, entered, answer, reads = slow
     looker = threading.Thread(target=follower.current)
     looker.start()
@@ -214,7 +214,7 @@ def test_of_many_threads_one_looks_and_none_of_the_others_waits(slow):
     looker.join()
 
 
-def test_once_the_store_is_known_to_be_away_no_call_waits_for_it(slow):
+def test_no_call_waits_for_a_store_that_is_known_to_be_unreachable(slow):
     follower, _, answer, reads = slow
     answer.set()
     follower.current()
@@ -229,7 +229,7 @@ def test_once_the_store_is_known_to_be_away_no_call_waits_for_it(slow):
 
 
 @pytest.mark.parametrize("rows", [50_000, 0])
-def test_an_event_loop_goes_on_while_boards_are_opened_and_searched(
+def test_opening_and_searching_boards_does_not_block_the_event_loop(
     two_releases, encoder, rows, monkeypatch
 ):
     workshop, _, _ = two_releases

@@ -1,4 +1,4 @@
-"""Short forms are spelled out in requests."""
+"""Expansion of abbreviations in requests."""
 
 import pytest
 
@@ -8,7 +8,7 @@ GLOSSARY = {"pr": "pull request", "db": "database", "k8s": "Kubernetes"}
 
 
 @pytest.mark.parametrize(
-    ("request_", "meant"),
+    ("request_", "expanded"),
     [
         ("close the PR", "close the PR (pull request)"),
         ("list PRs of the db", "list PRs of the db (pull request, database)"),
@@ -19,11 +19,11 @@ GLOSSARY = {"pr": "pull request", "db": "database", "k8s": "Kubernetes"}
         ("", ""),
     ],
 )
-def test_what_a_word_stands_for_follows_the_request_once(request_, meant):
-    assert spelled_out(request_, GLOSSARY) == meant
+def test_each_meaning_is_appended_to_the_request_once(request_, expanded):
+    assert spelled_out(request_, GLOSSARY) == expanded
 
 
-def test_the_usual_short_forms_are_words_in_lower_case_and_stand_for_texts():
+def test_built_in_abbreviations_are_lower_case_words_with_a_meaning():
     for term, text in usual_short_forms().items():
         assert term == term.casefold()
         assert term.isalnum()

@@ -1,5 +1,5 @@
-"""A large table that is searched through Lance ranks as it would in memory; the last digit of a
-score may differ. The contract's vectors compare both on a small board.
+"""A search through Lance ranks as one in memory does, on a large table; the last digit of a score
+may differ. The contract's vectors compare both on a small board.
 """
 
 import random
@@ -26,9 +26,7 @@ def scores(ranking):
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory, documents, table_of):
-    """More rows than are searched in memory, with the indices that a build gives them: through
-    Lance, and in memory.
-    """
+    """A table too large for memory, with a build's indices, as both kinds of index."""
     rows = table_of(documents(LARGE // 2, 2, words=2_000))
     uri = str(tmp_path_factory.mktemp("large"))
     table = lancedb.connect(f"{uri}/tables").create_table("emb_full", rows)
@@ -51,13 +49,12 @@ def large(tmp_path_factory, documents, table_of):
 )
 def test_a_large_index_ranks_words_as_memory_does(large, where):
     lance, memory = large
-    chosen, chance = Filter.parse(where), random.Random(1)
+    parsed = Filter.parse(where)
+    generator = random.Random(1)
     for _ in range(20):
-        words = [f"w{int(2000 * chance.random() ** 2)}" for _ in range(4)]
-        (by_lance,), (by_memory,) = (
-            lance.texts([words], 20, chosen),
-            memory.texts([words], 200, chosen),
-        )
+        words = [f"w{int(2000 * generator.random() ** 2)}" for _ in range(4)]
+        (by_lance,) = lance.texts([words], 20, parsed)
+        (by_memory,) = memory.texts([words], 200, parsed)
 
         assert [row.score for row in by_lance] == pytest.approx(
             [row.score for row in by_memory[:20]], abs=TOLERANCE["text"]
@@ -72,19 +69,24 @@ def test_a_large_index_ranks_words_as_memory_does(large, where):
     "where", [None, {"agent": ["c/a1", "c/a2"]}, {"tags": ["t1"], "catalog": "c1"}]
 )
 def test_a_large_index_finds_the_nearest_vectors_with_their_exact_scores(large, queries, where):
-    chosen, common = Filter.parse(where), 0
-    for both in zip(*(index.vectors(queries(20, 2), 10, chosen) for index in large), strict=True):
-        by_lance, by_memory = map(scores, both)
+    lance, memory = large
+    parsed = Filter.parse(where)
+    lance_rankings = lance.vectors(queries(20, 2), 10, parsed)
+    memory_rankings = memory.vectors(queries(20, 2), 10, parsed)
+    common_count = 0
+    for lance_ranking, memory_ranking in zip(lance_rankings, memory_rankings, strict=True):
+        by_lance = scores(lance_ranking)
+        by_memory = scores(memory_ranking)
         common_tools = by_lance.keys() & by_memory.keys()
-        common += len(common_tools)
+        common_count += len(common_tools)
 
         assert {tool: by_lance[tool] for tool in common_tools} == pytest.approx(
             {tool: by_memory[tool] for tool in common_tools}, abs=TOLERANCE["vector"]
         )
-    assert common / 200 > 0.95
+    assert common_count / 200 > 0.95
 
 
-def test_as_many_partitions_are_visited_as_the_release_records(large, queries):
+def test_the_release_sets_the_number_of_partitions_to_visit(large, queries):
     lance, memory = large
 
     def recall(**settings):
@@ -98,7 +100,7 @@ def test_as_many_partitions_are_visited_as_the_release_records(large, queries):
 
 @pytest.fixture
 def two_catalogs(tmp_path, documents, table_of, monkeypatch):
-    """A table of twice as many rows as are sampled, of which those of one catalog come first."""
+    """An index with twice as many rows as are sampled, sorted by catalog."""
     monkeypatch.setattr(lance_index, "SAMPLE", 100)
     rows = [
         row | {"tokens": "alpha" if number < 100 else "beta", "digest": digest(number)}
@@ -108,7 +110,7 @@ def two_catalogs(tmp_path, documents, table_of, monkeypatch):
     return LanceIndex(ReaderDatabase(str(tmp_path)).open_table("emb_full"), str(tmp_path), 200)
 
 
-def test_words_are_counted_in_a_sample_of_all_rows(two_catalogs):
+def test_word_frequencies_come_from_a_sample_of_all_catalogs(two_catalogs):
     statistics = two_catalogs.statistics
 
     assert 70 < statistics.documents < 130

@@ -1,4 +1,4 @@
-"""A search works in the thread that asked for it, so that many can search at once."""
+"""A search computes in the calling thread, so that searches of many threads do not compete."""
 
 import os
 import subprocess
@@ -28,16 +28,18 @@ searches = {
 }
 for search in searches:
     searches[search]()
-    whole, own = time.process_time(), time.thread_time()
+    process_start = time.process_time()
+    thread_start = time.thread_time()
     for _ in range(40):
         searches[search]()
-    print(search, (time.process_time() - whole) / (time.thread_time() - own))
+    process_seconds = time.process_time() - process_start
+    print(search, process_seconds / (time.thread_time() - thread_start))
 """
 BLAS_THREADS = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "4")
 
 
-def test_the_work_of_a_search_is_done_by_its_own_thread():
-    # Processor time of the process against that of the thread: no other load shows in it.
+def test_a_search_computes_in_the_calling_thread():
+    # The ratio of the process's CPU time to the thread's does not depend on other load.
     result = subprocess.run(
         [sys.executable, "-c", PROGRAM],
         env={**os.environ, **BLAS_THREADS},

@@ -66,7 +66,9 @@ def publish(workshop, configuration, description):
 
 
 @pytest.mark.parametrize("place", ["environment", "configuration"])
-def test_a_board_lives_in_a_container(workshop, configured, azurite, container, monkeypatch, place):
+def test_a_board_is_built_and_searched_in_a_container(
+    workshop, configured, azurite, container, monkeypatch, place
+):
     uri, storage = f"az://{container}/boards/one", {}
     if place == "environment":
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)

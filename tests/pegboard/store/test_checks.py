@@ -59,7 +59,7 @@ INDEX = ("indexes", "full")
         ("release", (), "../../x", "its release is '../../x', expected hexadecimal digits"),
     ],
 )
-def test_an_ill_formed_release_is_named_with_what_is_expected(board, column, path, value, why):
+def test_an_invalid_release_is_reported_with_the_expected_value(board, column, path, value, why):
     uri, tables, row = board
     row[column] = changed(row[column], *path, value=value) if path else value
     add(tables, row)
@@ -70,7 +70,7 @@ def test_an_ill_formed_release_is_named_with_what_is_expected(board, column, pat
     assert ReleaseStore(uri).all()
 
 
-def test_an_ill_formed_release_of_another_contract_asks_for_another_version(board):
+def test_an_invalid_release_of_another_contract_asks_for_another_version(board):
     uri, tables, row = board
     add(tables, {**row, "contract": 3, "tables": '{"tools": {}}'})
 
@@ -94,7 +94,7 @@ def test_an_ill_formed_release_of_another_contract_asks_for_another_version(boar
         ("emb_full", "vector", [0.1] * 8, "column vector holds .*, expected fixed_size"),
     ],
 )
-def test_an_ill_formed_row_is_named_with_what_is_expected(board, table, column, value, why):
+def test_an_invalid_row_is_reported_with_the_expected_value(board, table, column, value, why):
     uri, tables, row = board
 
     def change(rows):

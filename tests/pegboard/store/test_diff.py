@@ -54,7 +54,7 @@ def two(tmp_path_factory, workshop_type, hashing):
     return Two(workshop.store, first, second)
 
 
-def test_added_removed_and_changed_tools_are_told_apart(two):
+def test_a_diff_lists_added_removed_and_changed_tools(two):
     diff = diff_releases(two.store, two.first, two.second)
 
     assert (diff.old, diff.new) == (two.first.id, two.second.id)

@@ -56,7 +56,7 @@ REFUSALS = [
 ]
 
 
-def test_a_refusal_is_explained_and_quoted(
+def test_a_stores_refusal_is_explained_and_quoted(
     configured, keys, at_once, board_and_lake_fail, refusing
 ):
     reason = f"the server's reason, with {keys[1]}"
@@ -77,9 +77,7 @@ def test_a_refusal_is_explained_and_quoted(
             assert step in message
 
 
-def test_by_default_a_store_that_is_busy_is_asked_a_few_times_only(
-    keys, monkeypatch, refusing, fails
-):
+def test_requests_to_a_busy_store_are_retried_only_a_few_times(keys, monkeypatch, refusing, fails):
     monkeypatch.setenv("AWS_ENDPOINT_URL", refusing(503, "SlowDown"))
     uri, attempts = "s3://bucket/busy", 5
     for most, call in (
@@ -91,14 +89,14 @@ def test_by_default_a_store_that_is_busy_is_asked_a_few_times_only(
         assert 0 < len(refusing.requests) <= most
 
 
-def test_a_store_that_is_away_is_reported(board_uri_at, board_and_lake_fail, port):
+def test_an_unreachable_store_is_reported(board_uri_at, board_and_lake_fail, port):
     uri = board_uri_at(f"http://127.0.0.1:{port()}")
 
     for message in board_and_lake_fail(uri, r"it cannot be reached \("):
         assert "Check the address, the endpoint and the network" in message
 
 
-def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys, at_once, fails):
+def test_a_store_that_does_not_answer_times_out(refusing, configured, keys, at_once, fails):
     uri = configured("s3://bucket/silent", aws_endpoint=refusing(None), **HASTY).uri
     calls = (
         lambda: pegboard.open(uri),
@@ -110,7 +108,7 @@ def test_a_silent_store_is_waited_for_only_so_long(refusing, configured, keys, a
 
 
 @pytest.mark.slow
-def test_a_bucket_that_is_not_there_is_reported(
+def test_a_missing_bucket_is_reported(
     s3, keys, monkeypatch, configured, fails, board_and_lake_fail
 ):
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
@@ -151,7 +149,7 @@ def test_doctor_reads_writes_and_deletes_in_the_store_and_leaves_nothing(
     assert s3.contents(bucket) == {}
 
 
-def test_googles_account_is_found_wherever_it_is_named(
+def test_googles_account_is_read_from_options_and_environment(
     tmp_path, refusing, configured, monkeypatch, at_once, fails
 ):
     places = ("environment", "configuration", "argument")

@@ -44,7 +44,7 @@ def live_description(uri):
 
 
 @pytest.mark.parametrize("until", ["snapshot", "compose", "embed", "stage", "publish"])
-def test_a_full_disk_stops_a_run_at_any_step_and_the_next_one_completes_it(
+def test_a_build_stopped_by_a_full_disk_at_any_step_is_completed_by_the_next(
     small_disk, workshop, until
 ):
     workshop.run(write_tools(workshop, FIRST))
@@ -72,9 +72,7 @@ def fill(folder):
     return ballast
 
 
-def test_a_disk_that_is_full_after_publishing_is_reported_beside_the_release_that_is_live(
-    small_disk, workshop
-):
+def test_a_disk_full_after_publishing_is_reported_with_the_live_release(small_disk, workshop):
     workshop.run(write_tools(workshop, FIRST))
     write_tools(workshop, SECOND)
     configuration = workshop.configure(board="report = true\n[board.keep]\nreleases = 1\n")
@@ -96,7 +94,7 @@ def test_a_disk_that_is_full_after_publishing_is_reported_beside_the_release_tha
     assert reindex(configuration)["report"] is None
 
 
-def test_a_disk_that_can_only_be_read_is_searched_and_not_written(small_disk, workshop):
+def test_a_board_on_a_read_only_disk_is_searched_but_not_written(small_disk, workshop):
     workshop.run(write_tools(workshop, FIRST))
     second = workshop.run(write_tools(workshop, SECOND))
     configuration = write_tools(workshop, "Something else.")

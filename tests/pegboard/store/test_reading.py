@@ -49,7 +49,7 @@ def test_rows_are_read_by_column_condition_and_limit(full):
     assert full.read(["tool"], "agent = 'kit/o''brien''s'").num_rows == 1
 
 
-def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(tmp_path):
+def test_a_table_shows_new_rows_unless_it_is_pinned(tmp_path):
     plain = lancedb.connect(tmp_path / "tables").create_table("rows", pa.table({"x": [1]}))
     database = ReaderDatabase(str(tmp_path))
     newest, pinned = (database.open_table("rows", version) for version in (None, plain.version))
@@ -59,7 +59,7 @@ def test_a_handle_sees_newer_rows_unless_it_is_at_a_version(tmp_path):
     assert sorted(newest.read().column("x").to_pylist()) == [1, 2]
 
 
-def test_what_is_missing_and_what_fails_is_reported_in_the_same_words(full, board_uri):
+def test_readers_and_writers_report_errors_in_the_same_words(full, board_uri):
     database = ReaderDatabase(board_uri)
     with pytest.raises(BoardNotFound, match="has no table 'nothing'"):
         database.open_table("nothing")
@@ -120,7 +120,7 @@ def test_lancedb_and_the_core_work_in_one_process_whichever_comes_first(board_ur
     assert python(READ + LANCEDB, board_uri, "0") == [*answer, "14 8"] == lancedb_first[::-1]
 
 
-def test_a_core_of_another_version_is_refused_with_the_one_that_is_needed(board_uri, tmp_path):
+def test_an_untested_version_of_the_core_is_refused(board_uri, tmp_path):
     # The same package, in a folder that does not name its version.
     (tmp_path / "lancedb").symlink_to(Path(lancedb.__file__).parent)
     code = "import sys, pegboard\ntry:\n    pegboard.open(sys.argv[1])\n"
@@ -152,7 +152,7 @@ print(board.search(np.ones(256), 1)[0].tool.id, board.status().error)
 """
 
 
-def test_a_forked_child_answers_from_memory_and_reports_why_it_does_not_look(board_uri):
+def test_a_forked_child_answers_from_memory_and_reports_why_it_cannot_check(board_uri):
     code = READ.replace("in_memory_rows", "refresh=0, in_memory_rows") + FORK
     in_memory, large = (python(code, board_uri, rows) for rows in ("50000", "0"))
     tool = in_memory[0].split()[0]

@@ -40,7 +40,7 @@ def store(tmp_path):
     return new_store(tmp_path)
 
 
-def test_releases_come_back_as_they_were_added_and_adding_again_changes_nothing(store):
+def test_a_release_is_read_as_added_and_adding_it_again_changes_nothing(store):
     ReleaseStore(store.uri).create()
 
     assert store.add(release(0)) is False
@@ -61,7 +61,7 @@ def test_a_prefix_of_an_id_is_enough_if_it_is_unique(store):
 @pytest.mark.parametrize(
     "unknown", ["abc", "", "x' OR 1=1 --", "live", "' OR starts_with(release, '0", "天"]
 )
-def test_an_unknown_release_is_refused_with_those_there_are(store, unknown):
+def test_an_unknown_release_is_reported_with_the_existing_ones(store, unknown):
     for call in (store.get, store.promote):
         with pytest.raises(BoardNotFound, match=ids(3)[1]):
             call(unknown)
@@ -104,7 +104,7 @@ ACTIONS = st.tuples(
 
 @settings(max_examples=15)
 @given(st.lists(ACTIONS, max_size=9))
-def test_channels_move_on_their_own_and_remember_where_they_were(tmp_path_factory, actions):
+def test_channels_move_independently_and_keep_their_history(tmp_path_factory, actions):
     store, recorded = new_store(tmp_path_factory.mktemp("board"), 4), set(ids(4))
     models = {"live": Model(), "canary": Model()}
 
@@ -140,7 +140,7 @@ def test_rolling_back_names_the_releases_that_were_pruned(store):
 
 
 @pytest.mark.parametrize("expected", [0, 1, 3, 99])
-def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, expected):
+def test_a_promotion_from_another_generation_changes_nothing(store, expected):
     first, second, third = ids(3)
     with pytest.raises(PromotionConflict, match="at generation 0"):
         store.promote(third, expected=4)
@@ -163,7 +163,7 @@ def test_a_promotion_from_another_generation_leaves_everything_as_it_was(store, 
         *("a..b", "a.", "a.lock", "0123456789ab-v3"),  # no tags of Lance, or those of a release
     ],
 )
-def test_a_channel_with_an_impossible_name_is_refused(store, name):
+def test_an_invalid_channel_name_is_refused(store, name):
     with pytest.raises(ConfigurationError, match="A channel cannot be named"):
         store.promote(ids(3)[0], name)
     assert store.channels() == []
@@ -177,7 +177,7 @@ def test_a_store_that_cannot_be_reached_is_a_store_error_without_its_credentials
     assert "hunter2" not in str(error.value).split(" failed: ")[0]
 
 
-def test_of_three_publishers_that_promote_at_once_exactly_one_wins_each_generation(store):
+def test_exactly_one_of_three_concurrent_publishers_wins_each_generation(store):
     for number in range(3, 6):
         store.add(release(number))
     pairs = [ids(6)[at : at + 2] for at in (0, 2, 4)]

@@ -51,7 +51,9 @@ def board(request, s3, configured, keys, monkeypatch):
     return configured(uri, aws_endpoint=s3.endpoint, aws_region="us-east-1", **references)
 
 
-def test_a_board_lives_its_whole_life_in_a_bucket(workshop, board, s3, keys, caplog, capsys):
+def test_a_board_in_a_bucket_goes_through_its_whole_life_cycle(
+    workshop, board, s3, keys, caplog, capsys
+):
     caplog.set_level(logging.DEBUG)
     first = publish(workshop, board, FIRST)
     reader = pegboard.open(board.uri, refresh=0.0)
@@ -131,7 +133,7 @@ def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
         assert lake.walk() == {}
 
 
-def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, monkeypatch):
+def test_only_the_requested_columns_of_a_table_in_a_bucket_are_fetched(board, monkeypatch):
     lake = Lake(board.uri)
     noise = np.random.default_rng(7).random((20_000, 96), np.float32)
     keys = [f"{i:05}" for i in range(20_000)]
@@ -149,7 +151,7 @@ def test_of_a_wide_table_in_a_bucket_only_the_wanted_columns_are_fetched(board, 
     assert len(fetched) < 10
 
 
-def test_of_two_publishers_to_one_bucket_one_wins_and_the_other_gets_an_error(workshop, board):
+def test_one_of_two_publishers_to_a_bucket_wins_and_the_other_gets_an_error(workshop, board):
     publish(workshop, board, FIRST)
     runs = []
     for name in "ab":

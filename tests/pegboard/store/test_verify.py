@@ -37,7 +37,7 @@ def problems(store, release):
     return list(verify_release(store, release).problems)
 
 
-def test_a_sound_release_has_no_problem_and_the_rows_that_were_read_are_reported(board_uri):
+def test_a_sound_release_has_no_problems_and_its_rows_are_counted(board_uri):
     store = ReleaseStore(board_uri)
 
     verified = verify_release(store, live(store))
@@ -69,7 +69,7 @@ def test_a_sound_release_has_no_problem_and_the_rows_that_were_read_are_reported
         ("emb_fine", f"{ISSUE} AND part = 'arguments'", {"vector": [0.5] * 256}, [CHECKSUM]),
     ],
 )  # fmt: skip
-def test_what_was_changed_by_hand_is_named(store, table, where, values, expected):
+def test_manually_changed_values_are_reported(store, table, where, values, expected):
     open_table(store.database, table, store.uri).update(where=where, values=values)
 
     found = problems(store, pinned(store, table))
@@ -79,7 +79,7 @@ def test_what_was_changed_by_hand_is_named(store, table, where, values, expected
         assert text in problem
 
 
-def test_rows_that_were_taken_out_or_put_in_are_named(store):
+def test_manually_added_and_deleted_rows_are_reported(store):
     table = store.database.open_table("tools")
     table.delete(RATES)
     row = table.search().where("name = 'close_ledger'").to_arrow()

@@ -9,7 +9,9 @@ SHARED = "Anyone may use it."
 
 
 def tools(count, sharing):
-    """So many tools, of which the first ones share a sentence in description and argument."""
+    """Return `count` tools, the first `sharing` of which have the same sentence in their
+    descriptions.
+    """
     return [
         Tool(
             f"kit/git/t{number}",
@@ -23,8 +25,8 @@ def tools(count, sharing):
     ]
 
 
-def document(tool, shared, written=None):
-    ((_, _, (text,)),) = documents_of(tool, AGENT, written or Enrichment(), shared)
+def document(tool, shared, enrichment=None):
+    ((_, _, (text,)),) = documents_of(tool, AGENT, enrichment or Enrichment(), shared)
     return text
 
 
@@ -32,15 +34,13 @@ READS = Enrichment(description="Reads it. Also.")
 
 
 def test_a_sentence_in_more_than_five_tools_and_two_percent_is_boilerplate():
-    few, many = boilerplate(tools(5, 5)), boilerplate(tools(7, 6))
-
-    assert few == frozenset()
-    assert many == {sentence_key(SHARED), sentence_key("Case counts.")}
+    assert boilerplate(tools(5, 5)) == frozenset()
+    assert boilerplate(tools(7, 6)) == {sentence_key(SHARED), sentence_key("Case counts.")}
     assert sentence_key(SHARED) not in boilerplate(tools(400, 8))
     assert sentence_key(SHARED) in boilerplate(tools(400, 9))
 
 
-def test_boilerplate_is_in_no_document_but_the_only_sentence_stays():
+def test_documents_omit_boilerplate_unless_it_is_the_only_sentence():
     listed = tools(8, 8)
     shared = boilerplate(listed)
     empty = Tool("kit/git/e", "kit", AGENT.id, "e", f"{SHARED} Case counts.")
@@ -51,11 +51,11 @@ def test_boilerplate_is_in_no_document_but_the_only_sentence_stays():
     assert summary_of(empty, boilerplate=shared) == f"e. {SHARED}"
 
 
-def test_what_an_llm_wrote_is_no_boilerplate():
+def test_text_of_an_llm_is_never_omitted_as_boilerplate():
     listed = tools(8, 8)
-    written = Enrichment(description=SHARED, arguments={"at": "Case counts."})
+    enrichment = Enrichment(description=SHARED, arguments={"at": "Case counts."})
 
-    text = document(listed[0], boilerplate(listed), written)
+    text = document(listed[0], boilerplate(listed), enrichment)
 
     assert text == f"t0. {SHARED}\nArguments: at: Case counts."
 

@@ -1,4 +1,4 @@
-"""Descriptions as sentences: what an index gets of Markdown, HTML and docstrings."""
+"""Descriptions with Markdown, HTML and docstrings as plain sentences."""
 
 import pytest
 from hypothesis import given
@@ -33,14 +33,14 @@ from pegboard.text.plain_text import sentences, shortened
         ("Notion | Create a page", ["Notion Create a page"]),
     ],
 )
-def test_a_description_is_plain_sentences(text, expected):
+def test_a_description_becomes_plain_sentences(text, expected):
     assert sentences(text) == ([MARKED] if expected is None else expected)
 
 
 MARKED = "Mind this word, ISSUE_TEMPLATE and a_b"
 
 
-def test_a_first_sentence_is_cut_after_a_word():
+def test_a_long_first_sentence_is_cut_between_words():
     assert shortened("One.") == "One."
     assert shortened("word " * 100) == ("word " * 60).strip()
     assert shortened("x" * 400) == "x" * 300

@@ -1,4 +1,4 @@
-"""One list of what is secret, for every message that leaves and for catalog text."""
+"""Redaction of secrets in every kind of message and in catalog text."""
 
 import pytest
 from hypothesis import example, given
@@ -50,7 +50,7 @@ CERTAIN = [
     ('{"password": "hunter2"}', '{"password": "SECRET"}'),
     ("api_key = 'abcd1234efgh5678'", "api_key = 'SECRET'"),
 ]
-"""Secret wherever they stand: with them, every message and catalog text is rewritten."""
+"""Secrets that are hidden in messages and in catalog text, with the redacted text."""
 
 ONLY_IN_MESSAGES = [
     ("sk-ant-api03-AAAA_1111", "SECRET"),
@@ -106,7 +106,7 @@ NO_CREDENTIALS = [
     "secret: SHA-256 hash",
     "password: $DB_PASSWORD1",
 ]
-"""What catalogs say of credentials, and what only looks like one."""
+"""Catalog text about credentials, and values that only look like credentials."""
 
 
 def llm_message(text: str) -> str:
@@ -124,20 +124,20 @@ MESSAGES = [redact, redact_line, llm_message, store_message]
 
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize(("text", "expected"), CERTAIN + ONLY_IN_MESSAGES)
-def test_every_message_loses_the_same_secrets(message, text, expected):
-    shown = message(f"Use {text}")
+def test_every_kind_of_message_hides_the_same_secrets(message, text, expected):
+    redacted = message(f"Use {text}")
 
-    assert expected.replace("SECRET", "***") in shown.replace("\\n", "\n")
+    assert expected.replace("SECRET", "***") in redacted.replace("\\n", "\n")
 
 
 @pytest.mark.parametrize("message", MESSAGES)
 @pytest.mark.parametrize("text", NO_SECRETS)
-def test_messages_keep_what_is_no_secret(message, text):
+def test_messages_keep_text_that_is_not_secret(message, text):
     assert text in message(f"Use {text}")
 
 
 @pytest.mark.parametrize(("text", "expected"), CERTAIN)
-def test_catalog_text_loses_certain_credentials_and_is_flagged(text, expected):
+def test_certain_credentials_in_catalog_text_are_replaced_and_flagged(text, expected):
     expected = expected.replace("SECRET", "[credential]")
 
     assert redact_credentials(f"Use {text}, and") == f"Use {expected}, and"
@@ -149,7 +149,7 @@ def test_catalog_text_keeps_identifiers_placeholders_and_words_about_credentials
     assert redact_credentials(text) == text
 
 
-def test_values_of_the_environment_are_replaced_by_the_name_of_their_variable(monkeypatch):
+def test_secrets_from_the_environment_are_replaced_by_their_variables_name(monkeypatch):
     monkeypatch.setenv("A_TOKEN", "abcdefgh")
     monkeypatch.setenv("B_TOKEN", "abcdefgh-and/more")
     monkeypatch.setenv("GATEWAY", "a-quiet-one")
@@ -176,7 +176,7 @@ def test_a_known_secret_is_found_in_every_encoding(text):
 
 
 @pytest.mark.parametrize("word", ["password", "production", "the office", "Europe"])
-def test_a_secret_that_is_a_word_is_hidden_only_as_it_is_written(word):
+def test_a_secret_that_is_a_word_is_hidden_only_literally(word):
     secrets = SecretValues([word])
 
     assert secrets.hide(f"a {word} b") == "a *** b"
@@ -185,19 +185,19 @@ def test_a_secret_that_is_a_word_is_hidden_only_as_it_is_written(word):
 
 @given(st.text(), st.text(min_size=8), st.text())
 @example("İ" * 9, "İstanbul1", "ß")
-def test_texts_around_a_secret_stay(before, secret, after):
-    hidden = SecretValues([secret]).hide(f"{before} | {secret} | {after}")
+def test_a_secret_is_hidden_in_any_text(prefix, secret, suffix):
+    hidden = SecretValues([secret]).hide(f"{prefix} | {secret} | {suffix}")
 
     assert secret not in hidden or secret in "***"
 
 
-def test_given_and_remembered_values_are_hidden_unless_short():
+def test_declared_and_remembered_secrets_are_hidden_unless_short():
     remember_secrets(["remembered-by-the-test", "on"])
 
     assert redact("on: remembered-by-the-test given", ["given", "a"]) == "on: *** ***"
 
 
-def test_a_message_is_cut_after_it_was_redacted_and_holds_no_control_character(monkeypatch):
+def test_a_line_is_redacted_before_it_is_cut_and_has_no_control_characters(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     message = redact_line("x" * 395 + KEY + "y" * 100)
 
@@ -206,14 +206,14 @@ def test_a_message_is_cut_after_it_was_redacted_and_holds_no_control_character(m
     assert redact_line("\x1b[31mon\n  one \x1b[0m line") == "[31mon one [0m line"
 
 
-def test_an_address_is_shown_without_random_words_in_its_path():
+def test_a_public_url_has_no_random_words_in_its_path():
     key = "aB3dEf6hIj9kLmN0pQr5tUv8"
 
     assert public_url(f"https://u:p@host/T01/{key}/a.json?x=1#y") == "https://host/T01/***/a.json"
     assert public_url(f"s3://bucket/{key}") == f"s3://bucket/{key}"
 
 
-def test_addresses_and_arguments_also_lose_uuids_and_random_words():
+def test_uuids_and_random_words_are_hidden_in_addresses_and_arguments():
     assert redact_opaque(f"https://host/{UUID}/mcp") == "https://host/***/mcp"
     assert redact_opaque("run 9fceb02d0ae598e95dc970b7 --port 80") == "run *** --port 80"
 
@@ -228,9 +228,11 @@ OTHER_NAMES += ["SSH_AUTH_SOCK"]
     ("name", "secret"),
     [*((name, True) for name in SECRET_NAMES), *((name, False) for name in OTHER_NAMES)],
 )
-def test_names_of_secrets_are_told_from_others(name, secret):
+def test_secret_names_are_recognised(name, secret):
     assert is_secret_name(name) is secret
 
 
-def test_an_argument_named_key_takes_a_record_and_one_named_api_key_a_credential():
-    assert [takes_credential(name) for name in ("key", "apiKey", "db_password")] == [0, 1, 1]
+def test_arguments_named_api_key_take_credentials_but_key_does_not():
+    assert not takes_credential("key")
+    assert takes_credential("apiKey")
+    assert takes_credential("db_password")

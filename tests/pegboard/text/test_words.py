@@ -1,4 +1,4 @@
-"""Words of a text, as the contract has every reader count them."""
+"""Tokenization, as the table contract requires it of every reader."""
 
 import unicodedata
 
@@ -43,7 +43,7 @@ from pegboard.text.words import (
         *((blank, []) for blank in ("", "   ", "\t\n\u3000", "_", "—!?", "🙂👍", "\u200b", "\x00")),
     ],
 )
-def test_a_text_gives_its_words_in_order(text, words):
+def test_a_text_becomes_its_tokens_in_order(text, words):
     assert tokenize(text) == words
 
 
@@ -84,16 +84,18 @@ def test_the_languages_are_those_of_snowball():
 
 
 @pytest.mark.parametrize("language", stop_word_languages())
-def test_every_stop_word_is_a_word_of_a_language_that_is_known(language):
+def test_every_stop_word_is_one_token_of_a_valid_language(language):
     assert language in LANGUAGES
     for word in stop_words(language):
         assert tokenize(word, NO_LANGUAGE) == [word]
 
 
-def test_words_that_tell_tools_apart_are_no_stop_words():
-    telling = "get show list find make give add set open up down off out all any each not no like"
+def test_words_that_distinguish_tools_are_not_stop_words():
+    distinctive = (
+        "get show list find make give add set open up down off out all any each not no like"
+    )
 
-    assert not stop_words("english") & {*telling.split()}
+    assert not stop_words("english") & {*distinctive.split()}
 
 
 def test_english_plurals_become_singulars_without_an_index():
@@ -114,7 +116,7 @@ def test_english_plurals_become_singulars_without_an_index():
         ("", ""),
     ],
 )
-def test_a_true_name_becomes_words(name, words):
+def test_an_identifier_becomes_words(name, words):
     assert identifier_words(name) == words
 
 
