@@ -57,7 +57,7 @@ class LoadedRelease:
     def __init__(self, store: ReleaseStore | None, release: Release, in_memory_rows: int) -> None:
         check_contract(release.contract, release.id)
         self.release = release
-        self._given_store = store
+        self._store_or_none = store
         self._in_memory_rows = in_memory_rows
         self._indexes: dict[str, MemoryIndex | LanceIndex] = {}
         self._agent_indexes: dict[str, MemoryIndex] = {}
@@ -66,8 +66,8 @@ class LoadedRelease:
 
     @property
     def _store(self) -> ReleaseStore:
-        assert self._given_store is not None, "a release in memory has no tables to read"
-        return self._given_store
+        assert self._store_or_none is not None, "a release in memory has no tables to read"
+        return self._store_or_none
 
     def index_name(self, name: str | None) -> str:
         """Return the name if the release has that index, or the default index for None. Raises

@@ -36,7 +36,7 @@ class RestrictedRelease(LoadedRelease):
     @cached_property
     def agents(self) -> dict[str, Agent]:
         """The agents of the tools, by id."""
-        agent_ids = self._agent_ids
+        agent_ids = self._owner_ids
         return Agents({key: agent for key, agent in self._full.agents.items() if key in agent_ids})
 
     def _load_index(self, name: str) -> MemoryIndex:
@@ -54,7 +54,7 @@ class RestrictedRelease(LoadedRelease):
         rows = self._full._read(name, columns)
         if name == EDGES:
             return _rows_with(_rows_with(rows, "source", self._tool_ids), "target", self._tool_ids)
-        return _rows_with(rows, "id" if name == "agents" else "agent", self._agent_ids)
+        return _rows_with(rows, "id" if name == "agents" else "agent", self._owner_ids)
 
     def _read_tools(self, columns: Sequence[str] | None) -> "pa.Table":
         if columns:
@@ -64,7 +64,7 @@ class RestrictedRelease(LoadedRelease):
         return loaded_rows if loaded_rows is not None else self._full._read("tools")
 
     @property
-    def _agent_ids(self) -> frozenset[str]:
+    def _owner_ids(self) -> frozenset[str]:
         rows = self._tool_rows
         return frozenset(rows.column("agent").to_pylist()) if rows is not None else frozenset()
 
