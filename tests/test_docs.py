@@ -3,6 +3,8 @@
 import dataclasses
 import doctest
 import importlib
+import inspect
+import json
 import re
 from pathlib import Path
 
@@ -11,9 +13,12 @@ from pydantic import BaseModel
 
 import pegboard
 from catalogs.shared.kinds import source_kind, source_kinds
+from catalogs.shared.listing import ListingBuilder
 from pegboard.cli.main import main
-from pegboard.retrieval.strategies import STRATEGIES
+from pegboard.retrieval.llm.questions import LlmPart
+from pegboard.retrieval.strategies import STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import PARTS, part_class
+from pegboard.store.contract import CONTRACT
 from tasks.settings.configuration import Configuration
 from tasks.settings.sweep import SweepSettings
 
@@ -110,6 +115,27 @@ def test_the_strategies_reference_has_every_strategy_part_and_option():
     assert (names | options) - set(re.findall(r"`([\w-]+)`", text)) == set()
 
 
+def test_the_strategies_reference_lists_the_strategies_that_ask_no_llm():
+    text = (REFERENCE / "strategies.md").read_text("utf-8")
+    sentence = re.search(r"fall back to rules\. ([^\n]*) have none\.$", text, re.MULTILINE)[1]
+
+    asks_none = {
+        name
+        for name in STRATEGIES
+        if not any(isinstance(part, LlmPart) for part in named_strategy(name).parts())
+    }
+
+    assert set(re.findall(r"`([\w-]+)`", sentence)) == asks_none
+
+
+def test_the_table_contract_names_the_version_that_the_library_reads():
+    text = (REFERENCE / "table-contract.md").read_text("utf-8")
+
+    assert f"\nVersion {CONTRACT}. " in text
+    assert f"If `contract` is not {CONTRACT}, stop with an error." in text
+    assert f"\n| contract | int32 | {CONTRACT} |\n" in text
+
+
 @pytest.fixture
 def commands(capsys):
     with pytest.raises(SystemExit):
@@ -161,6 +187,42 @@ def test_the_examples_of_a_docstring_run(module, own_board_uri, monkeypatch):
 
     assert runner.summarize(verbose=False).attempted > 0
     assert "".join(failures) == ""
+
+
+def plug_in_page():
+    page = (ROOT / "docs" / "how-to" / "sources.md").read_text("utf-8")
+    return page.partition("## Write a source plug-in")[2].partition("\n## ")[0]
+
+
+def test_the_source_plug_in_of_the_page_runs_and_isolates_its_failures(tmp_path):
+    module = {}
+    exec(re.search(r"```python\n(.*?)```", plug_in_page(), re.DOTALL)[1], module)
+    cards = json.loads(f"[{re.search(r'cards such as `([^`]+)`', plug_in_page())[1]}]")
+    folder = tmp_path / "cards"
+    folder.mkdir()
+    (folder / "good.json").write_text(json.dumps([*cards, {"team": "no purpose"}]), "utf-8")
+    (folder / "retired.json").write_text(json.dumps([cards[0] | {"retired": True}]), "utf-8")
+    (folder / "torn.json").write_text("[{", "utf-8")
+    options = module["source"].options(type="cards", folder="cards")
+    builder = ListingBuilder("kit", tmp_path)
+
+    module["source"].read(builder, options)
+    listing = builder.build()
+
+    assert [tool.id for tool in listing.tools] == ["kit/billing/refund"]
+    assert listing.tools[0].description == "Pay an order back"
+    assert [rejected.where for rejected in listing.rejected] == ["good.json[1]", "retired.json[0]"]
+    assert [text.partition(": ")[0] for text in listing.unreadable] == [str(folder / "torn.json")]
+    assert len(module["source"].inputs(tmp_path, options)) == 3
+
+
+def test_the_plug_in_page_has_the_methods_of_the_builder_with_their_parameters():
+    documented = re.findall(r"^\| `(?:with )?(\w+)\(([^)]*)\):?` \|", plug_in_page(), re.MULTILINE)
+
+    assert {name for name, _ in documented} == {"agent", "tool", "reject", "fail", "record", "file"}
+    for name, parameters in documented:
+        signature = inspect.signature(getattr(ListingBuilder, name))
+        assert parameters.replace("=", "").split(", ") == [*signature.parameters][1:], name
 
 
 def test_the_architecture_names_files_that_exist():

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import ConfigurationError, PegboardError
 
 Severity = Literal["note", "warning", "error"]
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)
@@ -44,6 +44,9 @@ class Finding:
         suggestion: what to write instead; empty if the rule cannot know.
         parameter: the parameter that it is about, if any.
         file, line: where the tool stands, counted from 1; empty and 0 where unknown.
+
+    Raises:
+        PegboardError: rules.json has no entry for the rule.
     """
 
     rule: str
@@ -53,6 +56,13 @@ class Finding:
     parameter: str = ""
     file: str = ""
     line: int = 0
+
+    def __post_init__(self) -> None:
+        if self.rule not in rules():
+            raise PegboardError(
+                f"The lint rule '{self.rule}' has no entry in tasks/lint/rules.json. Add its "
+                "severity, summary and effect there."
+            )
 
     @property
     def severity(self) -> Severity:

@@ -6,6 +6,7 @@ from pathlib import Path
 import lancedb
 import pytest
 
+from pegboard.store.contract import CONTRACT
 from tasks.settings.configuration import KeepSettings
 from tasks.steps.prune import prune_board
 
@@ -46,7 +47,7 @@ def test_a_table_names_its_contract_index_encoder_and_metric(workshop):
     documents = metadata("emb_full")
     assert documents.pop("pegboard.fingerprint")
     assert documents == {
-        "pegboard.contract": "2",
+        "pegboard.contract": str(CONTRACT),
         "pegboard.table": "emb_full",
         "pegboard.index": "full",
         "pegboard.encoder": "hashing/256",
@@ -55,7 +56,7 @@ def test_a_table_names_its_contract_index_encoder_and_metric(workshop):
         "pegboard.text_column": "tokens",
     }
     for name in ("tools", "edges", "channels", "releases"):
-        assert metadata(name) == {"pegboard.contract": "2", "pegboard.table": name}
+        assert metadata(name) == {"pegboard.contract": str(CONTRACT), "pegboard.table": name}
 
 
 def test_a_tag_of_the_channels_name_follows_publishing_promotion_and_rollback(workshop):

@@ -22,6 +22,7 @@ from pegboard.errors import (
 )
 from pegboard.ranker.model import default_ranker
 from pegboard.serve.settings import load_gateway_settings
+from pegboard.store.contract import CONTRACT
 from tests.conftest import tool
 
 MODES = ["hybrid", "vector", "text"]
@@ -256,13 +257,14 @@ def test_a_board_without_tools_finds_nothing(workshop, encoder):
 
 
 def test_a_missing_board_channel_or_contract_is_refused(own_board_uri, tmp_path):
-    later = forge(own_board_uri, contract=99)
+    later = forge(own_board_uri, contract=CONTRACT + 1)
+    message = f"contract {CONTRACT + 1}; this version of pegboard reads {CONTRACT}"
 
     with pytest.raises(BoardNotFound, match=r"no board at .*pegboard build"):
         pegboard.open(str(tmp_path / "none"))
     with pytest.raises(BoardNotFound, match="no channel 'canary'; it has: live"):
         pegboard.open(own_board_uri, channel="canary")
-    with pytest.raises(ContractMismatch, match="contract 99; this version of pegboard reads 2"):
+    with pytest.raises(ContractMismatch, match=message):
         pegboard.open(own_board_uri, release=later)
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import pegboard
 from pegboard.errors import ContractMismatch, StoreError
+from pegboard.store.contract import CONTRACT
 from pegboard.store.releases import ReleaseStore, record_row
 from tests.fuzz.boards import Tables, row_of
 
@@ -72,9 +73,9 @@ def test_an_invalid_release_is_reported_with_the_expected_value(board, column, p
 
 def test_an_invalid_release_of_another_contract_asks_for_another_version(board):
     uri, tables, row = board
-    add(tables, {**row, "contract": 3, "tables": '{"tools": {}}'})
+    add(tables, {**row, "contract": CONTRACT + 1, "tables": '{"tools": {}}'})
 
-    with pytest.raises(ContractMismatch, match=r"contract 3.*Upgrade"):
+    with pytest.raises(ContractMismatch, match=rf"contract {CONTRACT + 1}.*Upgrade"):
         pegboard.open(uri, release=ID)
 
 

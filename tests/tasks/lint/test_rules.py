@@ -1,15 +1,19 @@
 """The rules of `pegboard lint`: each flaw is found where it is, and a good tool has none."""
 
+import ast
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pegboard.errors import PegboardError
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.records import Tool
+from tasks.lint import findings as findings_module
 from tasks.lint.catalog_file import Catalog
 from tasks.lint.check import lint
-from tasks.lint.findings import SEVERITIES, rules
+from tasks.lint.findings import SEVERITIES, Finding, rules
 
 CITY = {"type": "string", "description": "The city, such as Oslo."}
 ON = {"type": "boolean", "default": True}
@@ -181,6 +185,29 @@ def test_sentences_that_many_tools_share_are_one_finding_and_no_purpose(encoder)
         ("boilerplate", "w"),
     ]
     assert '131 times "Needs a token' in findings[1].reason
+
+
+def reported_rules():
+    """The first argument of each `Finding(...)` in the modules of the rules."""
+    for module in Path(findings_module.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(module.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Finding":
+                yield ast.literal_eval(node.args[0])
+
+
+def test_every_rule_that_is_reported_has_an_entry_and_a_line_in_the_how_to():
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "lint.md"
+    lines = re.findall(r"^\| `([\w-]+)` \| (\w+) \|", page.read_text("utf-8"), re.MULTILINE)
+
+    assert {*reported_rules()} == {*rules()}
+    assert sorted(lines) == sorted((rule.id, rule.severity) for rule in rules().values())
+
+
+def test_a_rule_without_an_entry_is_named_with_the_file_that_lacks_it():
+    expected = "'too-long' has no entry in tasks/lint/rules.json. Add its severity, summary and"
+
+    with pytest.raises(PegboardError, match=expected):
+        Finding("too-long", "w/w/forecast", "its description has 9,000 characters")
 
 
 def test_every_rule_says_what_it_finds_and_what_that_costs():
