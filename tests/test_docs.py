@@ -6,13 +6,14 @@ import importlib
 import inspect
 import json
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
 from pydantic import BaseModel
 
 import pegboard
-from catalogs.shared.kinds import source_kind, source_kinds
+from catalogs.shared.kinds import GROUP, source_kind, source_kinds
 from catalogs.shared.listing import ListingBuilder
 from pegboard.cli.main import main
 from pegboard.retrieval.llm.questions import LlmPart
@@ -197,13 +198,15 @@ def plug_in_page():
 def test_the_source_plug_in_of_the_page_runs_and_isolates_its_failures(tmp_path):
     module = {}
     exec(re.search(r"```python\n(.*?)```", plug_in_page(), re.DOTALL)[1], module)
+    blocks = re.findall(r"```toml\n(.*?)```", plug_in_page(), re.DOTALL)
+    distribution, configuration = map(tomllib.loads, blocks)
     cards = json.loads(f"[{re.search(r'cards such as `([^`]+)`', plug_in_page())[1]}]")
-    folder = tmp_path / "cards"
+    folder = tmp_path / "scripts"
     folder.mkdir()
     (folder / "good.json").write_text(json.dumps([*cards, {"team": "no purpose"}]), "utf-8")
     (folder / "retired.json").write_text(json.dumps([cards[0] | {"retired": True}]), "utf-8")
     (folder / "torn.json").write_text("[{", "utf-8")
-    options = module["source"].options(type="cards", folder="cards")
+    options = module["source"].options(**configuration["catalogs"]["scripts"])
     builder = ListingBuilder("kit", tmp_path)
 
     module["source"].read(builder, options)
@@ -214,6 +217,7 @@ def test_the_source_plug_in_of_the_page_runs_and_isolates_its_failures(tmp_path)
     assert [rejected.where for rejected in listing.rejected] == ["good.json[1]", "retired.json[0]"]
     assert [text.partition(": ")[0] for text in listing.unreadable] == [str(folder / "torn.json")]
     assert len(module["source"].inputs(tmp_path, options)) == 3
+    assert distribution["project"]["entry-points"] == {GROUP: {options.type: "cards:source"}}
 
 
 def test_the_plug_in_page_has_the_methods_of_the_builder_with_their_parameters():
@@ -230,20 +234,3 @@ def test_the_architecture_names_files_that_exist():
     paths = re.findall(r"`((?:index|flows|tasks|catalogs|benchmarks|examples|tests)/[^`]*)`", text)
 
     assert [path for path in paths if not (ROOT / path).exists()] == []
-
-
-def test_what_the_texts_page_names_exists(commands):
-    text = (ROOT / "docs" / "explanation" / "texts.md").read_text("utf-8")
-    same = re.findall(r"^Same: (.+)$", text, re.MULTILINE)
-    places = re.findall(r"^\| (?!mechanism)[^|]+\|([^|]+)\|", text, re.MULTILINE)
-    quoted = {name for place in same + places for name in re.findall(r"`([^`]+)`", place)}
-    names = quoted - {"transforms", "modes", "parts", "search_agents"}
-    parts = {*STRATEGIES, *(part for own in PARTS.values() for part in own)}
-
-    assert len(names) > 50
-    for name in names - parts:
-        if name.startswith(("pegboard ", "python ")):
-            assert name.split()[1] in (*commands, "-m"), name
-        else:
-            module, _, member = name.partition(":")
-            assert hasattr(importlib.import_module(module), member or "__name__"), name

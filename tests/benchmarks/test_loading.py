@@ -5,6 +5,7 @@ import json
 import pytest
 
 from benchmarks.papers import NAMES
+from benchmarks.papers.indexes import read_index_files
 from benchmarks.papers.loading import load_benchmark
 from pegboard.errors import ConfigurationError
 
@@ -91,3 +92,15 @@ def test_an_error_about_a_folder_says_what_was_expected_and_what_is_there(tmp_pa
         ConfigurationError, match=r"There is no folder .*Beside it there is: notes.txt"
     ):
         load_benchmark(name, tmp_path / "gone")
+
+
+def test_each_index_file_replaces_the_indexes_of_every_board(specimen, tmp_path):
+    benchmark = load_benchmark("metatool", specimen("metatool"))
+    texts = [f'[[indexes]]\nname = "of{size}"\nencoder = "hashing/{size}"\n' for size in (64, 128)]
+    for number, text in enumerate(texts):
+        (tmp_path / f"encoder{number}.toml").write_text(text, "utf-8")
+
+    files = read_index_files([str(tmp_path / f"encoder{number}.toml") for number in (0, 1)])
+
+    for file, text in zip(files, texts, strict=True):
+        assert [board.indexes for board in file.applied_to(benchmark).boards] == [text] * 3

@@ -2,14 +2,17 @@
 documents. Boards are built without Prefect, on the hashing encoder.
 """
 
+import asyncio
 import json
+from types import SimpleNamespace
 
 import pytest
 
 from benchmarks.papers.agent_search import AGENT_STRATEGIES
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
-from benchmarks.papers.strategies import DESCRIPTIONS
+from benchmarks.papers.strategies import DESCRIPTIONS, GivenSteps
+from pegboard.retrieval.parts import Query
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")
 
@@ -98,3 +101,22 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     hits = values(result, "step-agent", "Recall@1")
     assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
+
+
+def test_the_steps_of_the_reference_plan_are_searched_in_place_of_the_request():
+    plan = {"milk the goat": ["find the goat", "milk it"]}
+    asked = SimpleNamespace(request=SimpleNamespace(text="milk the goat"))
+    other = SimpleNamespace(request=SimpleNamespace(text="fly a kite"))
+
+    queries = asyncio.run(GivenSteps(plan).transform([], asked))
+    beside = asyncio.run(GivenSteps(plan, whole=True).transform([], asked))
+
+    assert queries == [Query("find the goat", 1, "step"), Query("milk it", 2, "step")]
+    assert [(query.text, query.step) for query in beside[2:]] == [
+        ("milk the goat", 0),
+        ("milk the goat", 1),
+        ("milk the goat", 2),
+    ]
+    assert [query.text for query in asyncio.run(GivenSteps(plan).transform([], other))] == [
+        "fly a kite"
+    ]
