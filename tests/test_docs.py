@@ -229,8 +229,11 @@ def test_the_plug_in_page_has_the_methods_of_the_builder_with_their_parameters()
         assert parameters.replace("=", "").split(", ") == [*signature.parameters][1:], name
 
 
-def test_the_architecture_names_files_that_exist():
-    text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    paths = re.findall(r"`((?:index|flows|tasks|catalogs|benchmarks|examples|tests)/[^`]*)`", text)
+@pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
+def test_a_page_about_the_code_names_files_that_exist(page):
+    text = (ROOT / page).read_text("utf-8")
+    rooms = "index|flows|tasks|catalogs|benchmarks|examples|tests|docs"
+    paths = re.findall(rf"`((?:{rooms})/[^`<]*)`", text)
 
+    assert len(paths) > 20
     assert [path for path in paths if not (ROOT / path).exists()] == []
