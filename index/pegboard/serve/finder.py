@@ -1,4 +1,4 @@
-"""Finding tools for a client, among those alone that it may see."""
+"""Search for tools and agents, among those that a client may see."""
 
 import time
 from dataclasses import dataclass, replace
@@ -14,21 +14,23 @@ from pegboard.serve.concurrency import ConcurrencyLimit
 from pegboard.serve.metrics import Metrics
 
 MAX_QUERY = 8_000
-"""Characters of a request for tools."""
-AGENTS, AGENT_TOOLS = 3, 10
-"""Agents that one search finds, and tools that are named of each."""
+"""Most characters of a query."""
+AGENTS = 3
+"""Number of agents that `find_agents` returns."""
+AGENT_TOOLS = 10
+"""Number of tools that `find_agents` names of each agent."""
 MAX_SEARCHES = 32
-"""Searches at once: those of one client fill a batch of the encoder, and no more."""
+"""Most concurrent searches. Half of them, the share of one client, fill a batch of the encoder."""
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search found.
+class ClientResult:
+    """The result of a search for a client.
 
     Attributes:
-        view: the release as the client sees it; gives the hits' call names.
+        view: the release as the client sees it, which has the hits' call names.
         result: the hits, best first, all of them visible to the client.
-        reason: why there are none, or why those there are may not fit; else "".
+        reason: why there are no hits, or why they may not fit; "" otherwise.
     """
 
     view: View
@@ -40,7 +42,7 @@ class Finder:
     """Searches the views of a board, and records each search.
 
     Args:
-        strategy: that answers where a request names none; the release's own if None.
+        strategy: the default strategy; None for the release's.
     """
 
     def __init__(
@@ -60,17 +62,19 @@ class Finder:
         session: str = "",
         callable_only: bool = False,
         **options: Any,
-    ) -> Found:
-        """Return at most `k` tools for a request, of the current release.
+    ) -> ClientResult:
+        """Return at most `k` tools of the current release for a query.
 
-        A tool that the request names exactly, by id, call name or true name, comes first.
+        Tools that the query names exactly, by id, call name or name, come first.
 
         Args:
             session: the client's session, for the request log; "" outside one.
             callable_only: as in `AccessControl.view`.
-            options: those of `Board.find`, such as `strategy` and `where`.
+            options: passed to `Board.find`, such as `strategy` and `where`.
 
-        Raises as `Board.find` does, and QueryError for a longer request than `MAX_QUERY`.
+        Raises:
+            QueryError: the query has more than `MAX_QUERY` characters, or is not valid Unicode.
+            PegboardError: `Board.find` fails.
         """
         _check_query(query)
         start = time.perf_counter()
@@ -80,20 +84,19 @@ class Finder:
             result = await view.board.find(query, k, **options)
             if not options.get("where"):
                 result = await _named_first(view, query, k, result)
-        found = Found(view, result, _reason(view, query, result))
         ms = (time.perf_counter() - start) * 1_000
         self.metrics.record_search(client, session, query, result, ms)
-        return found
+        return ClientResult(view, result, _reason(view, query, result))
 
     async def find_agents(self, client: Client, query: str) -> list[dict[str, Any]]:
-        """Return the agents for a request, best first: name, description, and the call names of
-        those of their tools that fit best. Raises as `find` does.
+        """Return the agents for a query, best first: name, description, and the call names of
+        their best tools. Raises as `find` does.
         """
         _check_query(query)
         async with self._limit.place(client):
             view = await self._access.view(client, callable_only=True)
             agents = await view.board.search_agents(query, AGENTS, decompose=True)
-            tools = [
+            agent_tools = [
                 await view.board.find(query, AGENT_TOOLS, where={"agent": hit.agent.id}, llm=False)
                 for hit in agents
             ]
@@ -101,9 +104,9 @@ class Finder:
             {
                 "name": hit.agent.id,
                 "description": hit.agent.description,
-                "tools": [view.call_name(one.tool.id) for one in own],
+                "tools": [view.call_name(tool_hit.tool.id) for tool_hit in tool_hits],
             }
-            for hit, own in zip(agents, tools, strict=True)
+            for hit, tool_hits in zip(agents, agent_tools, strict=True)
         ]
 
 
@@ -120,25 +123,27 @@ def _check_query(query: str) -> None:
 
 
 async def _named_first(view: View, query: str, k: int, result: FindResult) -> FindResult:
-    """Return the result with the tools that the query names in front."""
+    """Return the result with the tools that the query names first."""
     named = view.names.named_in(query)[:k]
     if not named or [hit.tool.id for hit in result.hits[: len(named)]] == named:
         return result
-    best = max((hit.score for hit in result.hits), default=0.0)
+    best_score = max((hit.score for hit in result.hits), default=0.0)
     hits = {hit.tool.id: hit for hit in result.hits}
     agents = {agent.id: agent for agent in await view.board.list_agents()}
-    first: list[Hit] = []
+    named_hits: list[Hit] = []
     for identity in named:
-        hit, tool = hits.pop(identity, None), await view.board.tool(identity)
+        hit = hits.pop(identity, None)
+        tool = await view.board.tool(identity)
         if hit is None and tool is not None:
             why = {"name": {"rank": 1, "score": 1.0}}
-            hit = Hit(tool, agents[tool.agent], best, why, result.release)
+            hit = Hit(tool, agents[tool.agent], best_score, why, result.release)
         if hit is not None:
-            first.append(replace(hit, score=max(hit.score, best)))
-    return replace(result, hits=(*first, *hits.values())[:k], nothing_fits=False)
+            named_hits.append(replace(hit, score=max(hit.score, best_score)))
+    return replace(result, hits=(*named_hits, *hits.values())[:k], nothing_fits=False)
 
 
 def _reason(view: View, query: str, result: FindResult) -> str:
+    """Return why a search has no hits, or why they may not fit; "" otherwise."""
     if not view.entries:
         return "There are no tools that you may use."
     if not query.strip():

@@ -1,4 +1,4 @@
-"""The parts of a running gateway, which its MCP server and its HTTP API share."""
+"""The parts of a running gateway that its MCP server and its HTTP API share."""
 
 import asyncio
 import logging
@@ -18,6 +18,7 @@ from pegboard.serve.metrics import Metrics
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
 
 FileStates = dict[Path, tuple[int, int, int]]
+"""Modification time in nanoseconds, size in bytes and inode of each file."""
 
 log = logging.getLogger("pegboard.serve")
 
@@ -64,13 +65,13 @@ class Gateway:
         return None if file is None else self.settings.base / file
 
     async def reload_if_changed(self) -> bool:
-        """Take the rules, catalogs, servers, APIs and limits of files that changed, and return
-        whether they did; sessions go on.
+        """Read the rules, catalogs, servers, APIs and limits again if their files changed, and
+        return whether they did. Sessions stay open.
 
         The log, `[serve.auth]`, `[serve.llm]`, `allowed_hosts`, `requests_per_minute` and the
-        `concurrency` of calls stay as they were. A change may take from anyone and give to clients
-        with credentials. It never lets everyone in: an emptied file reads like one that asks for
-        that, so only a start does.
+        `concurrency` of calls change only with a restart. A change may remove permissions, and
+        add some for clients with credentials. It never lets everyone in, since an emptied file
+        looks like settings that do: only a start accepts these.
         """
         states = await asyncio.to_thread(_states, self.settings)
         settled = states == self._seen_files
@@ -131,9 +132,9 @@ def open_gateway(
     """Open a gateway to a published board.
 
     Args:
-        file: a pegboard.toml.
-        board: its address, instead of the file's.
-        channel: the channel to follow, instead of the file's.
+        file: a pegboard.toml; None for default settings.
+        board: the board's address; None for that of the file.
+        channel: the channel to follow; None for that of the file.
 
     Raises:
         ConfigurationError: `[serve]` has problems.
@@ -142,17 +143,17 @@ def open_gateway(
     settings = GatewaySettings() if file is None else load_gateway_settings(file)
     uri = board or settings.uri
     llm = settings.serve.llm
-    opened = open_board(
+    followed_board = open_board(
         uri,
         channel or settings.board.channel,
         llm=llm.model if llm else None,
         llm_options=llm.model_dump(include={"api_base", "timeout", "options"}) if llm else None,
     )
-    return Gateway(settings, opened)
+    return Gateway(settings, followed_board)
 
 
 def _states(settings: GatewaySettings) -> FileStates:
-    """Return when each file was changed, in nanoseconds, its bytes and its inode."""
+    """Return the states of the files that the settings are read from."""
     states: FileStates = {}
     for path in _files(settings):
         try:
@@ -164,7 +165,7 @@ def _states(settings: GatewaySettings) -> FileStates:
 
 
 def _files(settings: GatewaySettings) -> Iterator[Path]:
-    """Yield the settings' file, and those of MCP servers that it names."""
+    """Yield the settings' file, and the files of MCP servers that it names."""
     if settings.file is not None:
         yield settings.file
     for table in settings.catalogs.values():

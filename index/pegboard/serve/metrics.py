@@ -1,5 +1,5 @@
-"""What the gateway reports of each request: counts and times for Prometheus (`/metrics`),
-attributes of its span of OpenTelemetry, which FastMCP or the process has begun, and a line of the
+"""What the gateway records of each request: counts and times for Prometheus (`/metrics`),
+attributes of the OpenTelemetry span that FastMCP or the process has begun, and a line of the
 request log, without argument values and secrets:
 
     {"time": "2026-11-23T15:04:05.678Z", "event": "find", "client": "support", "session": "9f2c...",
@@ -11,9 +11,9 @@ request log, without argument values and secrets:
     {"time": ..., "event": "refused", "client": "", "session": "",
      "reason": "unknown_client", "detail": "POST /mcp: The credentials are not known here."}
 
-`pegboard examples` reads the log. A session is written as a digest: the id itself would let a
-reader of the log into the session. Labels have few values: clients, which the operator names,
-catalogs, and outcomes.
+`pegboard examples` reads the log. A session is logged as a digest, since a reader of the log could
+enter the session with its id. Labels have few values: clients, which the operator names, catalogs,
+and outcomes.
 """
 
 import json
@@ -38,17 +38,20 @@ from pegboard.serve.errors import Outcome
 from pegboard.text.redaction import redact, redact_line
 
 SECONDS = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+"""Upper bounds of the buckets of histograms, in seconds."""
 MAX_QUERY = 2_000
-"""Characters of a request that are logged."""
-MAX_BYTES, ROTATED_FILES = 50_000_000, 5
-"""Bytes of the log at which it is rotated, and rotated files that stay: `LOG.1` is the newest."""
+"""Characters of a query that are logged; the rest is cut off."""
+MAX_BYTES = 50_000_000
+"""Bytes of the request log at which it is rotated."""
+ROTATED_FILES = 5
+"""Number of rotated request logs that are kept: `LOG.1` is the newest."""
 
 
 class Metrics:
     """Records each search, call, list and refusal, in the event loop.
 
     Args:
-        log: the file of the request log; None for none.
+        log: the file of the request log; None for no log.
 
     Raises:
         ConfigurationError: the file cannot be opened for appending.
@@ -84,7 +87,7 @@ class Metrics:
     def record_search(
         self, client: Client, session: str, query: str, result: FindResult, ms: float
     ) -> None:
-        """Record a search, which took `ms` milliseconds. `session` is "" outside a session."""
+        """Record a search that took `ms` milliseconds. `session` is "" outside a session."""
         outcome = "empty" if not result else "nothing_fits" if result.nothing_fits else "found"
         self._finds.labels(client.name, outcome).observe(ms / 1_000)
         values: dict[str, Any] = {
@@ -105,8 +108,8 @@ class Metrics:
         """Record a call of a tool.
 
         Args:
-            tool: its id, "" for a name that means none.
-            ms: milliseconds that it took.
+            tool: its id; "" if the client may see no tool with the name.
+            ms: milliseconds that the call took.
             size: bytes of the answer.
         """
         catalog = tool.partition("/")[0]
@@ -119,11 +122,11 @@ class Metrics:
     def record_list(
         self, client: Client, session: str, tools: int, sent: float, tokens_of_all: float
     ) -> None:
-        """Record definitions of tools that a client was sent, by a list or by a search.
+        """Record the definitions of tools that a client was sent, by a list or by a search.
 
         Args:
-            tools: how many.
-            sent: their tokens, about.
+            tools: the number of definitions.
+            sent: their estimated tokens.
             tokens_of_all: the estimated tokens of all tools that the client may see.
         """
         self._tokens_sent.labels(client.name).inc(sent)
@@ -136,21 +139,25 @@ class Metrics:
 
         Args:
             reason: the code of the error, such as `unknown_client`, `unknown_tool`.
-            detail: what was asked for, without the credentials; secrets are taken out of it.
-            client: its name, "" for one that is not known.
+            detail: the request without its credentials; secrets are redacted.
+            client: its name; "" for an unknown client.
         """
         self._refusals.labels(reason).inc()
         self._write("refused", client, session, reason=reason, detail=redact_line(detail, 300))
 
     def as_text(self, upstreams: Mapping[str, Mapping[str, str]]) -> bytes:
-        """Return all values as Prometheus reads them; `upstreams` as in `Caller.health`."""
+        """Return all metrics in the format of Prometheus.
+
+        Args:
+            upstreams: the states of MCP servers by agent, from `Caller.health`.
+        """
         self._upstreams.clear()
         for agent, health in upstreams.items():
             self._upstreams.labels(agent, health["state"]).set(1)
         return generate_latest(self._registry)
 
     def close(self) -> None:
-        """Close the request log; what a full disk did not take is lost."""
+        """Close the request log. Lines that did not fit on a full disk are lost."""
         if self._log is not None:
             with suppress(OSError):
                 self._log.close()
@@ -166,14 +173,14 @@ class Metrics:
 
 
 class _LogFile(RotatingFileHandler):
-    """A rotated file that its owner alone reads."""
+    """A rotated file that only its owner can read."""
 
     def _open(self) -> Any:
-        def private(path: str, flags: int) -> int:
+        def open_private(path: str, flags: int) -> int:
             return os.open(path, flags, 0o600)
 
         return open(
-            self.baseFilename, self.mode, encoding="utf-8", errors="replace", opener=private
+            self.baseFilename, self.mode, encoding="utf-8", errors="replace", opener=open_private
         )
 
 
@@ -188,8 +195,7 @@ def _open_log(path: Path) -> logging.Handler:
 
 
 def _set_attributes(client: Client, values: Mapping[str, Any]) -> None:
-    """Tell the current span of a request, if somebody collects spans."""
-    given = {name: value for name, value in values.items() if value is not None}
-    trace.get_current_span().set_attributes(
-        {f"pegboard.{name}": value for name, value in {**given, "client": client.name}.items()}
-    )
+    """Set attributes of the current span, which has no effect if spans are not collected."""
+    attributes = {f"pegboard.{name}": value for name, value in values.items() if value is not None}
+    attributes["pegboard.client"] = client.name
+    trace.get_current_span().set_attributes(attributes)

@@ -19,14 +19,14 @@ BACKLOG = 2048
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at an address of this machine; port 0 means a free one.
+    """Return a socket that listens at an address of this machine; port 0 takes a free port.
 
     Raises:
-        ConfigurationError: the address is in use, or is none of this machine.
+        ConfigurationError: the address is in use, or is not an address of this machine.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        # Where one of these fails, `create_server` leaves its socket open.
+        # `create_server` leaves its socket open if one of these fails in it.
         host.encode("idna")
         port.to_bytes(2, "big")
         return socket.create_server((host, port), family=family, backlog=BACKLOG)
@@ -39,13 +39,13 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def serve_http(app: FastAPI, listening: socket.socket) -> bool:
-    """Serve an application over HTTP until interrupted; return whether it began to."""
+    """Serve an application over HTTP until interrupted; return whether it started."""
     import uvicorn
 
-    # Idle connections stay open for longer than clients use them again.
+    # Keep idle connections open for longer than clients reuse them.
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
     server = uvicorn.Server(config)
-    # Of what a second Ctrl-C cut off, uvicorn would write tracebacks.
+    # uvicorn writes tracebacks of the requests that a second Ctrl-C cut off.
     logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
     with suppress(KeyboardInterrupt, SystemExit):  # uvicorn exits where the app cannot start
         server.run(sockets=[listening])
@@ -53,7 +53,7 @@ def serve_http(app: FastAPI, listening: socket.socket) -> bool:
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve a gateway over stdin and stdout until stdin ends. Interrupted, the process ends."""
+    """Serve a gateway over stdin and stdout until stdin ends. An interrupt ends the process."""
     gateway.access.stdio_client()
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(_end_process(gateway)))
@@ -66,7 +66,7 @@ async def serve_stdio(gateway: Gateway) -> None:
 
 
 async def _end_process(gateway: Gateway) -> None:
-    """End the process, a thread of which waits for stdin, after the servers that it started."""
+    """End the servers, and then the process: one of its threads still waits for stdin."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C does not wait for them
     await gateway.close()
     os._exit(130)

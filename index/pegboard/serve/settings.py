@@ -1,4 +1,4 @@
-"""`[serve]` of pegboard.toml, and the `[catalogs]` beside it as far as calls need them."""
+"""The settings of the gateway: `[serve]` of pegboard.toml, and what calls need of `[catalogs]`."""
 
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -24,21 +24,21 @@ Globs = Annotated[tuple[str, ...], Field(min_length=1)]
 
 
 def as_list(value: Any) -> Any:
-    """Return a text as a list of one; anything else as it is."""
+    """Return a text as a list with one item; return other values unchanged."""
     return (value,) if isinstance(value, str) else value
 
 
 class Rule(Settings):
-    """One rule of a client: it matches a tool that fits every field given.
+    """One rule of a client. It matches a tool that matches every field of the rule.
 
     Attributes:
         agent: ids of agents, `catalog/agent`.
         catalog: names of catalogs.
-        tag: tags; a tool fits if one of its tags does.
+        tag: tags, at least one of which the tool has.
         tool: ids of tools, `catalog/agent/name`.
 
-    Each is a text or a list of texts in which `*` stands for any characters, also `/`, and `?` for
-    one. Letters have to agree in case.
+    Each field is a pattern or a list of patterns, in which `*` matches any characters, including
+    `/`, and `?` matches one character. Patterns are case-sensitive.
     """
 
     agent: Globs | None = None
@@ -49,7 +49,7 @@ class Rule(Settings):
     _listed = field_validator("*", mode="before")(as_list)
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _has_a_field(self) -> Self:
         if not self.model_fields_set:
             raise ValueError("an empty rule; expected agent, catalog, tag or tool")
         return self
@@ -59,15 +59,15 @@ class ClientSettings(Settings):
     """`[serve.clients.NAME]`: who a client is, and the tools that it may see and call.
 
     Attributes:
-        token: its bearer token as `${VARIABLE}`, or a list of them.
-        claims: of a token that `[serve.auth]` verifies, with the value that each has to have or to
-            contain: `{ sub = "ana" }`, `{ groups = "support" }`.
-        allow: what it sees: tools that one of the rules matches; all tools if there is none.
-        deny: what it does not see all the same.
-        operator: whether it may read the metrics of all clients and the states of servers, and
-            add golden queries.
+        token: its bearer token as `${VARIABLE}`, or a list of tokens.
+        claims: the claims of a token that `[serve.auth]` verifies, each with the value that it
+            must have or contain: `{ sub = "ana" }`, `{ groups = "support" }`.
+        allow: the client sees the tools that one of these rules matches; None for all tools.
+        deny: the client does not see tools that one of these rules matches.
+        operator: whether the client may read the metrics of all clients and the states of servers,
+            and add golden queries.
 
-    A client without token and claims stands for requests without credentials.
+    Requests without credentials come from the client without token and claims.
     """
 
     token: tuple[SecretReference, ...] = ()
@@ -80,11 +80,11 @@ class ClientSettings(Settings):
 
     @property
     def has_credentials(self) -> bool:
-        """Whether its requests have any; those of a client that has none may be anybody's."""
+        """Whether its requests have credentials. Without them, anyone may have sent a request."""
         return bool(self.token or self.claims)
 
     @model_validator(mode="after")
-    def _is_one_of_two(self) -> Self:
+    def _has_one_kind_of_credentials(self) -> Self:
         if self.token and self.claims:
             raise ValueError("token and claims: a request has one bearer token; expected either")
         return self
@@ -94,15 +94,15 @@ class CallSettings(Settings):
     """`[serve.calls]`: limits of each call.
 
     Attributes:
-        timeout: seconds for one call, the start of its server included.
-        max_bytes: of one answer.
-        concurrency: concurrent calls of one MCP server, or of one catalog of another type; more
-            wait, within their timeout.
-        destructive: what becomes of a call that may destroy something (`destructiveHint`, DELETE):
-            `confirm` asks the user through the client, and refuses where it cannot ask.
-        idle: seconds after which a session with an MCP server that nobody uses is ended.
-        changed: what becomes of a call of a tool whose definition at its server is not the
-            release's: `warn` says so in the result's `_meta` and in the log.
+        timeout: seconds for one call, including the start of its server.
+        max_bytes: bytes of one answer.
+        concurrency: concurrent calls of one MCP server, or of one catalog of another type. Further
+            calls wait within their timeout.
+        destructive: how a call that may destroy something (`destructiveHint`, DELETE) is treated:
+            `confirm` asks the user through the client, and refuses the call if it cannot ask.
+        idle: seconds without a call after which a session with an MCP server is ended.
+        changed: how a call is treated if the server's definition of the tool differs from the
+            release: `warn` reports it in the result's `_meta` and in the log.
     """
 
     timeout: Annotated[float, Field(gt=0, le=3600)] = 60
@@ -117,11 +117,13 @@ class ServerSettings(Settings):
     """`[serve.servers."catalog/server"]`: sessions with one MCP server.
 
     Attributes:
-        sessions: whether each session of a client has one of its own with it (`client`), or all
-            share one (`shared`); None is `client` for a server that is started, and `shared` for
-            one over HTTP.
-        max_sessions: open at once; then the one that was idle longest ends.
-        auth: `passthrough` sends it the bearer token of the client's own request, and no other.
+        sessions: `client` opens a session with the server for each session of a client; `shared`
+            opens one for all. None means `client` for a server that the gateway starts, and
+            `shared` for one over HTTP.
+        max_sessions: sessions that are open at once. One more ends the session that was idle
+            longest.
+        auth: `passthrough` sends the server the bearer token of the client's request, and no other
+            credentials.
     """
 
     sessions: Literal["client", "shared"] | None = None
@@ -133,12 +135,13 @@ class ApiSettings(Settings):
     """`[serve.apis.CATALOG]`: where the operations of an OpenAPI catalog are called.
 
     Attributes:
-        base_url: stands for the base URL of the catalog's document. Credentials go nowhere else.
+        base_url: replaces the base URL of the catalog's document. Credentials are sent nowhere
+            else.
         credentials: values by the name of the document's security scheme, as `${VARIABLE}`:
             `user:password` for basic, and `client:secret` for OAuth with a `token_url`.
-        token_url: where the gateway gets tokens of its own (OAuth 2, client credentials).
-        slashes: parameters of paths whose values may contain `/`, such as those of a file.
-        auth: `passthrough` sends it the bearer token of the client's own request.
+        token_url: the address that gives the gateway its own tokens (OAuth 2, client credentials).
+        slashes: path parameters whose values may contain `/`, such as the path of a file.
+        auth: `passthrough` sends the API the bearer token of the client's request.
     """
 
     base_url: str
@@ -151,8 +154,8 @@ class ApiSettings(Settings):
     @classmethod
     def _is_http(cls, url: str) -> str:
         parts = urlsplit(url)  # paths are appended to it
-        extra = "@" in parts.netloc or "?" in url or "#" in url or "\\" in url
-        if parts.scheme not in ("https", "http") or not parts.hostname or extra:
+        has_more = "@" in parts.netloc or "?" in url or "#" in url or "\\" in url
+        if parts.scheme not in ("https", "http") or not parts.hostname or has_more:
             raise ValueError(
                 "expected an address that begins with https://, without credentials, query and "
                 "fragment"
@@ -161,12 +164,12 @@ class ApiSettings(Settings):
 
 
 class LlmSettings(Settings):
-    """`[serve.llm]`: the LLM that strategies may ask; without it their rules do the work.
+    """`[serve.llm]`: the LLM that strategies may ask. Without it, they use their rules.
 
     Attributes:
         model: its name for LiteLLM, such as `openai/gpt-4o-mini`.
-        strategy: by which tools are found, instead of the release's own.
-        api_base: its address, if it is not the provider's own.
+        strategy: the strategy by which tools are found; None for the release's default.
+        api_base: its address; None for the provider's.
         timeout: seconds for each question.
         options: further arguments of LiteLLM's `completion`.
     """
@@ -182,19 +185,20 @@ class ServeSettings(Settings):
     """`[serve]`: the gateway.
 
     Attributes:
-        mode: what `tools/list` has beside the gateway's own: `search` the pinned tools,
-            `gateway` also those that the session found.
-        results: how `search_tools` writes what it found: a sentence and the signature of each
-            tool, a table of arguments (TOON), or declarations of TypeScript.
-        requests_per_minute: that each client may make; None for no limit.
-        k: tools that `search_tools` returns where the request does not say; `max_k` at most.
-        allowed_hosts: names by which the gateway may be reached besides its own address.
+        mode: what `tools/list` has besides the gateway's own tools: `search` adds the pinned tools,
+            `gateway` also the tools that the session found.
+        results: the format of the results of `search_tools`: a sentence and the signature of each
+            tool (`compact`), a table of arguments (`toon`), or TypeScript declarations.
+        requests_per_minute: requests that each client may make; None for no limit.
+        k: tools that `search_tools` returns unless the request has a number; `max_k` is the most
+            that a request may ask for.
+        allowed_hosts: host names by which the gateway may be reached besides its own address.
         auth: an identity provider, as FastMCP has it; see
             `pegboard.serve.access.identity_provider`.
-        pinned: ids of tools that are always listed, with `*` as in rules.
+        pinned: ids of tools that are always listed, as patterns like those of rules.
         python: catalogs whose Python functions may run, each in a process of its own.
-        log: a file to which a line for each request is written.
-        golden: a file of golden queries to which operators add on the page.
+        log: the file of the request log, with a line for each request.
+        golden: the file of golden queries to which operators add on the page.
     """
 
     mode: Literal["search", "gateway"] = "search"
@@ -216,7 +220,7 @@ class ServeSettings(Settings):
 
 
 class BoardTable(Settings):
-    """`[board]`, as far as it says where the board is; builds check the rest."""
+    """The keys of `[board]` that say where the board is. Builds check the others."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -226,12 +230,12 @@ class BoardTable(Settings):
 
 
 class GatewaySettings(Settings):
-    """What the gateway takes from a pegboard.toml.
+    """What the gateway reads of a pegboard.toml.
 
     Attributes:
         file: the file; None without one.
-        catalogs: the tables of `[catalogs]`, unchecked: builds check them.
-        overridden: by id, what `[overrides]` says of tools otherwise than their catalog.
+        catalogs: the tables of `[catalogs]`, which only builds check.
+        overridden: the tables of `[overrides]` by the id of a tool.
     """
 
     model_config = ConfigDict(extra="ignore", validate_by_name=True)
@@ -244,16 +248,16 @@ class GatewaySettings(Settings):
 
     @property
     def base(self) -> Path:
-        """The folder from which relative paths count."""
+        """The folder that relative paths start from."""
         return Path.cwd() if self.file is None else self.file.parent
 
     @property
     def uri(self) -> str:
         """The board's root as an absolute folder or an address; "" if the file names none."""
         uri = self.board.uri or ""
-        return (
-            uri if "://" in uri or not uri else str((self.base / Path(uri).expanduser()).resolve())
-        )
+        if not uri or "://" in uri:
+            return uri
+        return str((self.base / Path(uri).expanduser()).resolve())
 
 
 def load_gateway_settings(file: str | Path) -> GatewaySettings:

@@ -17,7 +17,7 @@ from pegboard.schemas.toon import toon_definitions, typescript_signature
 from pegboard.serve.access.annotations import READ_ANNOTATIONS, shown_hints
 from pegboard.serve.access.clients import matches_pattern
 from pegboard.serve.access.views import RESERVED, View
-from pegboard.serve.finder import Found
+from pegboard.serve.finder import ClientResult
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp.sessions import Session
 from pegboard.text.plain_text import sentences, shortened
@@ -176,7 +176,7 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def search_answer(found: Found, listed: Sequence[str] = ()) -> dict[str, Any]:
+def search_answer(found: ClientResult, listed: Sequence[str] = ()) -> dict[str, Any]:
     """Return the answer to a search as JSON values.
 
     Args:
@@ -204,7 +204,7 @@ def search_answer(found: Found, listed: Sequence[str] = ()) -> dict[str, Any]:
     return {"tools": tools, **({"note": note} if note else {})}
 
 
-def search_text(found: Found, results: str, answer: Mapping[str, Any]) -> str:
+def search_text(found: ClientResult, results: str, answer: Mapping[str, Any]) -> str:
     """Return the answer to a search as a text: its JSON, or definitions as TOON or TypeScript."""
     named = [
         (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
