@@ -11,14 +11,14 @@ from pegboard.errors import ConfigurationError
 from pegboard.text.secret_references import secret_of
 
 TYPES = {"jwt": "providers.jwt:JWTVerifier", "oidc": "oidc_proxy:OIDCProxy"}
-"""Short names of classes below `fastmcp.server.auth`."""
+"""Short names for classes below `fastmcp.server.auth`."""
 
 
 def open_identity_provider(settings: Mapping[str, Any] | None) -> AuthProvider | None:
-    """Return what verifies tokens; None if `[serve.auth]` is not there.
+    """Return the identity provider, which verifies tokens; None without `[serve.auth]`.
 
     Args:
-        settings: `type`, a class of FastMCP, and its arguments.
+        settings: `type`, the name of a class of FastMCP, and the arguments of the class.
 
     Raises:
         ConfigurationError: a variable is not set, an argument is missing or unknown, or the
@@ -29,25 +29,26 @@ def open_identity_provider(settings: Mapping[str, Any] | None) -> AuthProvider |
     from fastmcp.server.auth import RemoteAuthProvider, TokenVerifier
 
     options = {name: _resolved(name, value) for name, value in settings.items()}
-    kind = str(options.pop("type", "jwt"))
-    module, _, name = TYPES.get(kind, kind).partition(":")
+    provider_type = str(options.pop("type", "jwt"))
+    module, _, name = TYPES.get(provider_type, provider_type).partition(":")
     try:
         provider: AuthProvider = getattr(import_module(f"fastmcp.server.auth.{module}"), name)(
             **options
         )
-        base, issuer = options.get("base_url"), options.get("issuer")
-        if isinstance(provider, TokenVerifier) and base and issuer:
-            return RemoteAuthProvider(provider, [issuer], base)
-    except Exception as error:  # FastMCP's own, and those of its HTTP client
+        base_url = options.get("base_url")
+        issuer = options.get("issuer")
+        if isinstance(provider, TokenVerifier) and base_url and issuer:
+            return RemoteAuthProvider(provider, [issuer], base_url)
+    except Exception as error:  # errors of FastMCP, and of its HTTP client
         raise ConfigurationError(
-            f'[serve.auth] cannot be used with type = "{kind}": {error}. Correct it, or see that '
-            f"the identity provider answers at its address."
+            f'[serve.auth] cannot be used with type = "{provider_type}": {error}. Correct it, or see '
+            f"that the identity provider answers at its address."
         ) from error
     return provider
 
 
 def _resolved(name: str, value: Any) -> Any:
-    """Return an argument; that of a secret or a key is the value of a `${VARIABLE}`."""
+    """Return an argument; a secret or a key is read from its `${VARIABLE}`."""
     if not name.endswith(("secret", "key")):
         return value
     try:

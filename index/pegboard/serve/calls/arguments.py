@@ -1,4 +1,4 @@
-"""The arguments of a call against the input schema of its tool, before anything is called."""
+"""Check of the arguments of a call against the input schema of its tool, before the call."""
 
 import json
 from collections.abc import Mapping
@@ -16,20 +16,22 @@ CHECKED = {
     *("type", "enum", "const", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"),
     *("minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"),
 }
-"""Keywords that are checked beside names and required ones. Each takes time in proportion to the
-arguments; references, alternatives and patterns, with which a schema can take forever, do not."""
+"""Keywords that are checked, besides names and required properties. Checking each one takes time in
+proportion to the arguments. References, alternatives and patterns can take forever, and are not
+checked."""
 MAX_PROBLEMS = 5
-SHOWN = 300
-"""Characters of one problem, and of the place where it is."""
+"""Most problems that an error lists."""
+MAX_PROBLEM = 300
+"""Most characters of a problem, and of the place where it is."""
 
 
 def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
-    """Raise CallProblem with what is wrong with the arguments, as far as that is quick to tell.
+    """Raise CallProblem if the arguments do not match the tool's schema, as far as `CHECKED` says.
 
-    A schema that cannot be used checks nothing: the tool itself will judge.
+    Nothing is checked against an invalid schema: the tool itself decides.
     """
     try:
-        # Half a character, no number or 200 levels: no tool could be sent these.
+        # Lone surrogates, NaN and 200 levels of nesting cannot be sent to any tool.
         from_json(json.dumps(dict(arguments), allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:
         raise CallProblem(
@@ -42,8 +44,8 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
         return
     lines: list[str] = []
     for error in islice(validator.iter_errors(dict(arguments)), MAX_PROBLEMS):
-        place = ".".join(str(part) for part in error.instance_path)[:SHOWN]
-        lines.append(f"- {place or 'arguments'}: {error.message[:SHOWN]}")
+        place = ".".join(str(part) for part in error.instance_path)[:MAX_PROBLEM]
+        lines.append(f"- {place or 'arguments'}: {error.message[:MAX_PROBLEM]}")
     if lines:
         problems = "\n".join(lines)
         raise CallProblem(
@@ -54,29 +56,29 @@ def check_arguments(tool: Tool, arguments: Mapping[str, Any]) -> None:
 
 @lru_cache(maxsize=256)
 def _validator(schema: str) -> Any:
-    """Return the compiled check of a schema, by its JSON: each call reads its tool anew."""
-    return jsonschema_rs.validator_for(_quick(from_json(schema)))
+    """Return the validator of a schema, cached by its JSON, since each call reads its tool anew."""
+    return jsonschema_rs.validator_for(_checked_part(from_json(schema)))
 
 
-def _quick(schema: Any) -> Any:
-    """Return what is checked of a schema. A property that has a default is not required: its tool
-    fills it in.
+def _checked_part(schema: Any) -> Any:
+    """Return the part of a schema that is checked. A property with a default is not required, since
+    its tool fills it in.
     """
     if not isinstance(schema, dict):
         return schema if isinstance(schema, bool) else {}
-    quick = {key: value for key, value in schema.items() if key in CHECKED}
-    quick["items"] = _quick(schema.get("items"))
+    checked = {key: value for key, value in schema.items() if key in CHECKED}
+    checked["items"] = _checked_part(schema.get("items"))
     properties, required = schema.get("properties"), schema.get("required")
     if not isinstance(properties, dict):
         properties = {}
-    quick["properties"] = {name: _quick(value) for name, value in properties.items()}
+    checked["properties"] = {name: _checked_part(value) for name, value in properties.items()}
     if isinstance(required, list):
         defaults = {
             name
             for name, value in properties.items()
             if isinstance(value, dict) and "default" in value
         }
-        quick["required"] = [name for name in required if name not in defaults]
+        checked["required"] = [name for name in required if name not in defaults]
     if "patternProperties" not in schema:
-        quick["additionalProperties"] = _quick(schema.get("additionalProperties", True))
-    return quick
+        checked["additionalProperties"] = _checked_part(schema.get("additionalProperties", True))
+    return checked

@@ -1,4 +1,4 @@
-"""From a tool and its arguments to the result of the real thing."""
+"""Calls of tools: checks, confirmation, limits, and the record of the outcome."""
 
 import asyncio
 import time
@@ -20,43 +20,49 @@ from pegboard.serve.metrics import Metrics
 from pegboard.serve.settings import GatewaySettings
 
 Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
-"""Returns if the user agrees to a call; see `pegboard.serve.calls.confirmation`."""
+"""Asks the user about a call, and returns if the user agrees; see `confirmation.confirm`."""
 
 
 class Caller:
-    """Calls tools that a client may call, and records each call."""
+    """Calls tools, and records each call. `serve.access` decides which tools a client may call.
+
+    Attributes:
+        limits: `[serve.calls]`.
+        upstreams: the MCP servers by agent.
+    """
 
     def __init__(self, settings: GatewaySettings, metrics: Metrics) -> None:
         self._metrics = metrics
         self._concurrency: dict[str, ConcurrencyLimit] = {}
-        self._set(settings)
+        self._apply(settings)
 
-    def _set(self, settings: GatewaySettings) -> None:
+    def _apply(self, settings: GatewaySettings) -> None:
         serve = settings.serve
         self.limits = serve.calls
         self.upstreams = configured_upstreams(settings)
         self._apis = OpenAPICalls(serve.apis, serve.calls)
 
     async def reload(self, settings: GatewaySettings) -> None:
-        """Take other settings; sessions with MCP servers that did not change go on."""
-        apis, upstreams = self._apis, self.upstreams
-        self._set(settings)
-        ended = [apis.close()]
-        for agent, upstream in upstreams.items():
-            new = self.upstreams.get(agent)
-            if new is not None and new.configuration == upstream.configuration:
-                upstream.settings = settings
-                self.upstreams[agent] = upstream
+        """Apply other settings. Sessions with unchanged MCP servers stay open."""
+        previous_apis = self._apis
+        previous_upstreams = self.upstreams
+        self._apply(settings)
+        closing = [previous_apis.close()]
+        for agent, previous in previous_upstreams.items():
+            upstream = self.upstreams.get(agent)
+            if upstream is not None and upstream.configuration == previous.configuration:
+                previous.settings = settings
+                self.upstreams[agent] = previous
             else:
-                ended.append(upstream.close())
-        await asyncio.gather(*ended)
+                closing.append(previous.close())
+        await asyncio.gather(*closing)
 
     def health(self) -> dict[str, dict[str, str]]:
-        """Return by agent the state of its server, as `Upstream.health`."""
+        """Return the state of each MCP server by agent, as `Upstream.health` does."""
         return {agent: upstream.health() for agent, upstream in self.upstreams.items()}
 
     def end_idle(self) -> None:
-        """Begin to end the sessions with servers that nobody uses."""
+        """Start to end the idle sessions with servers."""
         for upstream in self.upstreams.values():
             upstream.end_idle()
 
@@ -87,22 +93,25 @@ class Caller:
         session: str = "",
         confirm: Confirm | None = None,
     ) -> CallToolResult:
-        """Return the result of a call; a failure is a result with `isError`.
+        """Return the result of a call. A failure is a result with `isError`.
 
         Args:
-            kind: of the tool's agent.
-            session: the client's, "" for none: servers have a session of their own for each.
+            kind: the kind of the tool's agent.
+            session: the client's session, for servers that have a session for each; "" outside
+                one.
             confirm: asks the user about a call that may destroy something.
 
         Raises:
-            AskFirst: as `confirm` does.
+            AskFirst: the client must ask its user, and repeat the call.
         """
-        start, size = time.perf_counter(), 0
+        start = time.perf_counter()
+        size = 0
         outcome: Outcome = "failed"
         try:
             result = await self._checked_call(client, session, tool, kind, arguments, confirm)
-            repeated = {"structured_content"} if result.content else None  # else all there is
-            size = len(result.model_dump_json(exclude=repeated, exclude_none=True))
+            # Structured content repeats the content, if there is any.
+            excluded = {"structured_content"} if result.content else None
+            size = len(result.model_dump_json(exclude=excluded, exclude_none=True))
             if size > self.limits.max_bytes:
                 raise answer_too_large(self.limits.max_bytes)
             outcome = "tool_error" if result.is_error else "ok"
@@ -121,9 +130,9 @@ class Caller:
         return result
 
     async def close(self) -> None:
-        """End the servers that were started."""
-        upstreams = (upstream.close() for upstream in self.upstreams.values())
-        await asyncio.gather(self._apis.close(), *upstreams)
+        """Close the connections to servers and APIs, and end the servers that were started."""
+        closing = [upstream.close() for upstream in self.upstreams.values()]
+        await asyncio.gather(self._apis.close(), *closing)
 
     async def _checked_call(
         self,
@@ -134,20 +143,20 @@ class Caller:
         arguments: Mapping[str, Any],
         confirm: Confirm | None,
     ) -> CallToolResult:
-        """Check the arguments, ask the user if need be, and call within the time limit."""
+        """Check the arguments, ask the user if necessary, and call within the limits."""
         check_callable(tool, kind)
         upstream = self._upstream_of(tool)
         check_arguments(tool, arguments)
-        agreed: str | None = None
+        agreed_state: str | None = None
         if tool.is_destructive and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:
                 raise CallProblem("refused", f"{tool.id} may destroy something, and is refused.")
-            agreed = await confirm(tool, arguments)
+            agreed_state = await confirm(tool, arguments)
         try:
             return await self._limited_call(upstream, client, session, tool, arguments)
         except AskFirst as question:
-            if agreed:
-                state = f"{agreed}{SEPARATOR}{question.result.request_state or ''}"
+            if agreed_state:
+                state = f"{agreed_state}{SEPARATOR}{question.result.request_state or ''}"
                 question.result = question.result.model_copy(update={"request_state": state})
             raise
 

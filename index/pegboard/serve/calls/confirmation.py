@@ -1,4 +1,4 @@
-"""Calls that may destroy something: the user is asked through the client."""
+"""Confirmation of calls that may destroy something: the client asks its user."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,17 +17,23 @@ from pegboard.serve.errors import CallProblem
 from pegboard.text.redaction import redact_line
 
 KEY = "confirm"
-ASKED, AGREED, SEPARATOR = "asked:", "agreed:", "|"
-"""Of a state that says that the user was asked or agreed, before that of the tool's server. FastMCP
-seals states: they count for 10 minutes, and for the arguments that they were made for."""
+"""The key of the gateway's question among the input requests of a call."""
+ASKED = "asked:"
+"""Prefix of the gateway's part of a state after the user was asked."""
+AGREED = "agreed:"
+"""Prefix of the gateway's part of a state after the user agreed."""
+SEPARATOR = "|"
+"""Separates the gateway's part of a state from that of the tool's server. FastMCP seals states:
+they are valid for 10 minutes, and only with the arguments that they were made for."""
 SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+"""The schema of the form that the user is shown, which has no fields."""
 
 
 class AskFirst(Exception):
-    """The client has to ask its user, and to repeat the call with the answer.
+    """The client must ask its user, and repeat the call with the answer.
 
     Args:
-        result: what it is sent.
+        result: the result that the client is sent, with the question.
     """
 
     def __init__(self, result: InputRequiredResult) -> None:
@@ -35,23 +41,25 @@ class AskFirst(Exception):
         self.result = result
 
 
-def own_part(state: str) -> tuple[str, str]:
-    """Return what a state says of the user's agreement, and the part for the tool's server."""
-    own, separator, rest = state.partition(SEPARATOR)
-    return (own, rest) if separator and own.startswith((ASKED, AGREED)) else ("", state)
+def split_state(state: str) -> tuple[str, str]:
+    """Return the gateway's part of a state, and the part of the tool's server."""
+    gateway_part, separator, server_part = state.partition(SEPARATOR)
+    if separator and gateway_part.startswith((ASKED, AGREED)):
+        return gateway_part, server_part
+    return "", state
 
 
 async def confirm(context: Any, client: str, tool: Tool, arguments: Mapping[str, Any]) -> str:
-    """Return if the user agrees to a call: what a question of the server itself adds to its state,
-    so that the user is not asked again with the answer to that.
+    """Return the gateway's part of the state if the user agrees to a call; "" in protocols without
+    states. A question of the server itself carries it, so that the user is asked only once.
 
     Args:
-        context: the request; since 2026-07-28 it may hold the answer.
-        client: the client's name: an answer counts for its own question alone.
+        context: the request. Since 2026-07-28, it may have the answer.
+        client: the client's name, since an answer is valid only for the client that was asked.
 
     Raises:
         CallProblem: the user does not agree, or the client cannot ask.
-        AskFirst: the client is to ask and to repeat the call.
+        AskFirst: the client must ask and repeat the call.
     """
     request = context.request_context
     capabilities = request.session.client_capabilities
@@ -65,24 +73,30 @@ async def confirm(context: Any, client: str, tool: Tool, arguments: Mapping[str,
     question = f"Call {tool.id} with {redact_line(canonical_json(dict(arguments)), 500)}?"
     if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
         state = digest(client, tool.digest)
-        action, agreed = _answer(context, question, state), AGREED + state
+        action = _answer(context, question, state)
+        agreed_state = AGREED + state
     else:
         result = await request.session.elicit_form(question, SCHEMA, request.request_id)
-        action, agreed = result.action, ""
+        action = result.action
+        agreed_state = ""
     if action != "accept":
         raise CallProblem("refused", f"The user did not agree to call {tool.id}.")
-    return agreed
+    return agreed_state
 
 
 def _answer(context: Any, question: str, expected: str) -> str:
-    """Return the answer that came with the call, if it is one to this very question."""
+    """Return the answer that came with the call. Raises AskFirst if it answers another question.
+
+    Args:
+        expected: the digest of the client and the tool in the state of the question.
+    """
     answer = (context.input_responses or {}).get(KEY)
-    own, _ = own_part(context.request_state or "")
-    if own == AGREED + expected:
+    gateway_part, _ = split_state(context.request_state or "")
+    if gateway_part == AGREED + expected:
         return "accept"
-    if isinstance(answer, ElicitResult) and own == ASKED + expected:
+    if isinstance(answer, ElicitResult) and gateway_part == ASKED + expected:
         return answer.action
     params = ElicitRequestFormParams(message=question, requested_schema=SCHEMA)
-    asked: dict[str, Any] = {KEY: ElicitRequest(params=params)}
+    input_requests: dict[str, Any] = {KEY: ElicitRequest(params=params)}
     state = f"{ASKED}{expected}{SEPARATOR}"
-    raise AskFirst(InputRequiredResult(input_requests=asked, request_state=state))
+    raise AskFirst(InputRequiredResult(input_requests=input_requests, request_state=state))

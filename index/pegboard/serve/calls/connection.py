@@ -24,38 +24,43 @@ from mcp_types import (
 from pegboard.canonical import canonical_json
 from pegboard.records import Tool
 from pegboard.serve.calls.client_request import client_request, is_modern
-from pegboard.serve.calls.confirmation import KEY, AskFirst, own_part
+from pegboard.serve.calls.confirmation import KEY, AskFirst, split_state
 from pegboard.serve.errors import CallProblem
 from pegboard.serve.settings import CallSettings
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.connect import ServerTransport, handshake, list_all
 
 PING_SECONDS = 5.0
-"""For a server that left a call unanswered, before it is ended and started anew."""
+"""Seconds that a server has to answer a ping after a cancelled call, before it is restarted."""
 SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_handler")
-"""What `ProxyClient` forwards unless it is told otherwise."""
+"""Options of `ProxyClient` for requests of the server that it forwards by default."""
 
 log = logging.getLogger("pegboard.serve")
 
 
 class _Transport(ServerTransport, ClientTransport):
-    """One server, for FastMCP's client."""
+    """A server's transport as FastMCP's client takes it."""
 
 
 class Connection:
-    """A session with one server, for one session of a client or for all. Made by `open`.
+    """A session with one server, for one session of a client or for all. Call `open` first.
 
     Args:
-        server: with its secrets resolved.
-        forwards: whether what the server asks its client goes to whoever called last: only if all
-            calls come from one session.
-        modern: whether the protocol since 2026-07-28 is preferred.
+        server: the server with its secrets resolved.
+        forwards: whether the server's own requests are forwarded to the client that called last.
+            Only allowed if all calls come from one session.
+        modern: whether the protocol since 2026-07-28 is tried first.
+
+    Attributes:
+        client: FastMCP's client of the server.
+        last_used: when the last call ended, by the monotonic clock.
     """
 
     def __init__(
         self, server: Server, limits: CallSettings, *, forwards: bool, modern: bool
     ) -> None:
-        self._forwards, self._modern = forwards, modern
+        self._forwards = forwards
+        self._modern = modern
         self._transport = _Transport(server, limits.timeout, limits.max_bytes)
         options: dict[str, Any] = {} if forwards else dict.fromkeys(SERVER_REQUESTS)
         self.client = proxy.ProxyClient(
@@ -66,10 +71,13 @@ class Connection:
             timeout=limits.timeout,
             **options,
         )
-        self._stale = True
+        self._definitions_stale = True
         self._definitions: dict[str, str] | None = None
+        """The server's definitions of tools by name; None if they could not be listed."""
         self._ping: asyncio.Task[None] | None = None
-        self._users, self.used, self._closed = 0, time.monotonic(), False
+        self._users = 0
+        self._closed = False
+        self.last_used = time.monotonic()
 
     @property
     def usable(self) -> bool:
@@ -84,13 +92,13 @@ class Connection:
 
     @contextmanager
     def held(self) -> Generator[None]:
-        """Keep the connection from being idle in the block."""
+        """Count the connection as in use in the block."""
         self._users += 1
         try:
             yield
         finally:
             self._users -= 1
-            self.used = time.monotonic()
+            self.last_used = time.monotonic()
 
     async def open(self) -> None:
         """Start or reach the server, and agree on a protocol. Raises ServerProblem."""
@@ -106,25 +114,26 @@ class Connection:
             raise
 
     async def close(self) -> None:
-        """End the session, and the server if it was started."""
+        """End the session, and the server if the gateway started it."""
         self._closed = True
         with suppress(Exception):
             await self.client.close()
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Return the result of a call. Cancelling it tells the server.
+        """Return the result of a call. The server is notified if the call is cancelled.
 
         Raises:
-            CallProblem: the server broke off, or answered with an error of the protocol.
+            CallProblem: the connection broke, or the server answered with a protocol error.
             AskFirst: the server asks the user something first.
         """
-        front = client_request()
-        answers, state = _answers(front)
-        if self._forwards and front is not None:
-            rc: Any = front.request_context
-            self.client._proxy_rc_ref[0] = rc, front._fastmcp  # pyright: ignore[reportPrivateUsage]
-        self._transport.stage, self._transport.status = "tools/call", 0
-        telling = asyncio.Lock()
+        request = client_request()
+        responses, state = _responses_for_server(request)
+        if self._forwards and request is not None:
+            proxy_context: Any = request.request_context, request._fastmcp  # pyright: ignore[reportPrivateUsage]
+            self.client._proxy_rc_ref[0] = proxy_context  # pyright: ignore[reportPrivateUsage]
+        self._transport.stage = "tools/call"
+        self._transport.status = 0
+        reporting = asyncio.Lock()
         try:
             session = self.client.session
             if headers := x_mcp_header_map(dict(tool.input_schema)):
@@ -132,12 +141,12 @@ class Connection:
             result = await session.call_tool(
                 tool.name,
                 dict(arguments),
-                progress_callback=_progress_of(front, telling) if front else None,
-                input_responses=answers,
+                progress_callback=_progress_reporter(request, reporting) if request else None,
+                input_responses=responses,
                 request_state=state,
                 allow_input_required=True,
             )
-            async with telling:  # the progress that came first
+            async with reporting:  # progress that came before the result is reported before it
                 pass
         except asyncio.CancelledError:
             if self.usable:
@@ -155,7 +164,7 @@ class Connection:
             ) from None
         if not isinstance(result, InputRequiredResult):
             return result
-        if is_modern(front):
+        if is_modern(request):
             raise AskFirst(result)
         raise CallProblem(
             "failed",
@@ -163,9 +172,9 @@ class Connection:
         )
 
     async def differs(self, tool: Tool) -> bool:
-        """Whether the server's definition of a tool is known, and not the release's."""
-        if self._stale:
-            self._stale = False
+        """Whether the server's definition of a tool is known, and differs from the release's."""
+        if self._definitions_stale:
+            self._definitions_stale = False
             try:
                 rows = await list_all(self.client.session)
             except Exception as error:
@@ -174,66 +183,66 @@ class Connection:
                 self._definitions = dict(map(_definition, rows))
         if self._definitions is None:
             return False
-        own = _definition_text(tool.description, tool.input_schema)
-        return self._definitions.get(tool.name) != own
+        release_definition = _definition_text(tool.description, tool.input_schema)
+        return self._definitions.get(tool.name) != release_definition
 
     async def _end_if_silent(self) -> None:
-        """End a server that left a call unanswered, and does not answer a ping either."""
+        """End the session if the server does not answer a ping in time."""
         try:
             async with asyncio.timeout(PING_SECONDS):
                 await self.client.session.send_ping()
         except TimeoutError:
             await self.close()
-        except Exception as error:  # an error is an answer
+        except Exception as error:  # an error is an answer, too
             log.debug("A ping was answered with an error: %s", type(error).__name__)
 
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
-            self._stale = True  # the client's list is the release's
+            self._definitions_stale = True  # clients are not notified: their list is the release's
         elif self._forwards:
             proxy._restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
             await proxy.default_proxy_message_handler(message)
 
     def _reason(self, error: Exception) -> str:
-        """Return why a request failed. If the server forgot the session, it is not used again."""
+        """Return why a request failed. Mark the session as closed if the server has ended it."""
         text = str(error)
-        forgotten = self._transport.status == 404 and "session" in text.lower()
-        # The end of one answer's own stream is not that of the session.
-        ended = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
-        if forgotten or (ended and "SSE stream" not in text):
+        session_unknown = self._transport.status == 404 and "session" in text.lower()
+        # The end of the stream of one answer does not end the session.
+        connection_closed = isinstance(error, MCPError) and error.code == CONNECTION_CLOSED
+        if session_unknown or (connection_closed and "SSE stream" not in text):
             self._closed = True
         return self._transport.reason(error)
 
 
-def _progress_of(front: Context, telling: asyncio.Lock) -> ProgressFnT:
-    """Return what tells the client of a request of progress. What reads the server's messages runs
-    in the context of the request that opened the session.
+def _progress_reporter(request: Context, reporting: asyncio.Lock) -> ProgressFnT:
+    """Return a function that reports progress to the client of a request. It restores the request's
+    context, since the server's messages are read in that of the request that opened the session.
 
     Args:
-        telling: is held until the client was told.
+        reporting: is held while progress is reported.
     """
     context = copy_context()
 
     async def report(progress: float, total: float | None, message: str | None) -> None:
-        async with telling:
-            told = front.report_progress(progress, total, message)
-            await asyncio.create_task(told, context=context)
+        async with reporting:
+            report_to_client = request.report_progress(progress, total, message)
+            await asyncio.create_task(report_to_client, context=context)
 
     return report
 
 
-def _answers(front: Context | None) -> tuple[Any, str | None]:
-    """Return what the client answers to the server's question, and the server's state then."""
-    if front is None or not is_modern(front):
+def _responses_for_server(request: Context | None) -> tuple[Any, str | None]:
+    """Return the client's answers to the server's questions, and the server's part of the state."""
+    if request is None or not is_modern(request):
         return None, None
-    given: Any = front.input_responses or {}
-    responses = {name: answer for name, answer in given.items() if name != KEY}
-    _, state = own_part(front.request_state or "")
+    all_responses: Any = request.input_responses or {}
+    responses = {name: answer for name, answer in all_responses.items() if name != KEY}
+    _, state = split_state(request.request_state or "")
     return responses or None, state or None
 
 
 def _definition(raw: Any) -> tuple[str, str]:
-    """Return the name of a tool, and its definition as a release would have it."""
+    """Return the name of a listed tool, and its definition in the form of `_definition_text`."""
     row: Mapping[str, Any] = raw if isinstance(raw, Mapping) else {}
     hints: Any = row.get("annotations")
     title = row.get("title") or (hints.get("title") if isinstance(hints, Mapping) else "")
@@ -246,4 +255,5 @@ def _definition(raw: Any) -> tuple[str, str]:
 
 
 def _definition_text(description: str, schema: Any) -> str:
+    """Return a text that is the same for equal definitions, whatever their whitespace."""
     return canonical_json([" ".join(description.split()), schema])

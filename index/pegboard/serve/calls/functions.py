@@ -1,6 +1,6 @@
-"""The functions of a Python catalog as an MCP server, which the gateway starts and calls like any
-other: whatever a function does costs its own process. FastMCP turns arguments into values of the
-function's types, and what it returns into a result.
+"""An MCP server of the functions of a Python catalog, which the gateway starts and calls like any
+other server. Functions run in their own process, so that they cannot harm the gateway. FastMCP
+converts arguments to the types of the function's parameters, and return values to results.
 
     python -m pegboard.serve.calls.functions TARGET...
 """
@@ -25,20 +25,20 @@ from pegboard.servers.references import secrets_in_catalogs
 from pegboard.text.redaction import is_secret_name, redact
 
 MAX_MESSAGE = 2_000
-"""Characters of an exception that are shown."""
-ENDINGS = (SystemExit, KeyboardInterrupt, GeneratorExit)
-"""What would end the process, if a function raises it."""
+"""Most characters of an exception's text in a result."""
+EXITS = (SystemExit, KeyboardInterrupt, GeneratorExit)
+"""Exceptions that would end the process if a function raised them."""
 
 log = logging.getLogger("pegboard.serve")
 
 
 def functions_server(table: Mapping[str, Any], base: Path) -> Server:
-    """Return the server of a catalog of type `python`. It gets this process's environment, in which
-    the functions expect their credentials.
+    """Return the server of a catalog of type `python`. It gets the environment of this process, in
+    which the functions expect their credentials.
 
     Args:
-        table: of the catalog.
-        base: the folder from which its search paths count.
+        table: the catalog's table in pegboard.toml.
+        base: the folder that relative search paths start from.
     """
     folders = [str((base / folder).resolve()) for folder in _texts(table.get("search_path"))]
     path = os.pathsep.join(filter(None, [*folders, *sys.path]))
@@ -57,8 +57,8 @@ def functions_server(table: Mapping[str, Any], base: Path) -> Server:
     )
 
 
-class _CallEnd(Middleware):
-    """Makes whatever a function raises or returns the end of its call, and of nothing else."""
+class _CallIsolation(Middleware):
+    """Turns everything that a function raises, and results that are not JSON, into tool errors."""
 
     async def on_call_tool(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, ToolResult]
@@ -66,35 +66,35 @@ class _CallEnd(Middleware):
         """Answer a call."""
         try:
             result = await call_next(context)
-            whole = CallToolResult(
+            sent_result = CallToolResult(
                 content=result.content, structured_content=result.structured_content
             )
-            whole.model_dump_json()  # half of a character would cost the session
-        except (*ENDINGS, Exception) as error:
-            kind = "" if isinstance(error, FastMCPError) else f"{type(error).__name__}: "
-            text = redact(f"{kind}{error}")[:MAX_MESSAGE]
+            sent_result.model_dump_json()  # a lone surrogate would end the session
+        except (*EXITS, Exception) as error:
+            prefix = "" if isinstance(error, FastMCPError) else f"{type(error).__name__}: "
+            text = redact(f"{prefix}{error}")[:MAX_MESSAGE]
             raise ToolError(text.encode("utf-8", "replace").decode()) from None
         return result
 
 
-def _listed(targets: list[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
-    """Yield the functions that the catalog's source would list, by the names of their tools."""
+def _functions(targets: list[str]) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the functions that the catalog's source lists, with the names of their tools."""
     for target in targets:
         name, colon, path = target.partition(":")
         module = importlib.import_module(name)
         if colon:
             yield path.rpartition(".")[2], named_function(module, path)
             continue
-        names, listed = public_names(module)
-        for key in names:
-            function = public_function(module, key, listed)
+        names, has_all = public_names(module)
+        for function_name in names:
+            function = public_function(module, function_name, has_all)
             if function is not None:
-                yield key, function
+                yield function_name, function
 
 
 def _serve(targets: list[str]) -> None:
-    server = FastMCP("functions", middleware=[_CallEnd()])
-    for name, function in _listed(targets):
+    server = FastMCP("functions", middleware=[_CallIsolation()])
+    for name, function in _functions(targets):
         try:
             tool = FunctionTool.from_function(function, name=name, output_schema=None)
             server.add_tool(tool)
@@ -105,7 +105,7 @@ def _serve(targets: list[str]) -> None:
 
 def _texts(value: Any) -> list[str]:
     values: Any = [value] if isinstance(value, str) else value or []
-    return [str(one) for one in values]
+    return [str(item) for item in values]
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""Calls to operations of OpenAPI catalogs: at the address that the operator named, with the
-credentials of the configuration, read when they are sent."""
+"""Calls of operations of OpenAPI catalogs: at the address in the configuration, with its
+credentials, which are resolved for each call."""
 
 import base64
 import logging
@@ -38,26 +38,29 @@ class OpenAPICalls:
     """The operations of the catalogs with an entry in `[serve.apis]`."""
 
     def __init__(self, apis: Mapping[str, ApiSettings], limits: CallSettings) -> None:
-        self.apis, self.limits = apis, limits
+        self.apis = apis
+        self.limits = limits
         self._client: httpx2.AsyncClient | None = None
         self._tokens: dict[str, tuple[str, float]] = {}
+        """The token of each catalog, and the time at which it expires, by the monotonic clock."""
 
     async def call(self, tool: Tool, arguments: Mapping[str, Any]) -> CallToolResult:
-        """Return the answer of an operation: its JSON also as structured content.
+        """Return the answer of an operation. A JSON object is also structured content.
 
         Raises:
             CallProblem: the API does not answer within the limits, or a credential is missing.
         """
         api = self.apis[tool.catalog]
         request = build_request(tool, arguments, api.base_url, api.slashes)
-        hidden = _authorize(request, tool, api)
+        secret_values = _authorize(request, tool, api)
         try:
             if api.token_url is not None:
-                hidden.append(await self._sign_in(request, tool.catalog, api.token_url))
-            secrets = SecretValues(hidden)
-            status, kind, body = await self._answer(request, secrets)
+                secret_values.append(await self._sign_in(request, tool.catalog, api.token_url))
+            secrets = SecretValues(secret_values)
+            status, content_type, body = await self._answer(request, secrets)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            why = redact_line(SecretValues(hidden).hide(str(error)) or type(error).__name__, 300)
+            message = SecretValues(secret_values).hide(str(error)) or type(error).__name__
+            why = redact_line(message, 300)
             log.error("The API at %s cannot be reached: %s", public_url(api.base_url), why)
             raise CallProblem(
                 "failed",
@@ -66,10 +69,10 @@ class OpenAPICalls:
             ) from None
         if status == HTTPStatus.UNAUTHORIZED:
             self._tokens.pop(tool.catalog, None)
-        return _result(status, kind, body, secrets)
+        return _result(status, content_type, body, secrets)
 
     def check(self, tool: Tool) -> None:
-        """Raise CallProblem if the catalog of a tool has no address, or the tool no request."""
+        """Raise CallProblem if a tool's catalog has no address, or its operation is invalid."""
         if tool.catalog not in self.apis:
             raise CallProblem(
                 "refused",
@@ -79,15 +82,16 @@ class OpenAPICalls:
         check_operation(tool)
 
     async def close(self) -> None:
-        """Close the connections that are kept."""
+        """Close the open connections."""
         if self._client is not None:
             await self._client.aclose()
 
     async def _answer(
         self, request: httpx2.Request, secrets: SecretValues
     ) -> tuple[int, str, bytes]:
-        """Return status, content type and body. No redirect is followed."""
-        client, body = self._http(), bytearray()
+        """Return status, content type and body. Redirects are not followed."""
+        client = self._http()
+        body = bytearray()
         request.headers = httpx2.Headers({**client.headers, **request.headers})
         response = await client.send(request, stream=True)
         try:
@@ -106,30 +110,32 @@ class OpenAPICalls:
         return response.status_code, response.headers.get("content-type", ""), bytes(body)
 
     async def _sign_in(self, request: httpx2.Request, catalog: str, url: str) -> str:
-        """Put a token in place of `client:secret` in a request; return it, "" for none.
+        """Replace `client:secret` in a request by a token; return the token. "" if the request has
+        no such credentials.
 
         Raises:
-            CallProblem: none was given.
+            CallProblem: the token endpoint gave no token.
         """
         credential = request.headers.get("authorization", "").removeprefix("Bearer ")
         client, separator, secret = credential.partition(":")
-        if not separator:  # the operation wants something else
+        if not separator:  # the operation has other credentials
             return ""
-        token, until = self._tokens.get(catalog, ("", 0.0))
-        if time.monotonic() >= until:
+        token, expires_at = self._tokens.get(catalog, ("", 0.0))
+        if time.monotonic() >= expires_at:
             form = httpx2.Request("POST", url, data={"grant_type": "client_credentials"})
             answer = await self._http().send(form, auth=(client, secret))
             try:
                 answer.raise_for_status()
-                given = _Token.model_validate_json(answer.content)
+                token_answer = _Token.model_validate_json(answer.content)
             except (httpx2.HTTPStatusError, ValidationError):
                 status = f"HTTP {answer.status_code}"
                 log.error("%s gave no valid token: %s", public_url(url), status)
                 raise CallProblem(
                     "failed", f"The API of '{catalog}' gave the gateway no token."
                 ) from None
-            token = given.access_token
-            self._tokens[catalog] = token, time.monotonic() + (given.expires_in or 60) * 0.9
+            token = token_answer.access_token
+            expires_at = time.monotonic() + (token_answer.expires_in or 60) * 0.9
+            self._tokens[catalog] = token, expires_at
         request.headers["authorization"] = f"Bearer {token}"
         return token
 
@@ -140,7 +146,7 @@ class OpenAPICalls:
 
 
 def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[str]:
-    """Add the credentials of the operation's security schemes; return what must not be shown."""
+    """Add the credentials of the operation's security schemes; return the secrets in them."""
     secrets: list[str] = []
     for scheme in tool.annotations.get("security") or ():
         reference = api.credentials.get(str(scheme.get("name")))
@@ -150,23 +156,25 @@ def _authorize(request: httpx2.Request, tool: Tool, api: ApiSettings) -> list[st
         secrets += [value, *value.split(":")[1:], *referenced_values(reference)]
         if not value.isascii() or not value.isprintable():
             raise CallProblem("refused", f"The credential {scheme['name']!r:.100} is not ASCII.")
-        kind, how = scheme.get("type"), str(scheme.get("scheme", "bearer")).lower()
-        if kind == "apiKey":
+        scheme_type = scheme.get("type")
+        http_scheme = str(scheme.get("scheme", "bearer")).lower()
+        if scheme_type == "apiKey":
             _add_key(request, scheme, value)
-        elif kind == "basic" or (kind == "http" and how == "basic"):
+        elif scheme_type == "basic" or (scheme_type == "http" and http_scheme == "basic"):
             encoded = base64.b64encode(value.encode()).decode()
             secrets.append(encoded)
             request.headers["authorization"] = f"Basic {encoded}"
-        else:  # bearer, OAuth 2 and OpenID Connect: the token that the operator has
+        else:  # bearer, OAuth 2 and OpenID Connect: a token of the configuration
             request.headers["authorization"] = f"Bearer {value}"
     if api.auth == "passthrough":
-        secrets.append(client_token())
-        request.headers["authorization"] = f"Bearer {secrets[-1]}"
+        token = client_token()
+        secrets.append(token)
+        request.headers["authorization"] = f"Bearer {token}"
     return secrets
 
 
 def _resolved(value: str) -> str:
-    """Return a configured value with the values of its variables. Raises CallProblem."""
+    """Return a configured value with its variables resolved. Raises CallProblem."""
     references = References()
     text = references.resolve(value)
     if references.problems:
@@ -187,14 +195,14 @@ def _add_key(request: httpx2.Request, scheme: Mapping[str, Any], value: str) -> 
         request.headers[name] = value
 
 
-def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallToolResult:
-    """Return an answer as a result; one with an error's status is an error."""
-    kind = secrets.hide(kind.partition(";")[0].strip()).lower()
+def _result(status: int, content_type: str, body: bytes, secrets: SecretValues) -> CallToolResult:
+    """Return an answer as a result, which is an error from status 400."""
+    kind = secrets.hide(content_type.partition(";")[0].strip()).lower()
     failed = status >= 400
     prefix = f"HTTP {status}\n" if failed else ""
     structured: Any = None
     content: Any
-    # An image that is text is shown as one.
+    # Images in a text format, such as SVG, are shown as text.
     if kind.startswith("image/") and not kind.endswith("+xml") and not failed:
         data = base64.b64encode(body).decode()
         clear = secrets.hide(data) == data
@@ -210,10 +218,12 @@ def _result(status: int, kind: str, body: bytes, secrets: SecretValues) -> CallT
 
 
 def _json(body: bytes, secrets: SecretValues) -> dict[str, Any] | None:
-    """Return a JSON object; protocols before 2026-07-28 take nothing else as structured content."""
+    """Return a body that is a JSON object; None for other bodies, which protocols before 2026-07-28
+    do not accept as structured content.
+    """
     try:
         value = from_json(body, allow_inf_nan=False)
-    except ValueError:  # the text has it all the same
+    except ValueError:  # the content has the text
         return None
     if not isinstance(value, dict):
         return None

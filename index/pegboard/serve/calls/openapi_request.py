@@ -1,7 +1,7 @@
-"""The HTTP request of an OpenAPI operation, from its annotations in the release and arguments, as
-FastMCP writes it.
+"""The HTTP request of an OpenAPI operation, which FastMCP builds from the annotations in the
+release and the arguments.
 
-The release is not trusted here: the request goes to the configured address whatever it says."""
+The release is not trusted: whatever it says, the request goes to the configured address."""
 
 import json
 from collections.abc import Container, Iterator, Mapping
@@ -18,23 +18,24 @@ from pegboard.records import Tool
 from pegboard.serve.errors import CallProblem
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+"""HTTP methods of operations that can be called."""
 STYLES = ("form", "simple", "spaceDelimited", "pipeDelimited", "deepObject", "json")
-"""In which parameters are written; of an operation with another one no call would be right."""
-OWN_HEADERS = {
+"""Styles of parameters that are supported. Operations with other styles are refused."""
+RESERVED_HEADERS = {
     *("host", "authorization", "cookie", "content-length", "content-type", "transfer-encoding"),
     *("connection", "proxy-authorization", "upgrade", "te", "trailer", "expect", "accept"),
 }
-"""Headers that no argument sets: they are the client's and the credentials'."""
+"""Headers that arguments cannot set: those of the HTTP client and of credentials."""
 DECODINGS = 3
-"""Of a path that is sent, by a server and its proxies, before they look for dots and slashes."""
-SHOWN = 20
-"""Arguments that an error names."""
+"""How often a server and its proxies may decode a path before they look for dots and slashes."""
+MAX_NAMES = 20
+"""Most arguments that an error names."""
 
 _DIRECTOR: Any = RequestDirector(None)  # pyright: ignore[reportArgumentType]  # it reads no document
 
 
 def check_operation(tool: Tool) -> None:
-    """Raise CallProblem unless the release says how the operation of a tool is called."""
+    """Raise CallProblem unless the release has a valid method and path, and supported styles."""
     annotations = tool.annotations
     method, path = str(annotations.get("method", "")).upper(), annotations.get("path")
     if method not in METHODS or not isinstance(path, str) or not path.startswith("/"):
@@ -52,26 +53,28 @@ def build_request(
     """Return the request of a call.
 
     Args:
-        base_url: the operator's, without a slash at its end.
-        slashes: names of the parameters of the path whose values may contain `/` and `\\`.
+        base_url: the configured address, without a slash at its end.
+        slashes: names of the path parameters whose values may contain `/` and `\\`.
 
     Raises:
-        CallProblem: the release or the arguments do not give a request to that address.
+        CallProblem: the release or the arguments give no request to that address.
     """
     check_operation(tool)
     annotations = tool.annotations
     locations: Mapping[str, str] = annotations.get("locations") or {}
     content_type = str(annotations.get("contentType") or "application/json")
-    values, places, parameters = dict[str, Any](), dict[str, Any](), list[Any]()
+    values: dict[str, Any] = {}
+    places: dict[str, Any] = {}
+    parameters: list[Any] = []
     for argument, value in arguments.items():
         if argument not in locations and "body" not in locations.values():
-            names = ", ".join(list(locations)[:SHOWN]) or "none"
+            names = ", ".join(list(locations)[:MAX_NAMES]) or "none"
             raise CallProblem(
                 "invalid",
                 f"{tool.id} was not called, since it has no argument {argument!r:.100}"
                 f"{did_you_mean(argument, locations)} (expected: {names}).",
             )
-        # What is nowhere else is one more property that the schema of the body allows.
+        # An argument without a location is an additional property of the body.
         place = locations.get(argument, "body")
         name = (annotations.get("names") or {}).get(argument, argument)
         style, _, explode = (annotations.get("styles") or {}).get(argument, "").partition(",")
@@ -92,7 +95,7 @@ def build_request(
         explodes = explode != "false" if explode else None
         parameter = {"name": name, "location": place, "style": style, "explode": explodes}
         parameters.append(parameter | {"schema": {}})
-    whole = "requestBody" in locations.values()
+    is_whole_body = "requestBody" in locations.values()
     properties = {argument: {} for argument, place in places.items() if place["location"] == "body"}
     route = HTTPRoute.model_validate(
         {
@@ -100,7 +103,9 @@ def build_request(
             "method": str(annotations["method"]).upper(),
             "parameters": parameters,
             "request_body": {
-                "content_schema": {content_type: {} if whole else {"properties": properties}}
+                "content_schema": {
+                    content_type: {} if is_whole_body else {"properties": properties}
+                }
             },
             "parameter_map": places,
             "flat_param_schema": {"properties": properties},
@@ -119,7 +124,7 @@ def _form_value(value: Any) -> Any:
 
 
 def _flat(value: Any) -> Any:
-    """Return a value with at most one level; what is below is JSON."""
+    """Return a value with at most one level of nesting; deeper values become JSON."""
     if isinstance(value, dict):
         return {name: _text(item) for name, item in value.items()}
     return [_text(item) for item in value] if isinstance(value, list) else value
@@ -132,11 +137,12 @@ def _text(value: Any) -> Any:
 
 
 def _check_path_value(name: str, value: Any, slashes: bool) -> None:
-    """Raise CallProblem for a value that makes segments of a path, or none. Many servers decode a
-    slash before they choose the operation.
+    """Raise CallProblem for a value that is empty, or adds segments to a path. Many servers decode
+    a slash before they choose the operation.
     """
     text = str(value)
-    if not text or not (slashes or all("/" not in form for form in _decoded(text))):
+    has_slash = any("/" in decoded for decoded in _decoded(text))
+    if not text or (has_slash and not slashes):
         raise CallProblem(
             "invalid",
             f"The argument {name!r:.100} cannot be {text!r:.100} in a path; expected a text "
@@ -146,25 +152,24 @@ def _check_path_value(name: str, value: Any, slashes: bool) -> None:
 
 
 def _check_header(name: str, value: Any) -> None:
-    own = name.lower() in OWN_HEADERS or name.lower().startswith("proxy-")
-    if own or not f"{name}{value}".isprintable():
+    is_reserved = name.lower() in RESERVED_HEADERS or name.lower().startswith("proxy-")
+    if is_reserved or not f"{name}{value}".isprintable():
         raise CallProblem(
             "invalid", f"The header {name!r:.100} cannot be set by an argument, or not to this."
         )
 
 
 def _check_address(url: str, base_url: str) -> None:
-    """Raise CallProblem unless a URL is below the operator's address, however lenient the server is
-    that reads it.
-    """
-    address, base = urlsplit(url), urlsplit(base_url)
-    same = (address.scheme, address.netloc) == (base.scheme, base.netloc)
+    """Raise CallProblem unless a URL is below the configured address, even for a lenient server."""
+    address = urlsplit(url)
+    base = urlsplit(base_url)
+    same_host = (address.scheme, address.netloc) == (base.scheme, base.netloc)
     segments = [
         "".join(filter(str.isprintable, segment.partition(";")[0])).strip()
-        for form in _decoded(address.path)
-        for segment in form.split("/")
+        for decoded in _decoded(address.path)
+        for segment in decoded.split("/")
     ]
-    if not same or not address.path.startswith(f"{base.path}/") or {".", ".."} & set(segments):
+    if not same_host or not address.path.startswith(f"{base.path}/") or {".", ".."} & set(segments):
         raise CallProblem(
             "failed",
             "The path of this operation leads away from its API: it has '.' or '..' between "
@@ -173,8 +178,8 @@ def _check_address(url: str, base_url: str) -> None:
 
 
 def _decoded(path: str) -> Iterator[str]:
-    """Yield a path as servers may read it: as it is, decoded once and more often, with `/` for
-    `\\`.
+    """Yield a path as servers may read it: unchanged, and decoded up to `DECODINGS` times, each
+    with `/` in place of `\\`.
     """
     for _ in range(DECODINGS + 1):
         yield normalize("NFKC", path).replace("\\", "/")

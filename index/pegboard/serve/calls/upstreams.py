@@ -1,7 +1,7 @@
 """The MCP servers of the configuration, and the sessions with them.
 
-The command of a server comes from the operator's file alone, never from a release: who may publish
-tools must not run code on this machine."""
+Commands of servers come only from the operator's file, never from a release: someone who may
+publish tools must not be able to run code on this machine."""
 
 import asyncio
 import logging
@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
 
 from mcp_types import CallToolResult
@@ -28,45 +28,68 @@ from pegboard.servers.connect import ServerTransport, handshake
 from pegboard.servers.references import secrets_in_catalogs
 
 RETRY_SECONDS = 2.0
-"""For which a server that did not start is not started again."""
-MAX_SECONDS, MAX_EVENT = 60.0, 1_000_000
-"""For a request of somebody who signs in, and bytes of its answer."""
+"""Seconds before a server that failed to start is started again."""
+SIGN_IN_SECONDS = 60.0
+"""Timeout in seconds of a request to a server while a user signs in."""
+SIGN_IN_MAX_EVENT = 1_000_000
+"""Most bytes of an answer of a server while a user signs in."""
 CHANGED = "pegboard/changed"
-"""In `_meta` of a result: that the tool differs from the release's."""
+"""The key in `_meta` of a result which says that the tool differs from the release."""
 DIFFERENT = "its server lists another description or inputSchema, or none"
+"""How a changed tool differs."""
 
-Key = tuple[str, str, bool, str]
-"""Of a session: its client and the client's session, both "" for all; whether the protocol since
-2026-07-28 is preferred; and the client's token, if it is passed on."""
+
+class SessionKey(NamedTuple):
+    """What tells the sessions with one server apart.
+
+    Attributes:
+        client: the client's name; "" if all clients share the session.
+        session: the client's session; "" if all share it.
+        modern: whether the protocol since 2026-07-28 is tried first.
+        token: the client's token, if it is passed on; else "".
+    """
+
+    client: str
+    session: str
+    modern: bool
+    token: str
+
 
 log = logging.getLogger("pegboard.serve")
 
 
 class Upstream:
-    """One server of the configuration, and the sessions with it: opened when first needed, kept,
-    ended when idle.
+    """One server of the configuration, and the sessions with it. A session is opened with the first
+    call that needs it, and ended when it is idle.
 
     Args:
         agent: the id of the agent whose tools it has.
-        entry: what the configuration says of it; a `Server` for Python functions.
-        base: the folder from which its paths count.
-        settings: those that hold now.
+        entry: its entry in the configuration; a `Server` for Python functions.
+        base: the folder that its relative paths start from.
+        settings: the current settings.
     """
 
     def __init__(self, agent: str, entry: Any, base: Path, settings: GatewaySettings) -> None:
         self.settings = settings
-        self._agent, self._entry, self._base = agent, entry, base
-        self._opening = WeakValueDictionary[Key, asyncio.Lock]()
-        self._connections: dict[Key, Connection] = {}
+        self._agent = agent
+        self._entry = entry
+        self._base = base
+        self._opening = WeakValueDictionary[SessionKey, asyncio.Lock]()
+        self._connections: dict[SessionKey, Connection] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        self._failure, self._failed_at, self._since = "", 0.0, ""
-        self._changed: set[str] = set()
-        """Ids of the tools that the log named as changed."""
+        self._failure = ""
+        """Why the server is not available; "" if it is, or was not tried."""
+        self._tried_at = 0.0
+        """When a session was opened last, or failed to, by the monotonic clock."""
+        self._state_since = ""
+        """When the server became available or failed; "" before the first session."""
+        self._logged_changes: set[str] = set()
+        """Ids of the changed tools that the log has named."""
 
     @property
     def configuration(self) -> tuple[Any, ...]:
-        """What the operator says of the server."""
-        return self._entry, self._base, self._own
+        """Everything that the configuration says of the server."""
+        return self._entry, self._base, self._server_settings
 
     @property
     def has_functions(self) -> bool:
@@ -74,16 +97,18 @@ class Upstream:
         return isinstance(self._entry, Server)
 
     @property
-    def _own(self) -> ServerSettings:
+    def _server_settings(self) -> ServerSettings:
         return self.settings.serve.servers.get(self._agent, ServerSettings())
 
     @property
     def _shared(self) -> bool:
-        """Whether all clients share one session: a server that is started keeps what one did."""
-        if self._own.auth == "passthrough":
+        """Whether all clients share one session. By default they do not share a server that the
+        gateway starts, since it may keep state of its client.
+        """
+        if self._server_settings.auth == "passthrough":
             return False
-        if self._own.sessions is not None:
-            return self._own.sessions == "shared"
+        if self._server_settings.sessions is not None:
+            return self._server_settings.sessions == "shared"
         return not (isinstance(self._entry, Mapping) and "command" in self._entry)
 
     def server(self) -> Server:
@@ -91,22 +116,23 @@ class Upstream:
         return self._entry if self.has_functions else resolve_server(self._entry, self._base)
 
     def health(self) -> dict[str, str]:
-        """Return its state (`idle`, `up`, `failed`), why, and since when."""
+        """Return its state (`idle`, `up` or `failed`), the error, and the time since when."""
         up = any(connection.usable for connection in self._connections.values())
         state = "failed" if self._failure else "up" if up else "idle"
-        return {"state": state, "error": self._failure, "since": self._since}
+        return {"state": state, "error": self._failure, "since": self._state_since}
 
     async def call(
         self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
     ) -> CallToolResult:
-        """Return what the server answers to a call, without the secrets it was given.
+        """Return the server's result of a call, without the secrets that the server was given.
 
         Args:
             client: the client's name.
-            session: its session; "" for a call that belongs to none.
+            session: its session; "" for a call outside a session.
 
         Raises:
-            CallProblem: the server cannot be reached, broke off, or sent too much.
+            CallProblem: the server cannot be reached, the connection broke, or the answer is too
+                large.
             AskFirst: the server asks the user something first.
         """
         async with self.connection(client, session) as connection:
@@ -118,15 +144,15 @@ class Upstream:
 
     @asynccontextmanager
     async def connection(self, client: str, session: str) -> AsyncGenerator[Connection]:
-        """Hold a session with the server in the block, a new one if need be.
+        """Hold a session with the server in the block; open one if there is none.
 
         Raises:
             CallProblem: the server cannot be reached.
         """
         if self._shared:
             client = session = ""
-        token = client_token() if self._own.auth == "passthrough" else ""
-        key = client, session, is_modern(client_request()), token
+        token = client_token() if self._server_settings.auth == "passthrough" else ""
+        key = SessionKey(client, session, is_modern(client_request()), token)
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
             if connection is None or not connection.usable:
@@ -137,62 +163,61 @@ class Upstream:
             yield connection
 
     def end_idle(self) -> None:
-        """Begin to end the sessions that nobody uses."""
+        """Start to end the idle sessions."""
         oldest = time.monotonic() - self.settings.serve.calls.idle
         for key, connection in list(self._connections.items()):
-            if not connection.in_use and (connection.used < oldest or not connection.usable):
+            if not connection.in_use and (connection.last_used < oldest or not connection.usable):
                 del self._connections[key]
                 self._end_soon(connection)
 
     async def close(self) -> None:
         """End all sessions."""
-        open_ = [connection.close() for connection in self._connections.values()]
-        await asyncio.gather(*open_, *self._ending)
+        closing = [connection.close() for connection in self._connections.values()]
+        await asyncio.gather(*closing, *self._ending)
 
     def _end_soon(self, connection: Connection) -> None:
-        """Begin to end a session, in a task of its own: servers take their time, and who ends them
-        is cancelled when the gateway stops, which their end may swallow.
+        """Start to end a session in a task of its own. Ending a server takes time, and may swallow
+        the cancellation of the task that waits for it when the gateway stops.
         """
         ending = asyncio.create_task(connection.close())
         self._ending.add(ending)
         ending.add_done_callback(self._ending.discard)
 
-    async def _open(self, key: Key) -> Connection:
-        _, session, modern, token = key
-        # A token that the server refuses holds up no other client.
-        waits = time.monotonic() - self._failed_at < RETRY_SECONDS and not token
-        if self._failure and waits:
-            raise self._not_started()
+    async def _open(self, key: SessionKey) -> Connection:
+        failed_recently = self._failure and time.monotonic() - self._tried_at < RETRY_SECONDS
+        # A failure may be due to the client's token, so that other clients do not have to wait.
+        if failed_recently and not key.token:
+            raise self._not_available()
         try:
             await self._make_room()
             server = self.server()
             connection = Connection(
-                _with_token(server, token) if token else server,
+                _with_token(server, key.token) if key.token else server,
                 self.settings.serve.calls,
-                forwards=not self._shared and bool(session),
-                modern=modern,
+                forwards=not self._shared and bool(key.session),
+                modern=key.modern,
             )
             await connection.open()
         except ServerProblem as problem:
             if self._failure != str(problem):
                 log.error("The MCP server '%s' is not available: %s", self._agent, problem)
-            self._note(str(problem))
-            raise self._not_started() from None
-        self._note("")
+            self._record_state(str(problem))
+            raise self._not_available() from None
+        self._record_state("")
         self._connections[key] = connection
-        front = client_request()
-        peer = getattr(front.session, "_connection", None) if front else None
-        if session and not modern and peer is not None:
-            # It ends with the client's session, which a modern request has none of.
-            peer.exit_stack.callback(self._end_soon, connection)
+        request = client_request()
+        client_connection = getattr(request.session, "_connection", None) if request else None
+        if key.session and not key.modern and client_connection is not None:
+            # End it with the client's session; modern requests have no sessions.
+            client_connection.exit_stack.callback(self._end_soon, connection)
         return connection
 
     async def _make_room(self) -> None:
-        """End the session that was idle longest if there are as many as allowed, those that are
-        being opened included.
+        """End the session that was idle longest if the number of sessions, including those that are
+        being opened, is more than allowed.
         """
         connections = self._connections
-        if len(connections) + len(self._opening) <= self._own.max_sessions:
+        if len(connections) + len(self._opening) <= self._server_settings.max_sessions:
             return
         idle = [key for key, connection in connections.items() if not connection.in_use]
         if not idle:
@@ -200,38 +225,41 @@ class Upstream:
                 "failed",
                 f"All sessions with '{self._agent}' are in use, and it was not called. Try again.",
             )
-        await connections.pop(min(idle, key=lambda key: connections[key].used)).close()
+        longest_idle = min(idle, key=lambda key: connections[key].last_used)
+        await connections.pop(longest_idle).close()
 
     async def _is_changed(self, tool: Tool, connection: Connection) -> bool:
-        """Whether a tool differs from the release's, if that is to be said.
+        """Whether the result must say that the server's tool differs from the release.
 
         Raises:
-            CallProblem: it differs, and is not called then.
+            CallProblem: it differs, and changed tools are refused.
         """
         setting = self.settings.serve.calls.changed
         if setting == "allow" or self.has_functions or tool.id in self.settings.overridden:
             return False
         if not await connection.differs(tool):
             return False
-        if tool.id not in self._changed:
-            self._changed.add(tool.id)
+        if tool.id not in self._logged_changes:
+            self._logged_changes.add(tool.id)
             log.warning("The tool %s is not that of the release: %s.", tool.id, DIFFERENT)
         if setting == "refuse":
             raise CallProblem(
                 "refused",
-                f"{tool.id} is not that of the release, and was not called: {DIFFERENT}. Whoever "
-                f"runs the gateway builds a release with the new definition.",
+                f"{tool.id} is not that of the release, and was not called: {DIFFERENT}. Ask the "
+                f"gateway's operator to publish a new release.",
             )
         return True
 
-    def _note(self, failure: str) -> None:
-        """Keep why the server is not available, or that it is."""
-        if failure != self._failure or not self._since:
-            self._since = datetime.now(UTC).isoformat(timespec="seconds")
-        self._failure, self._failed_at = failure, time.monotonic()
+    def _record_state(self, failure: str) -> None:
+        """Record why the server is not available, or with "" that it is available."""
+        if failure != self._failure or not self._state_since:
+            self._state_since = datetime.now(UTC).isoformat(timespec="seconds")
+        self._failure, self._tried_at = failure, time.monotonic()
 
-    def _not_started(self) -> CallProblem:
-        """Return what clients are told; why names commands, files and addresses of this machine."""
+    def _not_available(self) -> CallProblem:
+        """Return the error for clients. The reason is left out, since it names commands, files and
+        addresses of this machine.
+        """
         return CallProblem(
             "failed",
             f"The MCP server '{self._agent}' is not available: it could not be started or reached. "
@@ -240,8 +268,8 @@ class Upstream:
 
 
 def configured_upstreams(settings: GatewaySettings) -> dict[str, Upstream]:
-    """Return the servers of the catalogs by agent: MCP servers, and one for the Python functions of
-    each catalog that may run. Those of a catalog that cannot be read are named in the log.
+    """Return the servers of the catalogs by agent: MCP servers, and a server for each catalog whose
+    Python functions may run. A catalog whose servers cannot be read is logged and left out.
     """
     upstreams: dict[str, Upstream] = {}
     for name, table in settings.catalogs.items():
@@ -265,10 +293,10 @@ def configured_upstreams(settings: GatewaySettings) -> dict[str, Upstream]:
 
 
 async def sign_in(settings: GatewaySettings, agent: str) -> None:
-    """Let the user sign in at a server of the configuration, whose tokens are kept.
+    """Let the user sign in at a server of the configuration, and keep its tokens.
 
     Raises:
-        ConfigurationError: there is no such server, or nobody signed in.
+        ConfigurationError: there is no such server, or the user did not sign in.
     """
     upstream = configured_upstreams(settings).get(agent)
     if upstream is None:
@@ -279,7 +307,7 @@ async def sign_in(settings: GatewaySettings, agent: str) -> None:
         server = upstream.server()
         if server.auth is None:
             raise ServerProblem('it has no auth; add auth = "oauth" to it')
-        transport = ServerTransport(server, MAX_SECONDS, MAX_EVENT, by_hand=True)
+        transport = ServerTransport(server, SIGN_IN_SECONDS, SIGN_IN_MAX_EVENT, by_hand=True)
         try:
             async with transport.connect_session() as session:
                 await handshake(session)
@@ -290,14 +318,16 @@ async def sign_in(settings: GatewaySettings, agent: str) -> None:
 
 
 def _with_token(server: Server, token: str) -> Server:
-    """Return a server that is sent a client's token, and whose messages are cleared of it.
+    """Return a server that is sent a client's token, which is removed from its messages.
 
     Raises:
-        ServerProblem: it is not reached over HTTP.
+        ServerProblem: the server is not reached over HTTP.
     """
     if server.transport == "stdio":
         raise ServerProblem('auth = "passthrough" needs a server over HTTP, with a url')
-    headers = {name: v for name, v in server.headers.items() if name.lower() != "authorization"}
+    headers = {
+        name: value for name, value in server.headers.items() if name.lower() != "authorization"
+    }
     return replace(
         server,
         auth=None,

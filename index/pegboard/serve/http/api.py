@@ -1,8 +1,8 @@
 """The HTTP API under /v1: find, read and call tools, read agents, dependencies and the states of
-servers, and save golden queries; beside it /healthz and /metrics.
+servers, and save golden queries. /healthz and /metrics belong to it, too.
 
-Every answer is about what the client may see, since it comes from the client's view of a release.
-A tool that is hidden from it and one that does not exist get the same answer.
+Every answer comes from the client's view of a release, and has only what the client may see. The
+answer for a hidden tool is the same as for one that does not exist.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ router = APIRouter(prefix="/v1", dependencies=[Depends(HTTPBearer(auto_error=Fal
 
 @health_router.get("/healthz")
 async def health(request: Request) -> Answer:
-    """Return whether the board can be read (`stale` if not), and the number of MCP servers by
+    """Return whether the board can be read (`ok` or `stale`), and the number of MCP servers by
     state.
     """
     gateway: Gateway = request.app.state.gateway
@@ -112,13 +112,13 @@ async def health(request: Request) -> Answer:
         "release": status.release,
         "channel": status.channel,
         "age_seconds": round(status.age_seconds, 1),
-        "upstreams": Counter(own["state"] for own in gateway.caller.health().values()),
+        "upstreams": Counter(server["state"] for server in gateway.caller.health().values()),
     }
 
 
 @health_router.get("/metrics")
 async def metrics(visit: Visiting) -> Response:
-    """Return counts and times for Prometheus, of all clients."""
+    """Return the metrics of all clients for Prometheus."""
     visit.check_operator("Metrics")
     text = visit.gateway.metrics.as_text(visit.gateway.caller.health())
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
@@ -126,7 +126,7 @@ async def metrics(visit: Visiting) -> Response:
 
 @router.get("/status")
 async def status(visit: Visiting, view: Viewing) -> Answer:
-    """Return what the gateway serves, and what this client may do."""
+    """Return what the gateway serves, and what the client may do."""
     gateway, client = visit.gateway, visit.client
     release = await view.board.release()
     return {
@@ -143,52 +143,55 @@ async def status(visit: Visiting, view: Viewing) -> Answer:
 
 
 @router.post("/find")
-async def find(visit: Visiting, given: FindParameters) -> Answer:
+async def find(visit: Visiting, parameters: FindParameters) -> Answer:
     """Return the tools for a request, best first. `probability` is that of at least one fitting
     tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each ranking
     that found a tool, its rank and score there.
     """
-    if given.strategy not in (None, *STRATEGIES):
+    if parameters.strategy not in (None, *STRATEGIES):
         raise invalid(
-            f"There is no strategy {given.strategy!r}.", "strategy",
+            f"There is no strategy {parameters.strategy!r}.", "strategy",
             f"Expected one of {', '.join(STRATEGIES)}.",
         )  # fmt: skip
-    options = given.model_dump(include={"strategy", "index", "explain"})
-    found = await visit.gateway.finder.find(visit.client, given.query, given.k, **options)
-    answer = found.result.to_dict()
-    for hit, values in zip(found.result.hits, answer["hits"], strict=True):
+    options = parameters.model_dump(include={"strategy", "index", "explain"})
+    search = await visit.gateway.finder.find(
+        visit.client, parameters.query, parameters.k, **options
+    )
+    answer = search.result.to_dict()
+    for hit, values in zip(search.result.hits, answer["hits"], strict=True):
         values["agent_name"] = hit.agent.name
-        values["call_name"] = found.view.call_name(hit.tool.id)
-    shown = {hit.tool.id for hit in found.result.hits}
+        values["call_name"] = search.view.call_name(hit.tool.id)
+    hit_ids = {hit.tool.id for hit in search.result.hits}
     for part in answer["trace"]["parts"]:
         ranks = part.get("ranks", {})
-        part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in shown}
-    return {"reason": found.reason, **answer}
+        part["ranks"] = {tool: rank for tool, rank in ranks.items() if tool in hit_ids}
+    return {"reason": search.reason, **answer}
 
 
 @router.get("/tools")
-async def tools(view: Viewing, given: Annotated[ToolsParameters, Query()]) -> Answer:
+async def tools(view: Viewing, parameters: Annotated[ToolsParameters, Query()]) -> Answer:
     """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
-    words = (given.text or "").casefold().split()
+    words = (parameters.text or "").casefold().split()
     matching = sorted(
         entry.id
         for entry in view.entries.values()
-        if given.agent in (None, entry.agent) and all(word in entry.text for word in words)
+        if parameters.agent in (None, entry.agent) and all(word in entry.text for word in words)
     )
-    later = [one for one in matching if given.after is None or one > given.after]
-    page = later[: given.limit]
+    after = parameters.after
+    remaining = [identity for identity in matching if after is None or identity > after]
+    page = remaining[: parameters.limit]
     return {
         "release": view.release,
         "total": len(matching),
-        "tools": [_row(await _tool(view, one), view) for one in page],
-        "next": page[-1] if len(later) > given.limit else None,
+        "tools": [_row(await _tool(view, identity), view) for identity in page],
+        "next": page[-1] if len(remaining) > parameters.limit else None,
     }
 
 
 @router.get("/tools/{id:path}")
 async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
-    """Return one tool with its schemas, its agent, and its dependencies among the tools one may
-    see, with the names of those. `cannot_be_called` says why, "" where it can be.
+    """Return one tool with its schemas, its agent, and its dependencies among the visible tools,
+    with their names. `cannot_be_called` says why the gateway cannot call it; "" if it can.
     """
     tool = await _tool(view, id)
     agents = {agent.id: agent for agent in await view.board.list_agents()}
@@ -211,28 +214,30 @@ async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
         "dependencies": needs,
         "dependents": needed_by,
         "names": {
-            one: view.entries[one].name
+            identity: view.entries[identity].name
             for edge in needs + needed_by
-            for one in (edge.source, edge.target)
+            for identity in (edge.source, edge.target)
         },
     }
 
 
 @router.post("/call")
-async def call(request: Request, visit: Visiting, view: Viewing, given: CallParameters) -> Response:
-    """Call a tool, and return its result as MCP has it: a failure has `isError`."""
+async def call(
+    request: Request, visit: Visiting, view: Viewing, parameters: CallParameters
+) -> Response:
+    """Call a tool, and return its result in the format of MCP. A failure has `isError`."""
     HTTP_TOKEN.set(bearer_token(request.headers))
-    tool = await view.tool_named(given.tool)
+    tool = await view.tool_named(parameters.tool)
     if tool is None:
-        raise _unknown_tool(given.tool, "tool")
+        raise _unknown_tool(parameters.tool, "tool")
     caller = visit.gateway.caller
-    if caller.needs_confirmation(tool) and not given.confirm:
+    if caller.needs_confirmation(tool) and not parameters.confirm:
         raise RequestError(
             409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",
             'Repeat the call with "confirm": true if the user agrees.',
         )  # fmt: skip
     kind = view.entries[tool.id].kind
-    result = await caller.call(visit.client, tool, given.arguments, kind=kind, confirm=_agreed)
+    result = await caller.call(visit.client, tool, parameters.arguments, kind=kind, confirm=_agree)
     return Response(
         result.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json"
     )
@@ -240,7 +245,7 @@ async def call(request: Request, visit: Visiting, view: Viewing, given: CallPara
 
 @router.get("/agents")
 async def agents(view: Viewing) -> Answer:
-    """Return the agents that have tools which the client may see."""
+    """Return the agents with tools that the client may see."""
     tools = Counter(entry.agent for entry in view.entries.values())
     agents = await view.board.list_agents()
     rows = [{**_agent(agent), "tools": tools[agent.id]} for agent in agents if tools[agent.id]]
@@ -249,10 +254,10 @@ async def agents(view: Viewing) -> Answer:
 
 @router.post("/golden")
 async def save_golden(
-    visit: Visiting, view: Viewing, given: GoldenParameters, response: Response
+    visit: Visiting, view: Viewing, parameters: GoldenParameters, response: Response
 ) -> Answer:
-    """Add a request with its right tools to the golden queries; `saved` is false if the file has
-    the request, whatever its tools.
+    """Add a request with its right tools to the golden queries. `saved` is false if the file
+    already has the request.
     """
     visit.check_operator("Golden queries")
     file = visit.gateway.golden_file
@@ -261,10 +266,10 @@ async def save_golden(
             403, "not_configured", "This gateway saves no golden queries.", "golden",
             'Name a file under [serve] of pegboard.toml: golden = "golden.jsonl".',
         )  # fmt: skip
-    tools = dict.fromkeys(given.tools)
+    tools = dict.fromkeys(parameters.tools)
     for number, identity in enumerate(tools):
         await _tool(view, identity, f"tools.{number}")
-    query = GoldenQuery(redact(given.query), tuple(tools), kind=given.kind or "")
+    query = GoldenQuery(redact(parameters.query), tuple(tools), kind=parameters.kind or "")
     async with visit.gateway.golden_lock:
         saved = await asyncio.to_thread(_save, file, query)
     response.status_code = 201 if saved else 200
@@ -273,19 +278,19 @@ async def save_golden(
 
 @router.get("/servers")
 async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
-    """Return by agent the state of its MCP server, `idle`, `up` or `failed`, why, and since
-    when.
+    """Return the state of each MCP server by agent: `idle`, `up` or `failed`, the error, and the
+    time since when.
     """
     visit.check_operator("The states of servers")
     return visit.gateway.caller.health()
 
 
-async def _agreed(*_: Any) -> None:
-    """Let a call be made, since its request says that the user agrees."""
+async def _agree(*_: Any) -> None:
+    """Agree to a call, since its request says that the user does."""
 
 
 async def _tool(view: View, identity: str, where: str = "id") -> Tool:
-    """Return a tool by its id. Raises RequestError if the client may see none of that id."""
+    """Return a tool by its id. Raises RequestError if the client may see no such tool."""
     tool = await view.tool(identity)
     if tool is None:
         raise _unknown_tool(identity, where)
@@ -300,7 +305,7 @@ def _unknown_tool(identity: str, where: str) -> RequestError:
 
 
 def _save(file: Path, query: GoldenQuery) -> bool:
-    """Add a golden query to a file unless it has the request; return whether it was added."""
+    """Add a golden query to a file unless the file has the request; return whether it was added."""
     try:
         data = file.read_bytes() if file.exists() else b""
         for stored in read_queries(file) if data else ():
@@ -319,13 +324,13 @@ def _save(file: Path, query: GoldenQuery) -> bool:
 
 
 def _row(tool: Tool, view: View) -> Answer:
-    """Return what lists of tools have of a tool."""
+    """Return a tool as lists of tools show it."""
     names = ("id", "name", "agent", "description", "tags", "flags")
     return {name: getattr(tool, name) for name in names} | {"call_name": view.call_name(tool.id)}
 
 
 def _agent(agent: Agent) -> Answer:
-    """Return what clients see of an agent."""
+    """Return an agent as clients see it."""
     names = ("id", "name", "catalog", "kind", "description")
     return {name: getattr(agent, name) for name in names}
 

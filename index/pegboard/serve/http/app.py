@@ -26,18 +26,18 @@ from pegboard.serve.mcp.server import mcp_server
 PAGE = Path(__file__).with_name("page")
 """The folder of the page's files."""
 PUBLIC = ("/openapi.json", "/healthz")
-"""Paths that are answered without credentials, as the page is: nothing of the board is there."""
+"""Paths besides the page that need no credentials, since they reveal nothing of the board."""
 
 
 def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     """Return the gateway as an ASGI application: `/mcp`, `/healthz`, the HTTP API and the page.
 
     Args:
-        host: the address that it listens on; on loopback only requests to loopback are answered,
+        host: the address that it listens on. On loopback, only requests to loopback are answered,
             so that no web page can reach it under another name.
 
     Raises:
-        ConfigurationError: others than this machine would be let in without credentials.
+        ConfigurationError: other machines could reach the gateway without credentials.
     """
     local = host in LOOPBACK
     if not local and gateway.access.clients.is_open:
@@ -83,6 +83,6 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
 
 
 async def _refusal(request: Request, error: Exception) -> Response:
-    """Answer a path that is not served, or parameters that are invalid."""
+    """Answer a request with an unknown path or invalid parameters."""
     problem = reported_http_error(error)
     return ard.refusal(problem) if request.url.path == ard.SEARCH else error_response(problem)

@@ -1,13 +1,13 @@
 """Agentic Resource Discovery (https://agenticresourcediscovery.org, v0.91): the board's agents as
-entries that a registry or an orchestrator finds, all of them called through this gateway's MCP.
+entries for registries and orchestrators. All agents are called through this gateway's MCP endpoint.
 
-`/.well-known/ard.json` without credentials names the registry and the MCP endpoint alone; a client
-gets the agents that it may see. There is no federation: only the board's own agents are found.
+Without credentials, `/.well-known/ard.json` has only the registry; a client also gets the agents
+that it may see. There is no federation: only agents of the board are found.
 """
 
 import re
 from collections.abc import Sequence
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
@@ -27,9 +27,9 @@ from pegboard.serve.settings import as_list
 MANIFEST, SEARCH = "/.well-known/ard.json", "/search"
 CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
 MAX_QUERIES = 5
-"""Requests that an entry has as examples."""
+"""Most example requests of an entry."""
 MAX_HITS = 100
-"""Tools that one search looks at."""
+"""Most tools that a search ranks."""
 Filter = Literal["identifier", "displayName", "type", "tags", "capabilities"]
 Values = Annotated[frozenset[str], BeforeValidator(as_list)]
 
@@ -37,21 +37,21 @@ router = APIRouter(include_in_schema=False)
 
 
 class ArdQuery(Parameters):
-    """What is needed, and what an entry has to have: one of the values of each filter."""
+    """A query, and filters: an entry has at least one of the values of each filter."""
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_QUERY)]
     filter: dict[Filter, Values] = Field(default_factory=dict[Filter, Values])
 
 
 class SearchRequest(BaseModel):
-    """A search. How to federate it, and pages after the first, are not supported."""
+    """A search. Federation and pages after the first are not supported."""
 
     query: ArdQuery
     pageSize: Annotated[int, Field(ge=1, le=100)] = 10  # noqa: N815
 
 
 def refusal(error: RequestError) -> Response:
-    """Return an error as ARD has it."""
+    """Return an error in the format of ARD."""
     code = "INVALID_ARGUMENT" if error.status == 400 else "INTERNAL_ERROR"
     return JSONResponse({"errorCode": code, "message": str(error)}, error.status)
 
@@ -69,7 +69,7 @@ async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
             "description": "Finds tools of MCP servers, APIs and libraries for a request.",
         }
     ]
-    if request.state.client is not None:  # as of a request without credentials
+    if request.state.client is not None:  # else a request without credentials
         view = await visit.gateway.access.view(visit.client)
         tools = await view.board.list_tools()
         for agent in await view.board.list_agents():
@@ -80,28 +80,33 @@ async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
 
 
 @router.post(SEARCH)
-async def search(request: Request, visit: Visiting, given: SearchRequest) -> dict[str, Any]:
+async def search(request: Request, visit: Visiting, parameters: SearchRequest) -> dict[str, Any]:
     """Return the agents whose tools fit a request, each with its fitting tools: the score is the
     probability of the best of them in percent.
     """
-    base, filters = _address(request), given.query.filter
+    base = _address(request)
+    filters = parameters.query.filter
     view = await visit.gateway.access.view(visit.client)
     entries = {agent.id: _entry(base, view, agent) for agent in await view.board.list_agents()}
     for name, values in filters.items():
-        entries = {one: own for one, own in entries.items() if values & {*as_list(own[name])}}
+        entries = {
+            agent: entry for agent, entry in entries.items() if values & {*as_list(entry[name])}
+        }
     if not entries:
         return {"results": []}
     where = {"agent": list(entries)} if filters else None
-    found = await visit.gateway.finder.find(visit.client, given.query.text, MAX_HITS, where=where)
+    search_result = await visit.gateway.finder.find(
+        visit.client, parameters.query.text, MAX_HITS, where=where
+    )
     results: dict[str, dict[str, Any]] = {}
-    for hit in found.result.hits:
-        likely = hit.score if hit.probability is None else hit.probability
-        score = round(100 * min(1.0, max(0.0, likely)))
-        own = {"capabilities": [], "score": score, "source": f"{base}/"}
-        result = results.setdefault(hit.agent.id, entries[hit.agent.id] | own)
+    for hit in search_result.result.hits:
+        probability = hit.score if hit.probability is None else hit.probability
+        score = round(100 * min(1.0, max(0.0, probability)))
+        new_result = {"capabilities": [], "score": score, "source": f"{base}/"}
+        result = results.setdefault(hit.agent.id, entries[hit.agent.id] | new_result)
         result["capabilities"].append(view.call_name(hit.tool.id))
     ranked = sorted(results.values(), key=lambda result: -result["score"])
-    return {"results": ranked[: given.pageSize]}
+    return {"results": ranked[: parameters.pageSize]}
 
 
 def _entry(base: str, view: View, agent: Agent) -> dict[str, Any]:
@@ -125,9 +130,9 @@ def _entry(base: str, view: View, agent: Agent) -> dict[str, Any]:
 
 
 def _queries(tools: Sequence[Tool]) -> list[str]:
-    """Return requests that tools answer: the first one of each before any second one."""
-    places = range(MAX_QUERIES)
-    examples = (tool.examples[n] for n in places for tool in tools if len(tool.examples) > n)
+    """Return example requests of tools: the first one of each tool before any second one."""
+    by_position = zip_longest(*(tool.examples for tool in tools))
+    examples = (example for row in by_position for example in row if example is not None)
     return list(islice(examples, MAX_QUERIES))
 
 
@@ -141,5 +146,7 @@ def _address(request: Request) -> str:
 def _identifier(base: str, *names: str) -> str:
     """Return the URN of an entry, whose publisher is the gateway's host."""
     publisher = (urlsplit(base).hostname or "localhost").replace(":", "-")
-    segments = [re.sub(r"[^A-Za-z0-9._-]", lambda own: f"_{ord(own[0]):x}", name) for name in names]
+    segments = [
+        re.sub(r"[^A-Za-z0-9._-]", lambda match: f"_{ord(match[0]):x}", name) for name in names
+    ]
     return ":".join(("urn:air", publisher, *(segment or "_" for segment in segments)))

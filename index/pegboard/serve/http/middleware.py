@@ -1,4 +1,5 @@
-"""Each request's client, origin, rate and headers, before and after the application."""
+"""Checks of each request before the application (origin, client, rate, size), and the headers of
+responses."""
 
 from collections.abc import Collection, MutableMapping
 from typing import Any
@@ -13,14 +14,14 @@ from pegboard.serve.errors import RequestError
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.http import ard
 from pegboard.serve.http.responses import error_response, reported_http_error
-from pegboard.serve.mcp.endpoint import limited
+from pegboard.serve.mcp.endpoint import limited_body
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 """Hosts that are this machine."""
 MAX_BODY = 1_048_576
 """Most bytes of the body of a request to the HTTP API."""
 
-POLICY = "; ".join(
+CONTENT_SECURITY_POLICY = "; ".join(
     (
         "default-src 'none'",
         "script-src 'self'",
@@ -34,28 +35,32 @@ POLICY = "; ".join(
         "trusted-types 'none'",
     )
 )
+"""The policy of the page: nothing is loaded from other origins."""
 HEADERS = {"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store"}
+"""Headers of every response except the page's files."""
 PAGE_HEADERS = {
     **HEADERS,
-    "Content-Security-Policy": POLICY,
+    "Content-Security-Policy": CONTENT_SECURITY_POLICY,
     "Referrer-Policy": "no-referrer",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Of the page's files: a policy that allows nothing from elsewhere."""
+"""Headers of the page's files."""
 
 
 class ClientMiddleware:
-    """Decides whose request it is, as `request.state.client`; answers 401 for unknown ones, and
-    turns errors into answers.
+    """Sets `request.state.client` to the client of a request, answers unknown clients with 401, and
+    turns errors into responses.
 
     Args:
-        local: whether only requests to loopback are answered, and to `allowed_hosts`.
+        local: whether only requests to loopback and to `allowed_hosts` are answered.
         public: paths that are answered without credentials.
     """
 
     def __init__(self, app: Any, gateway: Gateway, local: bool, public: Collection[str]) -> None:
-        self.app, self.gateway, self.public = app, gateway, public
+        self.app = app
+        self.gateway = gateway
+        self.public = public
         allowed = gateway.settings.serve.allowed_hosts
         self._hosts = (*LOOPBACK, *allowed) if local else allowed
         self._per_minute = gateway.settings.serve.requests_per_minute
@@ -65,34 +70,37 @@ class ClientMiddleware:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         state = scope.setdefault("state", {})
-        path, state["client"] = scope["path"], None
-        of_page = path == "/" or path.startswith("/page/")
+        state["client"] = None
+        path = scope["path"]
+        is_page = path == "/" or path.startswith("/page/")
 
         async def respond(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                own = MutableHeaders(scope=message)
-                for name, value in (PAGE_HEADERS if of_page else HEADERS).items():
-                    own.setdefault(name, value)
+                response_headers = MutableHeaders(scope=message)
+                for name, value in (PAGE_HEADERS if is_page else HEADERS).items():
+                    response_headers.setdefault(name, value)
             await send(message)
 
         try:
             headers = Headers(scope=scope)
             _check_origin(headers, self._hosts)
-            if not of_page and path not in self.public:
-                client = state["client"] = await self.gateway.access.client(headers)
+            if not is_page and path not in self.public:
+                client = await self.gateway.access.client(headers)
+                state["client"] = client
                 if client is not None:
-                    # By this the SDK binds a session to who opened it.
+                    # The SDK binds a session to this user.
                     token = AccessToken(token="-", client_id=client.name, scopes=[])  # noqa: S106
                     scope["user"] = AuthenticatedUser(token)
                     await self._check_rate(client)
                 elif path != ard.MANIFEST:
                     raise self._unknown_client()
-            own = receive if path == "/mcp" else limited(receive, MAX_BODY)
-            await self.app(scope, own, respond)
+            limited_receive = receive if path == "/mcp" else limited_body(receive, MAX_BODY)
+            await self.app(scope, limited_receive, respond)
         except Exception as error:
             if path == "/mcp" and not isinstance(error, RequestError):
                 raise
-            problem, client = reported_http_error(error), state["client"]
+            problem = reported_http_error(error)
+            client = state["client"]
             if problem.status < 500:
                 detail = f"{scope['method']} {path}: {problem.values['what']}"
                 self.gateway.metrics.record_refusal(
@@ -102,19 +110,20 @@ class ClientMiddleware:
 
     async def _check_rate(self, client: Client) -> None:
         """Raise RequestError if a client made too many requests."""
-        most = self._per_minute
-        if most is None or client == ANYONE:
+        limit = self._per_minute
+        if limit is None or client == ANYONE:
             return
-        bucket = self._buckets.setdefault(client.name, TokenBucketRateLimiter(most, most / 60))
+        bucket = self._buckets.setdefault(client.name, TokenBucketRateLimiter(limit, limit / 60))
         if not await bucket.consume():
             raise RequestError(
-                429, "too_many_requests", f"More than {most:,} requests in a minute.", "client",
-                f"Wait for {60 / most:.0f} seconds.",
+                429, "too_many_requests", f"More than {limit:,} requests in a minute.", "client",
+                f"Wait for {60 / limit:.0f} seconds.",
             )  # fmt: skip
 
     def _unknown_client(self) -> RequestError:
         """Return the error of unknown credentials, which says where to get a token."""
-        provider, metadata = self.gateway.access.identity_provider, ""
+        provider = self.gateway.access.identity_provider
+        metadata = ""
         if provider is not None and provider.base_url:
             base = str(provider.base_url).rstrip("/")
             metadata = f' resource_metadata="{base}/.well-known/oauth-protected-resource/mcp"'
@@ -127,8 +136,10 @@ class ClientMiddleware:
 
 def _check_origin(headers: Headers, hosts: Collection[str]) -> None:
     """Raise RequestError for a request that a web page of another origin may have sent."""
-    host, origin = headers.get("host", ""), headers.get("origin")
-    name = host.rpartition(":")[0] if not host.endswith("]") and ":" in host else host
+    host = headers.get("host", "")
+    origin = headers.get("origin")
+    has_port = ":" in host and not host.endswith("]")
+    name = host.rpartition(":")[0] if has_port else host
     problem = ""
     if hosts and name.strip("[]") not in hosts:
         expected = ", ".join(hosts)

@@ -1,4 +1,4 @@
-"""What every HTTP request has: its parameters, the gateway, and the client with its view."""
+"""What the operations of the HTTP API receive: parameters, and the client with its view."""
 
 from dataclasses import dataclass
 from typing import Annotated
@@ -21,17 +21,17 @@ class Parameters(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """The gateway and the client of a request, which the application recognised."""
+    """The gateway, and the client that the application recognised for a request."""
 
     gateway: Gateway
     client: Client
 
     def check_operator(self, what: str) -> None:
-        """Raise RequestError if the client is no operator; `what` is a noun phrase."""
+        """Raise RequestError if the client is not an operator; `what` is a noun phrase."""
         if not self.client.operator:
             raise RequestError(
                 403, "operators_only", f"{what} are for operators.", "Authorization",
-                "Ask whoever runs the gateway for the token of a client with `operator = true`.",
+                "Ask the gateway's operator for the token of a client with `operator = true`.",
             )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ log = logging.getLogger("pegboard.serve")
 
 @asynccontextmanager
 async def following_changes(gateway: Gateway, sessions: Sessions) -> AsyncGenerator[None]:
-    """Look for a new release, new settings and idle sessions with servers every second, for as
-    long as the block runs.
+    """Look for a new release, changed settings and idle sessions with servers every second while
+    the block runs.
     """
     task = asyncio.create_task(_follow(gateway, sessions))
     try:
@@ -41,6 +41,6 @@ async def _follow(gateway: Gateway, sessions: Sessions) -> None:
             if (release, clients) != seen:
                 seen = await gateway.warn_of_settings_without_effect(), clients
                 await sessions.tell_of_changes()
-        except Exception:  # the next look must come: it may take a right from someone
+        except Exception:  # go on: the next change may remove a permission
             log.exception("Changes could not be followed.")
         await asyncio.sleep(LOOK_SECONDS)

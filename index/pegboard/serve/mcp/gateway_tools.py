@@ -1,6 +1,6 @@
-"""What `tools/list` has: the gateway's own tools, by which a model searches the board's tools,
-reads and calls them; and of the board's the pinned ones, those that the session found, and those
-that fit the request's context."""
+"""The gateway's own tools, by which a model searches, reads and calls the board's tools; and the
+list of tools that a session is sent, with the board's tools that are pinned, that the session
+found, or that fit the request's context."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,14 +25,14 @@ from pegboard.tokens import estimate_tokens
 
 SEARCH_TOOLS, CALL_TOOL, SEARCH_AGENTS, GET_TOOL = RESERVED
 MAX_FITTING = 20
-"""Tools that are listed for a context."""
+"""Most tools that are listed for a context."""
 SHOWN_AGENTS = 20
-"""Agents that the description of `search_tools` names."""
-_READS = ToolAnnotations(read_only_hint=True, open_world_hint=False)
+"""Most agents that the description of `search_tools` names."""
+_READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
 def _parsed(value: Any) -> Any:
-    """Return arguments that a model wrote as JSON into a text, or null for none."""
+    """Return arguments that a model may have sent as a JSON text, or as null."""
     return from_json(value) if isinstance(value, str) else value or {}
 
 
@@ -80,32 +80,35 @@ class GetTool(GatewayToolArguments):
 
 
 async def listed_tools(gateway: Gateway, session: Session, context: str = "") -> list[McpTool]:
-    """Return the tools that a session is sent, of the board's those that its client may see.
+    """Return the tools that a session is sent: the gateway's own, and some of the board's tools
+    that its client may see.
 
     Args:
-        context: what the request is about, in words; "" if it does not say.
+        context: what the request is about, in words; "" for no context.
 
     Raises as `Finder.find` does for a context.
     """
-    fitting = await _fitting_ids(gateway, session, context) if context.strip() else []
+    fitting_ids = await _fitting_ids(gateway, session, context) if context.strip() else []
     view = await gateway.access.view(session.client, callable_only=True)
     ids = listed_ids(gateway, view, session)
     session.listed = tuple(ids)
-    ids |= {view.call_name(identity): identity for identity in fitting if identity in view.entries}
+    ids |= {
+        view.call_name(identity): identity for identity in fitting_ids if identity in view.entries
+    }
     tools = gateway_tools(view, gateway.settings.serve.max_k)
     for name, identity in ids.items():
-        tool = await view.board.tool(identity)
+        tool = await view.tool(identity)
         if tool is not None:
             tools.append(mcp_tool(name, tool))
-    session.give(ids)
-    sent = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
-    gateway.metrics.record_list(session.client, session.id, len(tools), sent, view.tokens)
+    session.note_names(ids)
+    sent_tokens = sum(estimate_tokens(tool.model_dump_json(exclude_none=True)) for tool in tools)
+    gateway.metrics.record_list(session.client, session.id, len(tools), sent_tokens, view.tokens)
     return tools
 
 
 def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]:
-    """Return the ids of the board's tools in a session's list by call name: pinned, then in order
-    of discovery, so that a list only grows at its end.
+    """Return the ids of the board's tools in a session's list by call name: first the pinned tools,
+    then those that the session found in order of discovery, so that a list only grows at its end.
     """
     serve = gateway.settings.serve
     pinned = [
@@ -113,31 +116,34 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
         for identity in (view.entries if serve.pinned else ())
         if any(matches_pattern(identity, pattern) for pattern in serve.pinned)
     ]
-    found = session.found if serve.mode == "gateway" else {}
-    ids = [*pinned, *(one for one in found if one in view.entries)]
-    tools = [identity for identity in ids if not view.entries[identity].is_read]
-    return {view.call_name(identity): identity for identity in tools}
+    discovered = session.found if serve.mode == "gateway" else {}
+    visible = [identity for identity in discovered if identity in view.entries]
+    return {
+        view.call_name(identity): identity
+        for identity in (*pinned, *visible)
+        if not view.entries[identity].is_read
+    }
 
 
 async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
-    """Return the ids of the tools that fit a context: those above the release's threshold, below
-    which nothing fits (Armory).
+    """Return the ids of the tools that fit a context: those with at least the release's threshold
+    for a fitting tool (Armory).
     """
-    found = await gateway.finder.find(
+    search = await gateway.finder.find(
         session.client, context, MAX_FITTING, session=session.id, callable_only=True
     )
-    least = (await found.view.board.thresholds()).get("nothing_fits", 0.0)
+    threshold = (await search.view.board.thresholds()).get("nothing_fits", 0.0)
     return [
         hit.tool.id
-        for hit in found.result.hits
-        if (hit.probability is None or hit.probability >= least)
+        for hit in search.result.hits
+        if (hit.probability is None or hit.probability >= threshold)
         and hit.agent.kind not in READ_KINDS
     ]
 
 
 def gateway_tools(view: View, max_k: int) -> list[McpTool]:
-    """Return the definitions of the gateway's own tools, for a client's view."""
-    search = _gateway_tool(SEARCH_TOOLS, SearchTools, _behind(view))
+    """Return the definitions of the gateway's own tools for a client's view."""
+    search = _gateway_tool(SEARCH_TOOLS, SearchTools, _agents_note(view))
     search.input_schema["properties"]["k"]["maximum"] = max_k
     return [
         search,
@@ -148,7 +154,7 @@ def gateway_tools(view: View, max_k: int) -> list[McpTool]:
 
 
 def mcp_tool(name: str, tool: Tool) -> McpTool:
-    """Return a tool of the board as `tools/list` has it, under its call name."""
+    """Return the definition of a tool of the board in `tools/list`, under its call name."""
     hints = shown_hints(tool)
     return McpTool(
         name=name,
@@ -159,7 +165,7 @@ def mcp_tool(name: str, tool: Tool) -> McpTool:
 
 
 def definition_of(view: View, tool: Tool) -> dict[str, Any]:
-    """Return all that a client is shown of a tool; of what is not called, how it is used."""
+    """Return what a client may see of a tool; for one that is not called, how it is read."""
     entry = view.entries[tool.id]
     values: dict[str, Any] = {
         "name": view.call_name(tool.id),
@@ -176,91 +182,97 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
     return {key: value for key, value in values.items() if value}
 
 
-def search_answer(found: ClientResult, listed: Sequence[str] = ()) -> dict[str, Any]:
+def search_answer(search: ClientResult, listed: Sequence[str] = ()) -> dict[str, Any]:
     """Return the answer to a search as JSON values.
 
     Args:
-        listed: names of tools that the session's `tools/list` has anyway.
+        listed: names of tools that the session's `tools/list` has already.
     """
-    view = found.view
+    view = search.view
     tools: list[dict[str, Any]] = []
-    for hit in found.result.hits:
+    for hit in search.result.hits:
         name = view.call_name(hit.tool.id)
-        own: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
-        own["description"] = first_sentence(hit.tool.description)
+        row: dict[str, Any] = {"name": name, "agent": hit.tool.agent}
+        row["description"] = first_sentence(hit.tool.description)
         if hit.agent.kind in READ_KINDS:
-            own["kind"] = hit.agent.kind
+            row["kind"] = hit.agent.kind
         else:
-            own["signature"] = typescript_signature(name, hit.tool.input_schema)
+            row["signature"] = typescript_signature(name, hit.tool.input_schema)
         if hints := shown_hints(hit.tool):
-            own["annotations"] = hints
+            row["annotations"] = hints
         if hit.probability is not None:
-            own["probability"] = round(hit.probability, 2)
+            row["probability"] = round(hit.probability, 2)
         if name in listed:
-            own["listed"] = True
-        tools.append(own)
-    already = ", ".join(str(tool["name"]) for tool in tools if tool.get("listed"))
-    note = " ".join(filter(None, (found.reason, already and f"You already have {already}.")))
+            row["listed"] = True
+        tools.append(row)
+    listed_names = ", ".join(str(tool["name"]) for tool in tools if tool.get("listed"))
+    listed_note = listed_names and f"You already have {listed_names}."
+    note = " ".join(filter(None, (search.reason, listed_note)))
     return {"tools": tools, **({"note": note} if note else {})}
 
 
-def search_text(found: ClientResult, results: str, answer: Mapping[str, Any]) -> str:
-    """Return the answer to a search as a text: its JSON, or definitions as TOON or TypeScript."""
-    named = [
-        (found.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
-        for hit in found.result.hits
+def search_text(search: ClientResult, results: str, answer: Mapping[str, Any]) -> str:
+    """Return the answer to a search as a text.
+
+    Args:
+        results: the format: `compact` for the JSON of the answer, `toon` or `typescript`.
+        answer: the result of `search_answer`.
+    """
+    definitions = [
+        (search.view.call_name(hit.tool.id), hit.tool.description, hit.tool.input_schema)
+        for hit in search.result.hits
         if hit.agent.kind not in READ_KINDS
     ]
-    read = [
-        f"{found.view.call_name(hit.tool.id)} ({hit.agent.kind}, read it with {GET_TOOL}): "
+    read_lines = [
+        f"{search.view.call_name(hit.tool.id)} ({hit.agent.kind}, read it with {GET_TOOL}): "
         f"{first_sentence(hit.tool.description)}"
-        for hit in found.result.hits
+        for hit in search.result.hits
         if hit.agent.kind in READ_KINDS
     ]
     if results == "toon":
-        text = toon_definitions(named)
+        text = toon_definitions(definitions)
     elif results == "typescript":
         text = "\n".join(
             f"/** {' '.join(description.replace('*/', '* /').split())} */\n"
             f"declare function {typescript_signature(name, schema)}: unknown;"
-            for name, description, schema in named
+            for name, description, schema in definitions
         )
     else:
         return compact_json(answer)
-    return "\n\n".join(filter(None, (text, "\n".join(read), answer.get("note"))))
+    return "\n\n".join(filter(None, (text, "\n".join(read_lines), answer.get("note"))))
 
 
 def compact_json(values: Any) -> str:
-    """Return JSON without blanks."""
+    """Return values as JSON without spaces."""
     return json.dumps(values, ensure_ascii=False, separators=(",", ":"), default=str)
 
 
 def first_sentence(text: str) -> str:
-    """Return the first sentence of a description, cut to a length that a line takes."""
+    """Return the first sentence of a description, cut to the length of a line."""
     return shortened(next(iter(sentences(text)), ""))
 
 
-def _behind(view: View) -> str:
-    """Say which agents a client's tools belong to: a model that knows will search."""
+def _agents_note(view: View) -> str:
+    """Return a note with the agents of a client's tools, so that a model knows when to search."""
     names = view.agents[:SHOWN_AGENTS]
     more = len(view.agents) - len(names)
     if not names:
         return ""
-    read = any(entry.is_read for entry in view.entries.values())
-    note = f" What has a kind is not called, but read with {GET_TOOL}." if read else ""
+    has_read = any(entry.is_read for entry in view.entries.values())
+    note = f" What has a kind is not called, but read with {GET_TOOL}." if has_read else ""
     return f"{note} They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
 
 
 def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input schema as MCP demands it, of type object."""
+    """Return an input schema of type object, as MCP requires."""
     return {"type": "object", "properties": {}, **schema}
 
 
-def _gateway_tool(name: str, model: type[GatewayToolArguments], more: str = "") -> McpTool:
+def _gateway_tool(name: str, model: type[GatewayToolArguments], note: str = "") -> McpTool:
     schema = model.model_json_schema()
     for part in (schema, *schema["properties"].values()):
         part.pop("title", None)
         part.pop("default", None)
-    description = " ".join(schema.pop("description").split()) + more
-    hints = None if name == CALL_TOOL else _READS
+    description = " ".join(schema.pop("description").split()) + note
+    hints = None if name == CALL_TOOL else _READ_ONLY
     return McpTool(name=name, description=description, input_schema=schema, annotations=hints)

@@ -1,6 +1,6 @@
 """Resources and prompts of the MCP servers behind the gateway, by FastMCP's proxy.
 
-Tools do not come from here: the release has them. Names and addresses begin with the server's, as
+Tools come from the release instead. Names and addresses begin with the name of the server, as in
 `desk_summary` and `file://desk/notes`."""
 
 from typing import Any
@@ -19,8 +19,8 @@ from pegboard.serve.mcp.sessions import Sessions
 
 
 class ServerResources(ProxyProvider):
-    """The resources and prompts of one MCP server, for the clients that may see its agent. Its
-    lists are not kept: another client may see nothing of them, or have a server of its own.
+    """The resources and prompts of one MCP server, for the clients that may see its agent. Lists
+    are not cached, since other clients may not see them, or have a session of their own.
     """
 
     def __init__(self, gateway: Gateway, sessions: Sessions, agent: str) -> None:
@@ -30,8 +30,11 @@ class ServerResources(ProxyProvider):
         self._sessions = sessions
 
     async def _connected(self) -> FastMCPClient[Any]:
-        """Return a client of the server. Others than its own clients hear what servers say that
-        have nothing of a kind, which FastMCP lists as empty.
+        """Return a client of the server.
+
+        Raises:
+            MCPError: the gateway's client may not see the server. The error is that of a server
+                without resources or prompts, whose list FastMCP takes as empty.
         """
         session = self._sessions.current()
         if not await self._gateway.access.sees_agent(session.client, self.agent):
@@ -41,7 +44,7 @@ class ServerResources(ProxyProvider):
             return connection.client
 
     async def _list_tools(self) -> list[FastMCPTool]:
-        return []  # FastMCP asks, for those that have a page of their own
+        return []  # FastMCP asks every provider for tools
 
     async def _get_tool(self, name: str, version: VersionSpec | None = None) -> None:
         return None
@@ -55,6 +58,7 @@ class ResourceProviders:
         self._gateway = gateway
         self._sessions = sessions
         self._agents: dict[str, str] = {}
+        """The agents with a provider, by the prefix of their names."""
 
     async def complete(
         self,
@@ -62,30 +66,32 @@ class ResourceProviders:
         argument: CompletionArgument,
         context: CompletionContext | None,
     ) -> Completion | None:
-        """Return what the server of a prompt or template suggests for an argument; None where it
-        suggests nothing. FastMCP does not ask for those that the client may not see.
+        """Return the suggestions of a server for an argument of a prompt or template; None if it
+        has no suggestions. FastMCP asks only about those that the client may see.
         """
         name = ref.name if ref.type == "ref/prompt" else ref.uri
         target: Any = await self._server._completion_target(ref.type, name)  # pyright: ignore[reportPrivateUsage]
         if ref.type == "ref/prompt":
-            own = ref.model_copy(update={"name": target._backend_name})
+            server_ref = ref.model_copy(update={"name": target._backend_name})
         else:
-            own = ref.model_copy(update={"uri": target._backend_uri_template})
-        client, given = await target._get_client(), context and context.arguments
+            server_ref = ref.model_copy(update={"uri": target._backend_uri_template})
+        client = await target._get_client()
+        other_arguments = context and context.arguments
         try:
-            return await client.complete(own, argument.model_dump(), given)
+            return await client.complete(server_ref, argument.model_dump(), other_arguments)
         except MCPError as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
             return None
 
     def add_new(self) -> None:
-        """Add those that the configuration has got since."""
+        """Add providers for servers that the configuration has and the MCP server has not."""
         for agent, upstream in self._gateway.caller.upstreams.items():
             if upstream.has_functions or agent in self._agents.values():
                 continue
             catalog, _, name = agent.partition("/")
-            name = name if name not in self._agents else f"{catalog}_{name}"
+            if name in self._agents:
+                name = f"{catalog}_{name}"
             self._agents[name] = agent
             provider = ServerResources(self._gateway, self._sessions, agent)
             self._server.add_provider(provider, namespace=name)

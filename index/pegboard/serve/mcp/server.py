@@ -1,5 +1,5 @@
-"""The gateway's MCP server, on FastMCP: each request is answered from its client's view of the
-release, and calls go to the real tools."""
+"""The gateway's MCP server, on FastMCP. Each request is answered from its client's view of the
+release, and calls are forwarded to the tools."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -50,10 +50,12 @@ INSTRUCTIONS = (
     f"Many tools are available here, and only a few are listed. Ask {SEARCH_TOOLS} for what you "
     f"need in plain words, then call what it found with {CALL_TOOL}."
 )
-CONTEXT_HEADER, CONTEXT_META = "pegboard-context", "pegboard/context"
-"""By which a client tells `tools/list` what it is about."""
+CONTEXT_HEADER = "pegboard-context"
+"""The header with the context of a `tools/list` request: what the client is about to do."""
+CONTEXT_META = "pegboard/context"
+"""The key in `_meta` with the context of a `tools/list` request, instead of the header."""
 CANDIDATES = 3
-"""Tools that are named in place of an unknown one."""
+"""Most tools that are suggested for an unknown name."""
 
 
 class GatewayServer(FastMCP):
@@ -93,7 +95,7 @@ def mcp_server(gateway: Gateway) -> GatewayServer:
 
 
 class ListedTool(FastMCPTool):
-    """A tool that is listed as `definition` says."""
+    """A tool that is listed with a given definition."""
 
     definition: McpTool
 
@@ -103,8 +105,8 @@ class ListedTool(FastMCPTool):
 
 
 class GatewayMiddleware(Middleware):
-    """Answers `tools/list` and `tools/call`: the tools of a board, and the gateway's own. It keeps
-    unforeseen errors of all requests to the log.
+    """Answers `tools/list` and `tools/call` for the tools of a board and the gateway's own.
+    Unexpected errors of all requests are only written to the log.
     """
 
     def __init__(self, gateway: Gateway, sessions: Sessions, resources: ResourceProviders) -> None:
@@ -115,7 +117,7 @@ class GatewayMiddleware(Middleware):
     async def on_request(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> Any:
-        """Answer a request."""
+        """Answer a request, with a reported error if it fails."""
         self._resources.add_new()
         try:
             return await call_next(context)
@@ -131,17 +133,18 @@ class GatewayMiddleware(Middleware):
     ) -> Sequence[FastMCPTool]:
         """Return the tools that a session is sent."""
         session = self._sessions.current()
-        about = stated_text(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
+        request_context = stated_text(get_context().request_context, CONTEXT_HEADER, CONTEXT_META)
         return [
             ListedTool(name=tool.name, parameters=tool.input_schema, definition=tool)
-            for tool in await listed_tools(self._gateway, session, about)
+            for tool in await listed_tools(self._gateway, session, request_context)
         ]
 
     async def on_call_tool(
         self, context: MiddlewareContext[Any], call_next: CallNext[Any, Any]
     ) -> ToolResult:
-        """Answer a call. Whether there is such a tool is decided here: the answer names others."""
-        name, arguments = context.message.name, context.message.arguments or {}
+        """Answer a call. Unknown names do not get FastMCP's error, but one that suggests tools."""
+        name = context.message.name
+        arguments = context.message.arguments or {}
         session = self._sessions.current()
         try:
             if name == SEARCH_TOOLS:
@@ -162,42 +165,42 @@ class GatewayMiddleware(Middleware):
         except Exception as error:
             return _error(f"{name:.100} failed: {reported_error(error)}")
 
-    async def _search(self, session: Session, given: SearchTools) -> ToolResult:
+    async def _search(self, session: Session, request: SearchTools) -> ToolResult:
         serve = self._gateway.settings.serve
-        found = await self._gateway.finder.find(
+        search = await self._gateway.finder.find(
             session.client,
-            given.query,
-            min(given.k or serve.k, serve.max_k),
+            request.query,
+            min(request.k or serve.k, serve.max_k),
             session=session.id,
-            where={"agent": given.agent} if given.agent else None,
+            where={"agent": request.agent} if request.agent else None,
             callable_only=True,
         )
-        names = {found.view.call_name(hit.tool.id): hit.tool.id for hit in found.result.hits}
-        answer = search_answer(found, session.listed or ())
+        names = {search.view.call_name(hit.tool.id): hit.tool.id for hit in search.result.hits}
+        answer = search_answer(search, session.listed or ())
         if session.remember(names) and serve.mode == "gateway":
             await session.tell_of_changes()
-        text = search_text(found, serve.results, answer)
+        text = search_text(search, serve.results, answer)
         self._gateway.metrics.record_list(
-            session.client, session.id, len(names), estimate_tokens(text), found.view.tokens
+            session.client, session.id, len(names), estimate_tokens(text), search.view.tokens
         )
-        # Beside structured content, many clients show a model nothing else.
-        whole = answer if serve.results == "compact" else None
-        return ToolResult([TextContent(text=text)], whole)
+        # Many clients show a model only the structured content if there is any.
+        structured_content = answer if serve.results == "compact" else None
+        return ToolResult([TextContent(text=text)], structured_content)
 
-    async def _search_agents(self, session: Session, given: SearchAgents) -> ToolResult:
-        agents = await self._gateway.finder.find_agents(session.client, given.query)
+    async def _search_agents(self, session: Session, request: SearchAgents) -> ToolResult:
+        agents = await self._gateway.finder.find_agents(session.client, request.query)
         return _result({"agents": agents})
 
-    async def _get_definition(self, session: Session, given: GetTool) -> ToolResult:
+    async def _get_definition(self, session: Session, request: GetTool) -> ToolResult:
         view = await self._gateway.access.view(session.client)
-        tool = await view.tool_named(given.name, session.given)
+        tool = await view.tool_named(request.name, session.sent_names)
         if tool is None:
-            return await self._unknown(session, given.name)
+            return await self._unknown(session, request.name)
         return _result(definition_of(view, tool))
 
     async def _call(self, session: Session, name: str, arguments: dict[str, Any]) -> ToolResult:
         view = await self._gateway.access.view(session.client)
-        tool = await view.tool_named(name, session.given)
+        tool = await view.tool_named(name, session.sent_names)
         if tool is None:
             return await self._unknown(session, name)
         try:
@@ -214,8 +217,8 @@ class GatewayMiddleware(Middleware):
         return ToolResult.from_mcp_result(result)
 
     async def _unknown(self, session: Session, name: str) -> ToolResult:
-        """Return the answer to a name without a tool, which names others: in the same words,
-        whether there is no such tool or the client may not see it.
+        """Return the answer to a name that means no visible tool, with suggestions. The answer is
+        the same whether there is no such tool or the client may not see it.
         """
         metrics = self._gateway.metrics
         metrics.record_call(session.client, session.id, "", "unknown", 0.0, 0)
@@ -227,16 +230,16 @@ class GatewayMiddleware(Middleware):
             words = words.encode("utf-8", "replace").decode()
             result = await view.board.find(words, CANDIDATES, llm=False)
             candidates = [hit.tool.id for hit in result]
-        names = ", ".join(view.call_name(one) for one in candidates)
-        close = f" Those closest to it: {names}." if names else ""
+        names = ", ".join(view.call_name(identity) for identity in candidates)
+        suggestion = f" Those closest to it: {names}." if names else ""
         return _error(
-            f"Unknown tool: {name!r:.200}.{close} Ask {SEARCH_TOOLS} what you need, and call what "
-            f"it returns by its name."
+            f"Unknown tool: {name!r:.200}.{suggestion} Ask {SEARCH_TOOLS} what you need, and call "
+            f"what it returns by its name."
         )
 
 
 def _unchecked_headers(name: str) -> None:
-    """Say that headers are not checked against schemas: what a client was sent is not kept."""
+    """Return no schema, so that the SDK checks no headers: sent definitions are not stored."""
 
 
 def _result(values: dict[str, Any]) -> ToolResult:

@@ -1,4 +1,4 @@
-"""What the gateway remembers of a session: the tools that it found, and whom to tell of changes."""
+"""Sessions of clients: the tools that each found, and how it is notified of changes."""
 
 import time
 from collections import OrderedDict, defaultdict
@@ -16,14 +16,21 @@ from pegboard.serve.access.clients import Client
 from pegboard.serve.access.control import AccessControl
 
 IDLE_SECONDS = 1_800.0
-"""After which a session is forgotten, as by the SDK's transport."""
+"""Seconds of inactivity after which a session is dropped, as by the SDK's transport."""
 MAX_SESSIONS = 500
-"""Of one client; the one that was idle longest goes first."""
+"""Most sessions of one client; the one that was idle longest is dropped first."""
 MAX_FOUND = 200
-"""Tools that a session remembers; the first ones go first."""
-MAX_GIVEN = 1_000
-SESSION_HEADER, SESSION_META = "pegboard-session", "pegboard/session"
-"""By which a client of the protocol since 2026-07-28, which has no sessions, names one."""
+"""Most found tools that a session remembers; the oldest ones are dropped first."""
+MAX_SENT_NAMES = 1_000
+"""Most call names whose meaning a session remembers; the oldest ones are dropped first."""
+MAX_SUBSCRIPTIONS = 64
+"""Most subscriptions to notifications of one session."""
+MAX_ANONYMOUS_SUBSCRIPTIONS = 1_024
+"""Most subscriptions to notifications of all requests of a client outside sessions."""
+SESSION_HEADER = "pegboard-session"
+"""The header by which a client names a session in the protocol since 2026-07-28."""
+SESSION_META = "pegboard/session"
+"""The key in `_meta` by which a client names its session, instead of the header."""
 Request = Any
 """The context of an MCP request, FastMCP's or the SDK's."""
 
@@ -33,54 +40,56 @@ class Session:
     """One session of one client.
 
     Attributes:
-        id: "" for requests that belong to no session: they share nothing but notifications.
-        found: ids of the tools that it found, in order of discovery.
-        given: the id of each tool that it was given, by the name that it had then: a name that
-            comes to mean another tool is not obeyed.
-        listed: the names that it was sent last by `tools/list`; None before.
-        peer: the connection of a protocol before 2026-07-28, to be told of changes.
-        changes: whom to tell in the protocol since then.
-        used: when, by the monotonic clock.
+        id: "" for requests outside sessions, which share only notifications.
+        found: ids of the tools that the session found, in order of discovery.
+        sent_names: the id of each tool that the session was sent, by its call name then. If a name
+            comes to mean another tool, calls by the name are refused.
+        listed: the names in the last `tools/list`; None before the first one.
+        peer: the connection in protocols before 2026-07-28, for notifications.
+        changes: the subscriptions to notifications in the protocol since then.
+        listen: answers requests for subscriptions.
+        last_used: the time of the last request, by the monotonic clock.
     """
 
     client: Client
     id: str
     found: dict[str, None] = field(default_factory=dict[str, None])
-    given: dict[str, str] = field(default_factory=dict[str, str])
+    sent_names: dict[str, str] = field(default_factory=dict[str, str])
     listed: tuple[str, ...] | None = None
     peer: Any = None
     changes: InMemorySubscriptionBus = field(default_factory=InMemorySubscriptionBus)
     listen: ListenHandler = field(init=False)
-    used: float = field(default_factory=time.monotonic)
+    last_used: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.listen = ListenHandler(self.changes, max_subscriptions=64 if self.id else 1_024)
+        limit = MAX_SUBSCRIPTIONS if self.id else MAX_ANONYMOUS_SUBSCRIPTIONS
+        self.listen = ListenHandler(self.changes, max_subscriptions=limit)
 
     def remember(self, tools: Mapping[str, str]) -> bool:
-        """Add tools that were found, ids by name; return whether any is new."""
+        """Add found tools, ids by call name; return whether the session found any of them first."""
         if not self.id:
             return False
         new = [tool for tool in tools.values() if tool not in self.found]
         self.found |= dict.fromkeys(new)
-        self.give(tools)
+        self.note_names(tools)
         _drop_first(self.found, MAX_FOUND)
         return bool(new)
 
-    def give(self, tools: Mapping[str, str]) -> None:
-        """Note what the names mean that the client is sent, ids by name."""
+    def note_names(self, tools: Mapping[str, str]) -> None:
+        """Remember which tools the call names mean that the client is sent, ids by name."""
         if self.id:
-            self.given |= tools
-            _drop_first(self.given, MAX_GIVEN)
+            self.sent_names |= tools
+            _drop_first(self.sent_names, MAX_SENT_NAMES)
 
     async def tell_of_changes(self) -> None:
-        """Tell the client that its `tools/list` changed. Never raises for a client that is gone."""
+        """Notify the client that its `tools/list` changed. Disconnected clients are no error."""
         if self.peer is not None:
             await self.peer.send_tool_list_changed()
         await self.changes.publish(ToolsListChanged())
 
 
 class Sessions:
-    """The sessions by client and id, so that an id is worth nothing to another client.
+    """The sessions by client and id. An id gives no access to the sessions of other clients.
 
     Args:
         access: says which client a request comes from.
@@ -97,33 +106,35 @@ class Sessions:
         return self.of_request(request)
 
     def get(self, client: Client, identity: str) -> Session:
-        """Return a client's session of that id, a new one if there is none."""
-        own = self._sessions[client.name]
-        session = own.get(identity)
+        """Return a client's session with that id; start one if there is none."""
+        sessions = self._sessions[client.name]
+        session = sessions.get(identity)
         if session is None:
-            session = own[identity] = Session(client, identity)
+            session = Session(client, identity)
+            sessions[identity] = session
             self._drop_old()
-        own.move_to_end(identity)
-        session.client, session.used = client, time.monotonic()
+        sessions.move_to_end(identity)
+        session.client = client
+        session.last_used = time.monotonic()
         return session
 
     def of_request(self, request: Request) -> Session:
-        """Return the session of an MCP request, whose client is decided anew for each request."""
+        """Return the session of an MCP request. Its client is determined again for each request."""
         session = self.get(self._client(request), _session_id(request))
         if request.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             session.peer = request.session
         return session
 
     async def tell_of_changes(self) -> None:
-        """Tell each session that was sent a list that its list may have changed."""
+        """Notify the sessions that were sent a list that it may have changed."""
         for session in self.all():
             if session.listed is not None:
                 await session.tell_of_changes()
 
     def all(self) -> list[Session]:
-        """Return the sessions there are, without idle ones."""
+        """Return all sessions, after the idle ones are dropped."""
         self._drop_old()
-        return [session for own in self._sessions.values() for session in own.values()]
+        return [session for sessions in self._sessions.values() for session in sessions.values()]
 
     def _client(self, request: Request) -> Client:
         if request.request is None:
@@ -135,17 +146,17 @@ class Sessions:
 
     def _drop_old(self) -> None:
         oldest = time.monotonic() - IDLE_SECONDS
-        for own in self._sessions.values():
-            while own:
-                session = next(iter(own.values()))
-                if len(own) <= MAX_SESSIONS and session.used > oldest:
+        for sessions in self._sessions.values():
+            while sessions:
+                session = next(iter(sessions.values()))
+                if len(sessions) <= MAX_SESSIONS and session.last_used > oldest:
                     break
                 session.listen.close()
-                del own[session.id]
+                del sessions[session.id]
 
 
 def stated_text(request: Request, header: str, meta: str) -> str:
-    """Return what an MCP request states in `_meta` or in a header; "" for nothing."""
+    """Return the text that an MCP request has in `_meta` or in a header; "" if there is none."""
     text = (request.meta or {}).get(meta)
     if not text and request.request is not None:
         text = request.request.headers.get(header)
@@ -153,15 +164,17 @@ def stated_text(request: Request, header: str, meta: str) -> str:
 
 
 def _session_id(request: Request) -> str:
-    """Return the id of a request's session, "" for none; ids of both eras cannot meet."""
+    """Return the id of a request's session; "" outside one. The ids of clients that name sessions
+    themselves have a prefix, so that they cannot equal an id of the SDK.
+    """
     if request.request is None:
         return "stdio"
     if request.protocol_version in MODERN_PROTOCOL_VERSIONS:
-        named = stated_text(request, SESSION_HEADER, SESSION_META)
-        return f"named:{named[:200]}" if named else ""
+        name = stated_text(request, SESSION_HEADER, SESSION_META)
+        return f"named:{name[:200]}" if name else ""
     return request.request.headers.get("mcp-session-id", "")
 
 
-def _drop_first(values: dict[str, Any], most: int) -> None:
-    for key in list(values)[: max(0, len(values) - most)]:
+def _drop_first(values: dict[str, Any], limit: int) -> None:
+    for key in list(values)[: max(0, len(values) - limit)]:
         del values[key]
