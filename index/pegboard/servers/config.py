@@ -1,14 +1,14 @@
-"""MCP client configurations as people already have them, turned into servers.
+"""Servers from MCP client configurations.
 
     {"mcpServers": {"git": {"command": "uvx", "args": ["mcp-server-git"], "env": {"TOKEN":
     "${GIT_TOKEN}"}}}} {"servers": {"docs": {"type": "http", "url": "https://mcp.acme.com/docs",
     "headers": {"X-Key": "${env:KEY}"}}}}
 
-The first is Claude Desktop's and Cursor's, the second VS Code's mcp.json, which may hold comments
-and trailing commas; in VS Code's settings.json the same stands under "mcp". Values are given by
-reference to environment variables: `${NAME}`, `${env:NAME}` or, with a default, `${NAME:-default}`,
-in command, args, env, cwd, url and headers. The values are secrets, but for those of variables that
-the entry names in `public`."""
+The first is the format of Claude Desktop and Cursor, the second that of VS Code's mcp.json, which
+may have comments and trailing commas. VS Code's settings.json has the same under "mcp". Command,
+args, env, cwd, url and headers may refer to environment variables: `${NAME}`, `${env:NAME}` or,
+with a default, `${NAME:-default}`. The values of variables are secrets, unless the entry names the
+variables in `public`."""
 
 import json
 import os
@@ -31,17 +31,17 @@ from pegboard.servers.references import (
 from pegboard.servers.shown import argument_secrets, public_command, public_text, url_secrets
 
 SHAPES = (("mcpServers",), ("servers",), ("mcp", "servers"), ("mcp", "mcpServers"))
-"""Where known configurations keep their servers."""
+"""Keys under which configurations have their servers."""
 
 URL_KEYS = ("url", "serverUrl", "httpUrl")
-"""The address of a remote server: almost everywhere, in Windsurf, in Gemini CLI."""
+"""Keys of the address of a remote server: in most clients, in Windsurf, and in Gemini CLI."""
 
 Transport = Literal["stdio", "http", "sse"]
 
 STREAMABLE = ("streamable-http", "streamable_http", "streamablehttp")
-"""Other names of `http`."""
+"""Other names of the transport `http`."""
 
-# What is not closed is taken to its end, so that nothing is read twice.
+# Unclosed strings and comments match up to the end of the text, so that none is scanned twice.
 STRING = r'"(?:\\.|[^"\\])*(?:"|\\?\Z)'
 COMMENT = re.compile(rf"//[^\n]*|/\*.*?\*/|(?P<text>{STRING}|/\*.*)", re.DOTALL)
 TRAILING_COMMA = re.compile(rf"(?P<text>{STRING})|,(?=\s*[}}\]])", re.DOTALL)
@@ -49,12 +49,13 @@ TRAILING_COMMA = re.compile(rf"(?P<text>{STRING})|,(?=\s*[}}\]])", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """A server ready to be listed, with references resolved: only `source` may be shown.
+    """A server with its references resolved. Only `source` may be shown.
 
     Attributes:
-        auth: how to sign in there with OAuth, see `ServerSignIn`; None for a server without.
-        secrets: values that messages about the server must not hold: all that it is given.
-        private: those that nothing which it sends may hold.
+        source: the command or address in the configuration, without secrets.
+        auth: the options for signing in with OAuth, see `ServerSignIn`; None without OAuth.
+        secrets: all values that the server is given, which are removed from messages about it.
+        private: the values that are removed from everything that the server sends.
     """
 
     transport: Transport
@@ -83,7 +84,7 @@ Text = Annotated[str, BeforeValidator(_as_text)]
 
 
 class _SignIn(BaseModel):
-    """`auth` of an entry: `"oauth"`, or what a client is registered with, also as Cursor has it."""
+    """`auth` of an entry: `"oauth"`, or the registration of a client, also with Cursor's keys."""
 
     client_id: str | None = Field(None, validation_alias=AliasChoices("client_id", "CLIENT_ID"))
     client_secret: str | None = Field(
@@ -97,7 +98,7 @@ SignIn = Annotated[_SignIn, BeforeValidator(lambda auth: {} if auth == "oauth" e
 
 
 class _Entry(BaseModel):
-    """What is read of a server's entry; the rest is for the client that it was written for."""
+    """The keys of a server's entry that are read. Others are meant for other clients."""
 
     command: str = ""
     args: list[Text] = Field(default_factory=list[str])
@@ -112,11 +113,11 @@ class _Entry(BaseModel):
 
 
 class ServerProblem(Exception):
-    """Why a server cannot be listed, free of secrets; stays within this source kind."""
+    """Why a server cannot be used, without secrets. Callers turn it into an error of their own."""
 
 
 def read_servers(path: Path) -> dict[str, Any]:
-    """Read the servers of a configuration file by name. Raises SourceError if it has none."""
+    """Return the servers of a configuration file by name. Raises SourceError if it has none."""
     text = read_text(path)
     if not text.isascii() and any("\ud800" <= char <= "\udfff" for char in text):
         raise SourceError(f"{path} is not UTF-8 text. Save it as UTF-8.")
@@ -135,13 +136,15 @@ def read_servers(path: Path) -> dict[str, Any]:
 
 
 def configured_servers(path: Any, servers: Any, base: Path) -> tuple[dict[str, Any], Path]:
-    """Return the servers of a catalog by name, and the folder from which their paths count.
+    """Return the servers of a catalog by name, and the folder that their relative paths start from.
 
     Args:
-        path: of a configuration file, from `base`; None if they stand in the catalog.
-        servers: the catalog's own.
+        path: the path of a configuration file, relative to `base`; None if the catalog itself has
+            the servers.
+        servers: the servers of the catalog.
 
-    Raises SourceError: the file cannot be read.
+    Raises:
+        SourceError: the file cannot be read.
     """
     if path is None:
         return (dict(servers) if isinstance(servers, Mapping) else {}), base
@@ -150,42 +153,48 @@ def configured_servers(path: Any, servers: Any, base: Path) -> tuple[dict[str, A
 
 
 def resolve_server(entry: Any, base: Path) -> Server:
-    """The server that an entry of a configuration describes.
+    """Return the server that an entry of a configuration describes.
 
     Args:
-        base: the folder of the configuration: a server runs there, or in its `cwd`, which counts
-            from there.
+        base: the folder of the configuration. A server runs there, or in its `cwd`, which is
+            relative to it.
 
-    Raises ServerProblem that lists everything wrong with the entry.
+    Raises:
+        ServerProblem: lists all problems of the entry.
     """
     if not isinstance(entry, Mapping):
         raise ServerProblem(
             f"its configuration is {type(entry).__name__}, expected an object with command or url"
         )
     try:
-        stated = _Entry.model_validate({k: v for k, v in entry.items() if v not in (None, "")})
+        parsed = _Entry.model_validate(
+            {key: value for key, value in entry.items() if value not in (None, "")}
+        )
     except ValidationError as error:
-        problems = [(".".join(map(str, one["loc"])), one["msg"]) for one in error.errors()]
-        raise ServerProblem("; ".join(f"its {name}: {why}" for name, why in problems)) from None
+        problems = [
+            f"its {'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+            for problem in error.errors()
+        ]
+        raise ServerProblem("; ".join(problems)) from None
     references = References()
     # null unsets a variable in VS Code.
-    env = {name: value for name, value in stated.env.items() if value is not None}
-    transport = _transport(stated)
+    env = {name: value for name, value in parsed.env.items() if value is not None}
+    transport = _transport(parsed)
     server = Server(
         transport=transport,
-        source=public_command(stated.command, stated.args)
+        source=public_command(parsed.command, parsed.args)
         if transport == "stdio"
-        else public_text(stated.url),
-        command=references.resolve(stated.command),
-        args=tuple(map(references.resolve, stated.args)),
+        else public_text(parsed.url),
+        command=references.resolve(parsed.command),
+        args=tuple(map(references.resolve, parsed.args)),
         env={name: references.resolve(value) for name, value in env.items()},
-        cwd=base / Path(references.resolve(stated.cwd)).expanduser(),
-        url=references.resolve(stated.url),
-        headers={name: references.resolve(value) for name, value in stated.headers.items()},
-        auth=None if stated.auth is None else references.resolve_all(stated.auth),
+        cwd=base / Path(references.resolve(parsed.cwd)).expanduser(),
+        url=references.resolve(parsed.url),
+        headers={name: references.resolve(value) for name, value in parsed.headers.items()},
+        auth=None if parsed.auth is None else references.resolve_all(parsed.auth),
     )
     problems = [*references.problems]
-    if not (stated.command if transport == "stdio" else stated.url):
+    if not (parsed.command if transport == "stdio" else parsed.url):
         problems.append("it has neither a command nor a url, or not that of its type; add it")
     if not server.cwd.is_dir():
         problems.append("its cwd is not a folder")
@@ -193,17 +202,17 @@ def resolve_server(entry: Any, base: Path) -> Server:
         problems.append("its envFile is not read; name its variables in env, as ${NAME}")
     if problems:
         raise ServerProblem("; ".join(dict.fromkeys(problems)))
-    stated_secrets = tuple(secrets_of(entry))
-    addresses = (server.url, *(value for value in stated_secrets if "://" in value))
+    entry_secrets = tuple(secrets_of(entry))
+    addresses = (server.url, *(value for value in entry_secrets if "://" in value))
     parts = [part for address in addresses for part in url_secrets(address)]
     parts += argument_secrets(server.args)
-    given = (*references.values, *server.env.values(), *server.headers.values(), *parts)
-    private = secrets_in_catalogs((*stated_secrets, *parts))
-    return replace(server, secrets=with_pieces(given), private=private)
+    sent_values = (*references.values, *server.env.values(), *server.headers.values(), *parts)
+    private = secrets_in_catalogs((*entry_secrets, *parts))
+    return replace(server, secrets=with_pieces(sent_values), private=private)
 
 
 class References:
-    """Replaces references by their values, which it collects, as it does problems."""
+    """Resolves references, and collects their values and problems."""
 
     def __init__(self) -> None:
         self.problems: list[str] = []
@@ -214,7 +223,9 @@ class References:
 
     def resolve_all(self, auth: _SignIn) -> dict[str, Any]:
         values = auth.model_dump(exclude_none=True).items()
-        return {name: self.resolve(v) if isinstance(v, str) else v for name, v in values}
+        return {
+            name: self.resolve(value) if isinstance(value, str) else value for name, value in values
+        }
 
     def _value(self, match: re.Match[str]) -> str:
         scheme, name, default = match["scheme"], match["name"], match["default"]
@@ -224,7 +235,7 @@ class References:
             )
             return ""
         if not name.isidentifier():
-            return match[0]  # a shell's own, such as ${list[@]} in the script of `bash -c`
+            return match[0]  # syntax of a shell, such as ${list[@]} in the script of `bash -c`
         value = os.environ.get(name)
         if default is not None and not value:
             return default
@@ -242,12 +253,12 @@ def _transport(entry: _Entry) -> Transport:
         return entry.type
     if entry.command or not entry.url:
         return "stdio"
-    # Configurations from before streamable HTTP name no type; addresses of SSE then end so.
+    # Configurations from before streamable HTTP have no type, and SSE addresses end with /sse.
     return "sse" if entry.url.partition("?")[0].endswith("/sse") else "http"
 
 
 def _without_comments(text: str) -> str:
-    """Blank comments and trailing commas of JSON, so that errors still name the right place."""
+    """Replace comments and trailing commas by spaces, so that errors name the right place."""
 
     def blank(match: re.Match[str]) -> str:
         return match["text"] or re.sub(r"[^\n]", " ", match[0])

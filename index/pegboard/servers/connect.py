@@ -22,56 +22,63 @@ from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 from pegboard.text.redaction import redact, redact_line
 
-STDERR_LINES, STDERR_SHOWN = 5, 800
+STDERR_LINES = 5
+"""Most lines of stderr that an error shows."""
+STDERR_SHOWN = 800
+"""Most characters of stderr that an error shows."""
 CHATTER = re.compile(r"\b(INFO|DEBUG)\b|Processing request of type|npm (notice|warn)")
-"""Lines of stderr that tell nothing of a failure."""
+"""Matches lines of stderr that say nothing about a failure."""
 TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-MAX_TOOLS = 20_000
-"""Of one server."""
+"""Matches control sequences of terminals."""
+MAX_ROWS = 20_000
+"""Most tools, prompts or resources of one server."""
 LISTS = {
     "tools": "tools/list",
     "prompts": "prompts/list",
     "resources": "resources/list",
     "resourceTemplates": "resources/templates/list",
 }
-"""What a server lists: the methods, by the member of the answer."""
+"""The methods that list something, by the member of the answer."""
 
 
 class ServerTransport:
     """Starts or reaches one server, once.
 
     Args:
-        server: with its secrets resolved, which are taken out of all that it sends.
+        server: the server with its secrets resolved, which are removed from everything it sends.
         timeout: seconds for a request over HTTP.
-        max_event: bytes of one event over streamable HTTP.
-        by_hand: whether somebody is there to sign in, if the server wants it.
+        max_event: most bytes of one event over streamable HTTP.
+        by_hand: whether a user can sign in, if the server requires it.
 
     Attributes:
-        stage: what the server is to answer, for the message if it fails.
-        status: of its last HTTP error.
-        messages: what the server sends, once it is reached.
+        stage: what the server has to answer, for the error if it fails.
+        status: the status of its last HTTP error; 0 for none.
+        messages: the messages of the server; None until it is reached.
     """
 
     def __init__(
         self, server: Server, timeout: float, max_event: int, *, by_hand: bool = False
     ) -> None:
         self._by_hand = by_hand
-        self._server, self._timeout, self._max_event = server, timeout, max_event
+        self._server = server
+        self._timeout = timeout
+        self._max_event = max_event
         self._stderr = Stderr()
         self._cause: BaseException | None = None
         self._stray_output = ""
-        self.stage, self.status = "the connection", 0
+        self.stage = "the connection"
+        self.status = 0
         self.messages: ServerStream | None = None
 
     @asynccontextmanager
     async def connect_session(
         self, *, transport_options: Any = None, **session_kwargs: Any
     ) -> AsyncGenerator[RelaySession]:
-        """Yield a session with the server, before any handshake; both end with the block.
+        """Yield a session with the server, before the handshake; both end with the block.
 
         Args:
-            transport_options: FastMCP's, which are not used.
-            session_kwargs: see `mcp.ClientSession`.
+            transport_options: options of FastMCP, which are ignored.
+            session_kwargs: arguments of `mcp.ClientSession`.
         """
         silence_sdk()
         secrets = MessageSecrets(self._server.private)
@@ -89,19 +96,19 @@ class ServerTransport:
             self._stderr.file.close()
 
     def reason(self, error: BaseException) -> str:
-        """Return what happened, without secrets. The SDK raises groups, in which the first real
-        error is the cause.
+        """Return why a request failed, without secrets. In the groups that the SDK raises, the
+        first error is the cause.
         """
         while isinstance(error, BaseExceptionGroup):
             error = error.exceptions[0]
         return redact(self._reason(error), self._server.secrets)
 
     def explain(self, error: BaseException) -> str:
-        """Return why the conversation failed, with what the server wrote besides messages."""
+        """Return why the session failed, with the server's other output."""
         return self.with_evidence(self.reason(self._cause or error))
 
     def with_evidence(self, why: str) -> str:
-        """Return a reason with what the server wrote besides messages, without secrets."""
+        """Return a reason with the server's output that is not a message, without secrets."""
         sentences = [why]
         if self._stray_output:
             sentences.append(
@@ -110,8 +117,8 @@ class ServerTransport:
         text = redact(TERMINAL.sub("", self._stderr.end()), self._server.secrets)
         lines = [line.rstrip() for line in text.splitlines() if line.strip()]
         if informative := [line for line in lines if not CHATTER.search(line)] or lines:
-            last = "\n".join(informative[-STDERR_LINES:])
-            sentences.append(f"The end of its stderr: {last[-STDERR_SHOWN:]}")
+            last_lines = "\n".join(informative[-STDERR_LINES:])
+            sentences.append(f"The end of its stderr: {last_lines[-STDERR_SHOWN:]}")
         return redact(". ".join(sentences), self._server.secrets)
 
     @asynccontextmanager
@@ -121,12 +128,12 @@ class ServerTransport:
         server = self._server
         sign_in: Any = None
         if server.auth is not None:
-            from pegboard.servers.sign_in import ServerSignIn  # FastMCP is no part of a build
+            from pegboard.servers.sign_in import ServerSignIn  # builds do not need FastMCP
 
             sign_in = ServerSignIn(server.url, server.auth, secrets, by_hand=self._by_hand)
 
         def client(headers: Any = None, timeout: Any = None, auth: Any = None) -> Any:
-            # The SSE transport asks for limits of its own; ours is for the whole conversation.
+            # The SSE transport passes limits of its own, which do not hold.
             return httpx2.AsyncClient(
                 headers=dict(server.headers),
                 timeout=self._timeout,
@@ -175,7 +182,8 @@ class ServerTransport:
                 )
             case ValidationError():
                 problems = "; ".join(
-                    f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()[:3]
+                    f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
+                    for problem in error.errors()[:3]
                 )
                 return f"its answer to {self.stage} is not valid MCP: {problems}"
             case httpx2.HTTPStatusError():
@@ -189,51 +197,53 @@ class ServerTransport:
         return redact_line(str(value), limit, self._server.secrets)
 
     def _on_invalid(self, error: ValidationError) -> None:
-        """Keep the first line that was no message; some servers greet on stdout and then work."""
+        """Keep the first line that is not a message: some servers print a greeting first."""
         if not self._stray_output:
             self._stray_output = self._short(error.errors(include_url=False)[0]["input"], 200)
 
     async def _on_response(self, response: Any) -> None:
-        """Keep the status of an HTTP error, which the SDK leaves out of its own."""
+        """Keep the status of an HTTP error, which the SDK's errors leave out."""
         if response.status_code >= 400 and response.request.method == "POST":
             self.status = response.status_code
 
 
 async def handshake(session: ClientSession, modern: bool = False) -> None:
-    """Agree on a protocol: the handshake used until 2026-07 first, then the one without.
+    """Agree on a protocol: try the handshake used until 2026-07, then the protocol without one.
 
-    The SDK's own order costs 10 seconds with an older server that leaves unknown requests
-    unanswered.
+    The SDK's order costs 10 seconds with an older server that does not answer unknown requests.
 
     Args:
-        modern: whether the one without is tried first, as the SDK does.
+        modern: whether the protocol without a handshake is tried first, as the SDK does.
     """
-    first, second = session.initialize, session.discover
+    preferred = session.initialize
+    fallback = session.discover
     if modern:
-        first, second = second, first
+        preferred, fallback = fallback, preferred
     try:
-        await first()
+        await preferred()
     except (MCPError, ValidationError) as error:
         code = error.code if isinstance(error, MCPError) else 0
         if not modern and code not in (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION):
             raise
         try:
-            await second()
+            await fallback()
         except MCPError:
             raise error from None
 
 
 async def list_all(session: Any, what: str = "tools") -> list[Any]:
-    """Return what a server lists, as it sent it.
+    """Return the rows that a server lists, unchanged.
 
     Args:
         session: a `RelaySession`.
-        what: `tools`, or another of `LISTS`.
+        what: `tools`, or another key of `LISTS`.
 
     Raises:
-        ServerProblem: the list has no end, or is none.
+        ServerProblem: the answer is not a list, or the list has more than `MAX_ROWS` rows.
     """
-    method, rows, cursor = LISTS[what], list[Any](), ""
+    method = LISTS[what]
+    rows: list[Any] = []
+    cursor = ""
     while True:
         try:
             answer = await session.raw_result(method, {"cursor": cursor} if cursor else {})
@@ -241,21 +251,21 @@ async def list_all(session: Any, what: str = "tools") -> list[Any]:
             capability = "resources" if what == "resourceTemplates" else what
             offered = getattr(session.server_capabilities, capability)
             if error.code == METHOD_NOT_FOUND and (offered is None or capability != what):
-                return []  # a server of prompts or resources only
+                return []  # a server without this kind of row
             raise
         page, cursor = answer.get(what), answer.get("nextCursor")
         if not isinstance(page, list):
             raise ServerProblem(f"its answer to {method} has no list of {what}")
         rows += page
-        if len(rows) > MAX_TOOLS:
-            raise ServerProblem(f"it lists more than {MAX_TOOLS:,} {what}; correct the server")
+        if len(rows) > MAX_ROWS:
+            raise ServerProblem(f"it lists more than {MAX_ROWS:,} {what}; correct the server")
         if not isinstance(cursor, str) or not cursor:
             return rows
 
 
 def silence_sdk() -> None:
-    """Turn off the logging of SDK and HTTP client, which holds URLs, unless its level was set; and
-    what the SDK says of parts of the protocol that servers and clients still use.
+    """Turn off the logs of the SDK and the HTTP client, which contain URLs, unless their levels are
+    set; and the SDK's warnings about deprecated parts of the protocol, which are still in use.
     """
     warnings.simplefilter("ignore", MCPDeprecationWarning)
     for name in ("mcp", "client", "httpx2", "httpcore2"):

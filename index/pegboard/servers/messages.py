@@ -1,6 +1,6 @@
-"""The messages of one MCP server, as the SDK's sessions read them: without the secrets that it was
-given, and with half characters mended. One boundary for results, errors, progress, logs and what
-the server asks its client."""
+"""The messages of an MCP server as the SDK's sessions receive them: without the secrets that the
+server was given, and with invalid text repaired. Results, errors, progress, logs and the server's
+own requests all pass through here."""
 
 import json
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -19,43 +19,44 @@ from pegboard.servers.config import ServerProblem
 from pegboard.text.secret_values import SecretValues
 
 NOT_SHOWN = "Not shown: it has a secret of the gateway in it."
-"""In place of binary content without a part of it, which clients refuse with the whole result."""
+"""Replaces binary content with a secret, since clients refuse results with invalid content."""
 
 
 class MessageSecrets(SecretValues):
-    """Secrets that are taken out of MCP messages, which stay valid."""
+    """Secrets that are removed from MCP messages, which stay valid."""
 
     def hide_in(self, value: Any) -> Any:
-        """Return JSON values without the secrets; binary content that has one becomes a text."""
-        shown = super().hide_in(value)
-        if shown is value or not isinstance(value, Mapping):
-            return shown
-        if "blob" in value and value["blob"] != shown.get("blob"):
-            return {"uri": shown.get("uri", ""), "mimeType": "text/plain", "text": NOT_SHOWN}
-        if value.get("type") in ("image", "audio") and value.get("data") != shown.get("data"):
+        """Return JSON values without the secrets; binary content with a secret becomes text."""
+        redacted = super().hide_in(value)
+        if redacted is value or not isinstance(value, Mapping):
+            return redacted
+        if "blob" in value and value["blob"] != redacted.get("blob"):
+            return {"uri": redacted.get("uri", ""), "mimeType": "text/plain", "text": NOT_SHOWN}
+        if value.get("type") in ("image", "audio") and value.get("data") != redacted.get("data"):
             return {"type": "text", "text": NOT_SHOWN}
-        return shown
+        return redacted
 
     def hide_in_message(self, message: Any) -> Any:
         """Return a JSON-RPC message without the secrets."""
-        name = "result" if isinstance(message, JSONRPCResponse) else "params"
         if isinstance(message, JSONRPCError):
-            error = self.hide_in(message.error.model_dump())
-            return message.model_copy(update={"error": message.error.model_copy(update=error)})
-        return message.model_copy(update={name: self.hide_in(getattr(message, name))})
+            redacted = self.hide_in(message.error.model_dump())
+            error = message.error.model_copy(update=redacted)
+            return message.model_copy(update={"error": error})
+        member = "result" if isinstance(message, JSONRPCResponse) else "params"
+        return message.model_copy(update={member: self.hide_in(getattr(message, member))})
 
 
 class ServerStream:
-    """The messages of a transport, without secrets. One that the SDK could not parse would never
-    be answered: half characters, and what is nested too deeply or has too many digits, become
-    U+FFFD.
+    """The messages of a transport, without secrets. A request would never be answered if the SDK
+    could not parse its response, so that lone surrogates, values that are nested too deeply, and
+    numbers with too many digits become U+FFFD.
 
     Args:
-        stream: the SDK's.
-        on_invalid: is told of what is no message.
+        stream: the SDK's stream.
+        on_invalid: is called with the error of each item that is not a message.
 
     Attributes:
-        ended: whether nothing will be answered any more.
+        ended: whether the stream has ended, and no request will be answered.
     """
 
     def __init__(
@@ -64,7 +65,9 @@ class ServerStream:
         secrets: MessageSecrets,
         on_invalid: Callable[[ValidationError], None],
     ) -> None:
-        self._stream, self._secrets, self._on_invalid = stream, secrets, on_invalid
+        self._stream = stream
+        self._secrets = secrets
+        self._on_invalid = on_invalid
         self.ended = False
 
     async def __aenter__(self) -> Self:
@@ -77,7 +80,7 @@ class ServerStream:
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for item in self._stream:
-            message = mended(item) if isinstance(item, ValidationError) else item
+            message = repaired(item) if isinstance(item, ValidationError) else item
             if isinstance(message, SessionMessage):
                 yield replace(message, message=self._secrets.hide_in_message(message.message))
             elif isinstance(message, ValidationError):
@@ -89,9 +92,11 @@ class ServerStream:
         return getattr(self._stream, name)
 
 
-def mended(error: ValidationError) -> SessionMessage | ValidationError:
-    """Return the message that the SDK could not parse as it can read it, or the error if it is no
-    message. Raises ServerProblem if it is nested too deeply.
+def repaired(error: ValidationError) -> SessionMessage | ValidationError:
+    """Return the message that the SDK could not parse, repaired; the error if it is not a message.
+
+    Raises:
+        ServerProblem: the message is nested too deeply.
     """
     try:
         value = parse_json(error.errors(include_url=False)[0]["input"], "")
@@ -106,14 +111,14 @@ def mended(error: ValidationError) -> SessionMessage | ValidationError:
 
 
 class RelaySession(ClientSession):
-    """A session that passes on what servers send as it is."""
+    """A session that forwards the results of servers unchanged."""
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
-        """Accept any result: to hold it against the output schema is the caller's part."""
+        """Accept any result, whatever the output schema."""
 
     async def raw_result(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the answer to a request, unchecked: for one malformed tool of a list the SDK
-        would refuse all.
+        """Return the answer to a request without validation: the SDK would refuse a whole list for
+        one malformed tool.
         """
         data: dict[str, Any] = {"method": method, "params": {**params}}
         options = CallOptions()

@@ -1,5 +1,5 @@
-"""What surrounds the process of an MCP server: the variables it gets, the end of its stderr, and
-that nothing of it stays.
+"""The process of an MCP server: its environment, the end of its stderr, and the end of processes
+that it leaves behind.
 """
 
 import os
@@ -15,24 +15,23 @@ from typing import TextIO
 from pegboard.text.redaction import is_secret_name
 
 MARK = "PEGBOARD_LISTING"
-"""The environment variable of a server's process, and of all that it starts, by which they are
-found and ended."""
+"""The environment variable by which a server's process, and all processes that it starts, are found
+and killed."""
 PASSED = re.compile(
     r"(?i)(SSL_CERT_FILE|SSL_CERT_DIR|REQUESTS_CA_BUNDLE|CURL_CA_BUNDLE|NODE_EXTRA_CA_CERTS"
     r"|HTTP_PROXY|HTTPS_PROXY|ALL_PROXY|NO_PROXY|LANG|LC_ALL|TZ|TMPDIR|XDG_CACHE_HOME|XDG_DATA_HOME"
     r"|(PIP|UV|NPM_CONFIG)_\w+)"
 )
-"""Variables of this process that a server gets besides the SDK's own few (HOME, PATH, ...) and
-those of its configuration: certificates, proxies, and the settings of launchers such as uvx and
-npx. Names that sound like a secret are not passed."""
-KEPT = 8_192
-"""Bytes of stderr: enough for the end of a traceback. A server may write without end, so it never
-goes to a file.
-"""
+"""Variables of this process that a server gets besides those of the SDK (HOME, PATH, ...) and of
+its configuration: certificates, proxies, and settings of launchers such as uvx and npx. Variables
+with the name of a secret are not passed."""
+MAX_TAIL = 8_192
+"""Bytes of the end of stderr that are kept in memory, enough for the end of a traceback. Stderr is
+never written to a file, since a server may write without end."""
 
 
 def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables of an environment that every stdio server gets."""
+    """Return the variables of an environment that every stdio server gets."""
     return {
         name: value
         for name, value in environment.items()
@@ -42,11 +41,11 @@ def passed_environment(environment: Mapping[str, str]) -> dict[str, str]:
 
 @contextmanager
 def killing_leftovers() -> Generator[dict[str, str]]:
-    """Yield variables for a server; afterwards kill every process that inherited them.
+    """Yield variables for a server, and kill every process that inherited them after the block.
 
-    The SDK ends a server's process group, but not if the server itself ended first: a launcher that
-    leaves a child in the background would leave one more every night. Only Linux tells the
-    environment of a process; elsewhere they stay.
+    The SDK ends a server's process group unless the server itself ended first, so that a launcher
+    with a child in the background would leave one more process with each build. Only Linux shows
+    the environment of a process; on other systems such processes stay.
     """
     mark = secrets.token_hex(16)
     try:
@@ -61,7 +60,7 @@ def killing_leftovers() -> Generator[dict[str, str]]:
 
 
 class Stderr:
-    """A pipe for the stderr of a process, of which only the end is kept."""
+    """A pipe for the stderr of a process, which keeps only the end of the text."""
 
     def __init__(self) -> None:
         reading, writing = os.pipe()
@@ -72,7 +71,7 @@ class Stderr:
         self._drain.start()
 
     def end(self) -> str:
-        """Close the pipe, and return the end of what was written, in whole lines."""
+        """Close the pipe, and return the end of the text in whole lines."""
         self.file.close()
         self._drain.join(timeout=1)
         text = self._tail.decode("utf-8", "replace")
@@ -80,6 +79,6 @@ class Stderr:
 
     def _read(self, reading: int) -> None:
         while chunk := os.read(reading, 65_536):
-            self._cut = self._cut or len(self._tail) + len(chunk) > KEPT
-            self._tail = (self._tail + chunk)[-KEPT:]
+            self._cut = self._cut or len(self._tail) + len(chunk) > MAX_TAIL
+            self._tail = (self._tail + chunk)[-MAX_TAIL:]
         os.close(reading)

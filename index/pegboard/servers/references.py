@@ -1,5 +1,5 @@
-"""The secrets that the options of a source hold or refer to: what the source yields is listed
-without them."""
+"""The secrets that the options of a source contain or refer to, which are removed from its
+listing."""
 
 import os
 import re
@@ -12,27 +12,27 @@ _REFERENCE = re.compile(
     r"\$\{(?:(?:(?P<scheme>[A-Za-z]\w*):(?!-))?(?P<name>[^}:]+)(?::-(?P<default>[^}]*))?\}"
     r"|[^}]*(?:\}|\Z))"
 )
-"""A reference; or without a name, what only begins as one, so that no text is read twice."""
+"""A reference; without a name, an unfinished one, so that no text is scanned twice."""
 SHORTEST_IN_CATALOGS = 8
-"""Characters of a secret that is taken out of catalog text; a shorter one may be a word of it."""
-
+"""Least characters of a secret that is removed from catalog text; a shorter one may be a word."""
 
 TABLES = ("headers", "env", "auth")
+"""Options that are tables whose keys may be names of secrets."""
 PLACES = ("command", "cwd")
-"""Options that say where a server is; what they refer to is no secret."""
+"""Options that say where a server is. Variables that they refer to are not secrets."""
 PUBLIC = ("USER", "LOGNAME", "PATH", "SHELL", "LANG", "LC_ALL", "TZ")
-"""Variables that are no secrets; an entry names others in `public`."""
+"""Variables that are not secrets; an entry names others in `public`."""
 
 
 def secrets_of(options: Any, name: str = "", public: Collection[str] = ()) -> Iterator[str]:
     """Yield the secrets in the options of a source.
 
-    These are all environment variables that are referred to, whatever their names, and what is
-    written in headers and `env` under the name of a secret.
+    These are the values of all environment variables that the options refer to, and the values of
+    headers and variables with the name of a secret.
 
     Args:
-        name: of the header or variable that the value is for, or of their table.
-        public: names of variables that are none.
+        name: the name of the header, the variable or the table that has the options.
+        public: names of variables that are not secrets.
     """
     if isinstance(options, Mapping):
         public = {*public, *public_variables(options)}
@@ -50,20 +50,21 @@ def secrets_of(options: Any, name: str = "", public: Collection[str] = ()) -> It
 
 
 def referenced_values(text: str, public: Collection[str] = ()) -> Iterator[str]:
-    """Yield the values of the environment variables that a text refers to, except `public` ones and
-    folders. Their defaults, which the file has, are secrets only by the variable's name.
+    """Yield the values of the environment variables that a text refers to, except those of `public`
+    variables and folders. A default, which the file contains, counts as a secret only if the
+    variable has the name of one.
     """
     for match in _REFERENCE.finditer(text):
         name = match["name"] or ""
         value = _value(match) if is_secret_name(name) else os.environ.get(name, "")
-        # `Path` fails at what is too long for a path.
+        # `Path` raises an error for a text that is too long for a path.
         is_folder = value.startswith(os.sep) and os.path.isdir(value)  # noqa: PTH112
         if name not in PUBLIC and name not in public and not is_folder:
             yield value
 
 
 def public_variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of variables that a server's entry marks as no secrets, in `public`."""
+    """Return the names of variables that are not secrets by `public` of a server's entry."""
     names = entry.get("public")
     return tuple(map(str, names)) if isinstance(names, list | tuple) else ()
 
@@ -71,7 +72,7 @@ def public_variables(entry: Mapping[str, Any]) -> tuple[str, ...]:
 def resolve_references(text: str, value: Callable[[re.Match[str]], str]) -> str:
     """Return a text with each reference replaced by its value.
 
-    References are `${NAME}`, `${env:NAME}`, `${NAME:-default}`, and editors' own such as
+    References are `${NAME}`, `${env:NAME}`, `${NAME:-default}`, and those of editors, such as
     `${input:id}`.
 
     Args:
@@ -81,12 +82,12 @@ def resolve_references(text: str, value: Callable[[re.Match[str]], str]) -> str:
 
 
 def secrets_in_catalogs(values: Iterable[str]) -> tuple[str, ...]:
-    """Return the secrets that are long enough to be taken out of catalog text."""
+    """Return the secrets that are long enough to be removed from catalog text."""
     return tuple(value for value in with_pieces(values) if len(value) >= SHORTEST_IN_CATALOGS)
 
 
 def with_pieces(values: Iterable[str]) -> tuple[str, ...]:
-    """Return each value, and of `Bearer X` also X alone."""
+    """Return each value, and its last word, such as the X of `Bearer X`."""
     texts = {value.strip() for value in values}
     return tuple(sorted(texts | {text.rpartition(" ")[2] for text in texts}))
 

@@ -1,8 +1,8 @@
-"""What may be shown of an MCP server's command or address, and which of their values are secret.
+"""The public part of an MCP server's command or address, and the secrets in them.
 
-What is shown is the text of the configuration, before references such as `${TOKEN}` are resolved. A
-secret may still stand in it literally (`--api-key X`, a header, a URL), or come back in what a
-failing server writes."""
+The text of the configuration is shown before references such as `${TOKEN}` are resolved. It may
+still contain a literal secret (`--api-key X`, a header, a URL), and a failing server may write the
+secret to its stderr."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -24,17 +24,17 @@ Hide = Literal["nothing", "value", "header"]
 
 
 def public_text(text: str) -> str:
-    """Return the text with URLs cut to their public part, and without what looks like a key."""
+    """Return a text with URLs cut to their public part, and without values that look like keys."""
     return redact_opaque(URL.sub(lambda match: public_url(match[0]), text))
 
 
 def public_command(command: str, args: Iterable[str]) -> str:
-    """Return a configured command line without the values of secret options, headers and URLs."""
+    """Return a command line without the values of secret options, headers and URLs."""
     return " ".join(shown for shown, _ in _parts([command, *args]))
 
 
 def argument_secrets(args: Iterable[str]) -> Iterator[str]:
-    """Yield the secrets among the arguments of a command, after references were resolved."""
+    """Yield the secrets in the arguments of a command whose references are resolved."""
     for _, secret in _parts(args):
         yield secret
         for match in URL.finditer(secret):
@@ -52,35 +52,33 @@ def url_secrets(url: str) -> Iterator[str]:
 
 
 def _parts(args: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each argument as it may be shown, and the secret that was in it."""
+    """Yield the public text of each argument, and the secret in it ("" for none)."""
     hide = cast("Hide", "nothing")
     for part in args:
         if hide == "value" and not part.startswith("-"):
             yield _unless_reference(part), part
             hide = "nothing"
             continue
-        option = part.startswith("-")
-        name, separator, value = part.partition("=" if option or hide != "header" else ":")
-        if not separator and not option:
+        is_option = part.startswith("-")
+        name, separator, value = part.partition("=" if is_option or hide != "header" else ":")
+        if not separator and not is_option:
             name, separator, value = part.partition(": ")
         if separator and "://" not in name and (hide == "header" or is_secret_name(name)):
             yield f"{name}{separator}{_unless_reference(value)}", value
         else:
             shown = public_text(part)
             yield shown, "" if shown == part else part
-        hide = _follows(part) if option and not separator else "nothing"
+        hide = _hidden_after(part) if is_option and not separator else "nothing"
 
 
-def _follows(option: str) -> Hide:
+def _hidden_after(option: str) -> Hide:
+    """Return what is hidden of the argument after an option."""
     if option in ("-H", "--header", "--headers"):
         return "header"
     return "value" if is_secret_name(option) else "nothing"
 
 
 def _unless_reference(text: str) -> str:
-    """Return the text if all of it is references, whose values it does not tell.
-
-    The default of a reference stands in it literally.
-    """
+    """Return the text if it consists of references without defaults, which reveal no values."""
     rest = resolve_references(text, lambda match: match["default"] or "")
     return text if rest.strip() in ("", "Bearer", "Basic") else HIDDEN

@@ -1,5 +1,5 @@
-"""Signing in at MCP servers that want OAuth, by FastMCP's client: once by hand, then with the
-tokens that were kept, encrypted, and renewed when they end."""
+"""Signing in at MCP servers with OAuth, by FastMCP's client: once by hand, then with the stored
+tokens, which are encrypted, and renewed when they expire."""
 
 import os
 from collections.abc import AsyncGenerator, Mapping
@@ -24,18 +24,19 @@ from pegboard.text.redaction import remember_secrets
 from pegboard.text.secret_values import SecretValues
 
 KEY = "PEGBOARD_TOKEN_KEY"
-"""The environment variable with the text from which the key of the tokens is derived."""
+"""The environment variable with the text from which the encryption key of tokens is derived."""
 SIGN_IN = "sign in with `pegboard serve --login CATALOG/SERVER`"
+"""The next step in errors about tokens."""
 
 
 class ServerSignIn(OAuth):
-    """The tokens of one server, as the HTTP client sends and renews them.
+    """The tokens of one server, which the HTTP client sends and renews.
 
     Args:
-        url: of the server.
-        options: of its `auth`: `client_id`, `client_secret`, `scopes`, `callback_port`.
-        secrets: those of its messages, to which the tokens are added.
-        by_hand: whether somebody is there to sign in; else a server that wants it is a problem.
+        url: the address of the server.
+        options: its `auth`: `client_id`, `client_secret`, `scopes`, `callback_port`.
+        secrets: the secrets that are removed from its messages, to which the tokens are added.
+        by_hand: whether a user can sign in. If not, a server that requires it is an error.
     """
 
     def __init__(
@@ -43,7 +44,8 @@ class ServerSignIn(OAuth):
     ) -> None:
         store = _token_store(os.environ.get(KEY, ""), _folder())
         super().__init__(url, client_name="Pegboard", token_storage=store, **options)
-        self._secrets, self._by_hand = secrets, by_hand
+        self._secrets = secrets
+        self._by_hand = by_hand
         self._metadata = PydanticAdapter[OAuthMetadata](
             key_value=store, pydantic_model=OAuthMetadata, default_collection="oauth-metadata"
         )
@@ -58,7 +60,7 @@ class ServerSignIn(OAuth):
         return super().async_auth_flow(request)
 
     async def redirect_handler(self, authorization_url: str) -> None:
-        """Send the user to the page where to sign in."""
+        """Send the user to the page for signing in."""
         if not self._by_hand:
             self.context.clear_tokens()
             raise ServerProblem(f"it does not take the tokens that are kept; {SIGN_IN}")
@@ -69,7 +71,7 @@ class ServerSignIn(OAuth):
         await super()._initialize()
         if not self._by_hand and self.context.current_tokens is None:
             raise ServerProblem(f"nobody has signed in there; {SIGN_IN}")
-        # By which tokens are renewed after a restart.
+        # Tokens are renewed with the stored metadata after a restart.
         self.context.oauth_metadata = await self._metadata.get(key=self.mcp_url)
 
     async def _handle_token_response(self, response: httpx2.Response) -> None:
@@ -94,7 +96,7 @@ def _folder() -> Path:
 
 @cache
 def _token_store(key: str, folder: Path) -> AsyncKeyValue:
-    """Return where tokens are kept; those of another key count as none.
+    """Return the store of tokens. Tokens that were encrypted with another key are ignored.
 
     Raises:
         ServerProblem: there is no key.

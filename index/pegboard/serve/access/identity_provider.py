@@ -41,8 +41,8 @@ def open_identity_provider(settings: Mapping[str, Any] | None) -> AuthProvider |
             return RemoteAuthProvider(provider, [issuer], base_url)
     except Exception as error:  # errors of FastMCP, and of its HTTP client
         raise ConfigurationError(
-            f'[serve.auth] cannot be used with type = "{provider_type}": {error}. Correct it, or see '
-            f"that the identity provider answers at its address."
+            f'[serve.auth] cannot be used with type = "{provider_type}": {error}. Correct it, or '
+            f"see that the identity provider answers at its address."
         ) from error
     return provider
 
