@@ -96,7 +96,7 @@ def test_unknown_credentials_see_nothing_but_the_page(settings, served, desk_uri
     assert "desk" not in "".join(response.text for response in responses)
 
 
-def test_pages_of_other_origins_reach_nothing(settings, served, desk_uri):
+def test_pages_of_other_origins_are_refused(settings, served, desk_uri):
     others = [{"Host": "evil.example"}, {"Origin": "https://evil.example"}, {"Origin": "null"}]
 
     with served(desk_uri, settings) as (url, _):
@@ -109,7 +109,7 @@ def test_pages_of_other_origins_reach_nothing(settings, served, desk_uri):
     assert statuses == [403] * 6
 
 
-def test_a_hidden_tool_answers_like_one_that_is_not_there(settings, served, desk_uri, over_http):
+def test_a_hidden_tool_gets_the_same_answer_as_a_missing_one(settings, served, desk_uri, over_http):
     async def run(url):
         answers = {}
         async with over_http(url, ANA) as client:
@@ -181,7 +181,7 @@ def status_of_ping(url, headers):
     return httpx2.post(url, json=ping, headers=headers).status_code
 
 
-def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri):
+def test_a_session_id_gives_another_client_no_access(settings, served, desk_uri):
     with served(desk_uri, settings) as (url, _):
         own = opened_session(url, ANA)
         stolen = {**own, **BOB}
@@ -191,7 +191,7 @@ def test_a_session_is_worth_nothing_to_another_client(settings, served, desk_uri
     assert statuses == [200, 404, 401]
 
 
-def test_a_client_with_too_many_sessions_loses_those_it_used_longest_ago_and_no_other(
+def test_a_client_with_too_many_sessions_loses_only_its_least_recently_used_ones(
     settings, served, desk_uri, monkeypatch
 ):
     monkeypatch.setattr("pegboard.serve.mcp.endpoint.MAX_OPEN", 3)
@@ -210,7 +210,7 @@ def test_a_client_with_too_many_sessions_loses_those_it_used_longest_ago_and_no_
     assert (long.status_code, "2,000 bytes" in long.text) == (413, True)
 
 
-def test_a_stream_that_is_to_be_resumed_begins_anew(settings, served, desk_uri):
+def test_a_stream_cannot_be_resumed_and_starts_again(settings, served, desk_uri):
     """Nothing is stored of streams, which the SDK would fail at."""
     with served(desk_uri, settings) as (url, _):
         headers = {**opened_session(url, ANA), "Last-Event-ID": "7"}
@@ -220,7 +220,7 @@ def test_a_stream_that_is_to_be_resumed_begins_anew(settings, served, desk_uri):
     assert status == 200
 
 
-def test_an_id_is_in_use_until_its_request_ends_also_without_its_connection(
+def test_a_request_id_stays_in_use_until_its_request_ends_even_without_its_connection(
     settings, served, desk_uri, monkeypatch
 ):
     """A request of the older protocol goes on without its connection."""
@@ -260,7 +260,7 @@ def test_an_id_is_in_use_until_its_request_ends_also_without_its_connection(
     assert "tea" in again.text
 
 
-def test_a_client_with_too_many_requests_is_refused_and_no_other(settings, served, desk_uri):
+def test_only_the_client_with_too_many_requests_is_refused(settings, served, desk_uri):
     serve = settings.serve.model_copy(update={"requests_per_minute": 2})
     limited = settings.model_copy(update={"serve": serve})
 
@@ -289,7 +289,7 @@ def test_sessions_of_the_same_name_share_nothing_between_clients(settings, serve
     assert (ana, bob, again) == (["echo"], [], ["echo"])
 
 
-def test_a_new_rule_holds_for_open_sessions(settings, served, desk_uri, over_http):
+def test_a_changed_rule_applies_to_open_sessions(settings, served, desk_uri, over_http):
     changed = (settings.base / "pegboard.toml").read_text().replace('"*/burn_*"', '"*"')
     broken = "[serve.clients.ana]\nallow = 5\n"
 
@@ -363,7 +363,7 @@ def test_on_loopback_a_changed_file_may_let_in_others(settings, desk_uri):
     assert gateway.access.clients.of_headers({}).name == "everyone"
 
 
-def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):
+def test_a_half_written_file_is_not_read(settings, desk_uri):
     """Half of a file may lack the line that denies something."""
     text = settings.file.read_text()
     half = text.partition("deny")[0] + "\n"
@@ -383,7 +383,7 @@ def test_a_file_that_is_being_written_is_not_read(settings, desk_uri):
     assert rules.by_name["ana"].deny
 
 
-def test_a_name_that_comes_to_mean_another_tool_is_not_obeyed(workshop):
+def test_a_call_by_a_name_that_now_means_another_tool_is_refused(workshop):
     """A session got `pay` of one agent; after a promotion only another agent has a `pay`."""
     first = workshop.publish({"bank": [workshop.tool("pay", "Pays a bill.")]}).release
     second = workshop.publish({"thief": [workshop.tool("pay", "Pays a bill.")]}).release

@@ -19,7 +19,7 @@ ONE, OTHER = Client(name="one"), Client(name="other")
         (ANYONE, ANYONE, (4, "was not called", 20)),
     ],
 )
-def test_a_client_leaves_half_of_the_places_to_others(client, other, expected):
+def test_one_client_takes_at_most_half_of_the_places(client, other, expected):
     async def run():
         limit, go_on, under_way = ConcurrencyLimit(4), asyncio.Event(), list[int]()
 

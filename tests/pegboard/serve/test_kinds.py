@@ -90,7 +90,7 @@ def test_the_body_of_a_skill_is_checked_like_any_text_of_a_catalog(board):
     assert {flag.partition(":")[0] for flag in flags} == {"hidden-instructions"}
 
 
-def test_what_nothing_calls_is_no_function_of_a_model(board):
+def test_skills_and_prompts_are_not_functions_for_a_model(board):
     hits = board.search("fill", k=9, mode="vector")
 
     names = {tool["function"]["name"] for tool in as_openai_tools(hits)}
@@ -99,7 +99,7 @@ def test_what_nothing_calls_is_no_function_of_a_model(board):
     assert BoardSearch(board).find("fill_forms").hits == ()
 
 
-def test_a_client_finds_a_skill_with_its_kind_reads_it_and_cannot_call_it(uri, call):
+def test_a_skill_is_found_and_read_but_cannot_be_called(uri, call):
     found, skill, prompt, called = call(
         uri,
         ("search_tools", FORMS),
@@ -120,7 +120,7 @@ def test_a_client_finds_a_skill_with_its_kind_reads_it_and_cannot_call_it(uri, c
 
 
 @pytest.mark.parametrize("results", ["toon", "typescript"])
-def test_a_skill_is_no_declaration_of_a_function(uri, call, results):
+def test_a_skill_is_not_declared_as_a_function(uri, call, results):
     [found] = call(uri, ("search_tools", FORMS), results=results)
 
     text = found.content[0].text
@@ -128,7 +128,7 @@ def test_a_skill_is_no_declaration_of_a_function(uri, call, results):
     assert "fill_forms(" not in text
 
 
-def test_what_is_read_is_neither_listed_nor_reported(uri, session_of, caplog):
+def test_skills_and_prompts_are_neither_listed_nor_reported_as_uncallable(uri, session_of, caplog):
     catalogs = {"kit": {"type": "mcp", "servers": {"git": {"command": "git"}}}}
 
     async def run():

@@ -74,7 +74,7 @@ def test_the_log_has_a_line_for_each_request_without_secrets_and_is_private(use,
     assert file.stat().st_mode & 0o077 == 0
 
 
-def test_the_log_is_rotated_by_size_and_keeps_so_many_files(tmp_path, monkeypatch):
+def test_the_log_is_rotated_by_size_and_keeps_two_old_files(tmp_path, monkeypatch):
     monkeypatch.setattr("pegboard.serve.metrics.MAX_BYTES", 2_000)
     monkeypatch.setattr("pegboard.serve.metrics.ROTATED_FILES", 2)
     file = tmp_path / "requests.jsonl"
@@ -91,7 +91,7 @@ def test_the_log_is_rotated_by_size_and_keeps_so_many_files(tmp_path, monkeypatc
     assert details == [f"request {number}" for number in range(200 - len(details), 200)]
 
 
-def test_a_full_disk_and_half_a_character_cost_no_request(tmp_path):
+def test_a_full_disk_and_lone_surrogates_do_not_fail_requests(tmp_path):
     for file in (Path("/dev/full"), tmp_path / "requests.jsonl"):
         metrics = Metrics(file)
         metrics.record_refusal("credentials", "tea \ud800")
@@ -101,12 +101,12 @@ def test_a_full_disk_and_half_a_character_cost_no_request(tmp_path):
     assert len(lines_of(tmp_path / "requests.jsonl")) == 2
 
 
-def test_a_log_in_a_missing_folder_is_an_error_at_the_start(tmp_path):
+def test_a_log_in_a_missing_folder_is_a_configuration_error(tmp_path):
     with pytest.raises(ConfigurationError, match=r"\[serve\] log"):
         Metrics(tmp_path / "missing" / "requests.jsonl")
 
 
-def test_metrics_and_spans_have_counts_and_tools_and_no_words_of_the_request(use, monkeypatch):
+def test_metrics_and_spans_have_counts_and_tools_but_not_the_query(use, monkeypatch):
     span = StubSpan()
     monkeypatch.setattr("opentelemetry.trace.get_current_span", lambda: span)
     metrics, _ = use("exchange rates of today")

@@ -44,7 +44,9 @@ VERIFIED = bearer("verified")
         (VERIFIED, {}, None),
     ],
 )
-def test_a_token_names_its_client_and_an_unknown_one_none(monkeypatch, headers, claims, expected):
+def test_a_token_identifies_its_client_and_an_unknown_token_none(
+    monkeypatch, headers, claims, expected
+):
     monkeypatch.setenv("OLD", "old-token")
     monkeypatch.setenv("NEW", "new-token")
     configured = clients_of(
@@ -60,7 +62,7 @@ def test_a_token_names_its_client_and_an_unknown_one_none(monkeypatch, headers, 
     assert client is None or client.has_credentials == (expected != "everyone")
 
 
-def test_brackets_in_a_rule_stand_for_themselves():
+def test_brackets_in_a_rule_are_literal():
     client = clients_of(ana={"deny": [{"tool": "kit/*/get[item]"}, {"agent": "kit/[a]"}]}).named(
         "ana"
     )
@@ -89,14 +91,14 @@ def test_two_clients_with_the_same_credentials_are_refused():
         ({"type": "oidc", "config_url": NOBODY, "client_id": "x", "base_url": NOBODY}, "answers"),
     ],
 )
-def test_settings_without_a_provider_are_a_problem_of_the_configuration(settings, problem):
+def test_invalid_settings_of_the_identity_provider_are_configuration_errors(settings, problem):
     with pytest.raises(ConfigurationError) as error:
         open_identity_provider(settings)
 
     assert problem in str(error.value)
 
 
-def test_a_token_of_an_identity_provider_lets_in_whom_a_client_names(desk_uri, served, monkeypatch):
+def test_claims_of_a_verified_token_identify_the_client(desk_uri, served, monkeypatch):
     keys, others = RSAKeyPair.generate(), RSAKeyPair.generate()
     monkeypatch.setenv("ID_KEY", keys.public_key)
     auth = {"public_key": "${ID_KEY}", "issuer": ISSUER, "audience": AUDIENCE}

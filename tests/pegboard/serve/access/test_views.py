@@ -8,7 +8,7 @@ from pegboard.serve.access.clients import ANYONE, Clients
 from pegboard.serve.access.control import AccessControl
 
 
-def test_while_a_release_is_loaded_others_are_answered_from_the_one_before(
+def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
     two_releases, monkeypatch
 ):
     workshop, first, second = two_releases

@@ -38,7 +38,7 @@ def problem(schema, arguments):
     ],
     ids=["not a number", "infinity", "a set", "too deep", "half a character", "half in a name"],
 )
-def test_arguments_that_are_no_json_reach_no_tool(arguments):
+def test_arguments_that_are_not_json_are_refused(arguments):
     assert "are not JSON, or too deep" in problem({}, arguments)
 
 
@@ -55,7 +55,7 @@ def test_arguments_that_are_no_json_reach_no_tool(arguments):
     ],
     ids=["none", "elsewhere", "a file", "a large pattern", "too deep", "anyOf", "itself"],
 )
-def test_a_schema_that_cannot_be_used_or_would_take_for_ever_checks_nothing(schema):
+def test_invalid_and_expensive_schemas_check_nothing(schema):
     assert problem(schema, {"text": "x", **nested(60)}) == ""
 
 
@@ -68,7 +68,7 @@ def test_a_schema_that_cannot_be_used_or_would_take_for_ever_checks_nothing(sche
         ({"text": "x", "limit": 3}, []),
     ],
 )
-def test_what_is_wrong_is_named_and_what_a_tool_fills_in_is_not_required(arguments, expected):
+def test_all_problems_are_listed_and_properties_with_defaults_are_not_required(arguments, expected):
     properties = {
         "text": {"type": "string", "pattern": "(?=no linear time)"},
         "lines": {"type": "array", "items": {"type": "integer"}},

@@ -46,7 +46,7 @@ def test_the_user_is_asked_and_may_agree(burn):
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
-def test_nothing_is_called_if_the_user_does_not_agree(burn, action, tmp_path):
+def test_a_call_is_refused_if_the_user_does_not_agree(burn, action, tmp_path):
     result, asked = burn(action)
 
     assert "The user did not agree" in result.content[0].text
@@ -54,7 +54,7 @@ def test_nothing_is_called_if_the_user_does_not_agree(burn, action, tmp_path):
     assert not (tmp_path / "starts").exists()
 
 
-def test_a_client_that_cannot_ask_is_refused(burn, tmp_path):
+def test_a_destructive_call_of_a_client_without_elicitation_is_refused(burn, tmp_path):
     result, _ = burn()
 
     assert "cannot ask its user" in result.content[0].text
@@ -70,7 +70,7 @@ def test_the_operator_may_allow_or_refuse_without_asking(burn):
 
 
 @pytest.mark.parametrize("era", ["2026-07-28"])  # before, answers do not travel with calls
-def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, session_of):
+def test_an_answer_is_valid_only_for_its_question(desk_uri, desk, session_of):
     async def run():
         results = []
         async with session_of(
@@ -102,7 +102,7 @@ def test_an_answer_counts_for_its_own_question_alone(desk_uri, desk, session_of)
     assert set(others) == {mcp_types.InputRequiredResult, MCPError}
 
 
-def test_an_answer_counts_for_its_own_client_and_definition_alone():
+def test_an_answer_is_valid_only_for_its_client_and_definition():
     capabilities = mcp_types.ClientCapabilities(elicitation=mcp_types.ElicitationCapability())
     session = SimpleNamespace(client_capabilities=capabilities)
     request = SimpleNamespace(protocol_version=MODERN_PROTOCOL_VERSIONS[0], session=session)

@@ -29,7 +29,7 @@ def test_a_server_is_started_for_its_first_call_and_kept(call, tmp_path):
     assert [text_of(first), text_of(second), text_of(starts)] == ["one", "two", "1"]
 
 
-def test_arguments_that_do_not_fit_the_schema_reach_no_server(call, tmp_path):
+def test_arguments_that_violate_the_schema_are_not_sent(call, tmp_path):
     (result,) = call(("echo", {"txt": 5}))
 
     assert result.is_error
@@ -37,7 +37,7 @@ def test_arguments_that_do_not_fit_the_schema_reach_no_server(call, tmp_path):
     assert not (tmp_path / "starts").exists()
 
 
-def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(call):
+def test_a_server_that_dies_in_a_call_is_restarted_for_the_next(call):
     died, starts = call(("die", {}), ("count_starts", {}))
 
     assert died.is_error
@@ -45,7 +45,7 @@ def test_a_server_that_dies_in_a_call_is_started_again_for_the_next(call):
     assert text_of(starts) == "2"
 
 
-def test_a_call_without_an_answer_ends_at_the_limit_and_others_go_on(desk_uri, desk, session_of):
+def test_a_call_without_an_answer_times_out_and_others_continue(desk_uri, desk, session_of):
     async def run():
         async with session_of(desk_uri, desk, calls={"timeout": 5}) as (_, client):
             await client.call_tool("echo", {"text": "ready"})
@@ -61,7 +61,7 @@ def test_a_call_without_an_answer_ends_at_the_limit_and_others_go_on(desk_uri, d
     assert text_of(starts) == "1"
 
 
-def test_an_answer_that_is_too_long_costs_its_own_call_alone(call):
+def test_an_answer_that_is_too_long_fails_only_its_own_call(call):
     long, after, starts = call(
         ("write_much", {"size": 50_000}),
         ("echo", {"text": "after"}),
@@ -76,7 +76,7 @@ def test_an_answer_that_is_too_long_costs_its_own_call_alone(call):
 SECRET = "pat4711-abcdef0815"
 
 
-def test_every_variable_of_a_server_is_taken_out_of_all_that_it_sends(call, desk, monkeypatch):
+def test_variables_of_a_server_are_redacted_in_everything_it_sends(call, desk, monkeypatch):
     """Whatever the variable is called, unless it is marked public."""
     monkeypatch.setenv("GITHUB_PAT", SECRET)
 
@@ -94,7 +94,7 @@ def test_every_variable_of_a_server_is_taken_out_of_all_that_it_sends(call, desk
     assert image.text == resource.resource.text == NOT_SHOWN
 
 
-def test_an_error_of_the_tool_passes_through(call):
+def test_errors_of_a_tool_are_forwarded(call):
     (result,) = call(("fail", {}))
 
     assert (result.is_error, text_of(result)) == (True, "There is no ink.")
@@ -111,7 +111,7 @@ DIES = ["-c", "raise SystemExit('Traceback: /srv/secret/place.py')"]
         ({"url": "http://127.0.0.1:1/mcp"}, "cannot be reached"),
     ],
 )
-def test_a_server_that_cannot_start_is_explained_in_the_log_alone_and_once(
+def test_the_reason_why_a_server_cannot_start_is_logged_once_and_not_shown(
     call, monkeypatch, caplog, server, expected
 ):
     monkeypatch.setenv("GITHUB_PAT", SECRET)
@@ -136,7 +136,7 @@ def test_servers_end_with_the_gateway(desk_uri, desk, gateway_of):
 
 
 @pytest.mark.parametrize("era", ["legacy"])
-def test_progress_is_passed_on_without_secrets(desk_uri, desk, session_of, monkeypatch):
+def test_progress_is_forwarded_without_secrets(desk_uri, desk, session_of, monkeypatch):
     monkeypatch.setenv("GITHUB_PAT", SECRET)
     seen = []
 
@@ -159,7 +159,7 @@ async def ended(gateway):
             await asyncio.sleep(0.01)
 
 
-def test_a_server_that_freezes_is_ended_and_started_anew(desk_uri, desk, session_of, monkeypatch):
+def test_a_frozen_server_is_ended_and_restarted(desk_uri, desk, session_of, monkeypatch):
     monkeypatch.setattr("pegboard.serve.calls.connection.PING_SECONDS", 0.2)
 
     async def run():
@@ -176,9 +176,7 @@ def test_a_server_that_freezes_is_ended_and_started_anew(desk_uri, desk, session
     assert os.environ.get("PEGBOARD_LISTING") is None
 
 
-def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
-    desk_uri, desk, session_of
-):
+def test_an_idle_server_is_ended_and_restarted_for_the_next_call(desk_uri, desk, session_of):
     async def run():
         async with session_of(desk_uri, desk, calls={"idle": 0.1}) as (gateway, client):
             await client.call_tool("echo", {"text": "x"})
@@ -188,9 +186,7 @@ def test_a_server_that_nobody_calls_ends_and_is_started_for_the_next_call(
     assert text_of(asyncio.run(run())) == "2"
 
 
-def test_a_server_over_http_that_was_restarted_is_called_again(
-    workshop, gateway_of, connect, monkeypatch
-):
+def test_a_restarted_http_server_is_reconnected(workshop, gateway_of, connect, monkeypatch):
     """Its first call may tell that the session is lost; nobody has to restart the gateway."""
     monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
     monkeypatch.setattr("pegboard.serve.calls.upstreams.RETRY_SECONDS", 0.0)

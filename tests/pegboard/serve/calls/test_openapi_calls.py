@@ -44,7 +44,7 @@ def operation(**annotations):
 
 
 @pytest.mark.parametrize("levels", [90, 150, 300, 600, 5_000])
-def test_an_answer_is_text_however_deep_its_json_is(levels):
+def test_deeply_nested_json_is_returned_as_text(levels):
     body = b'{"a":' * levels + b"1" + b"}" * levels
 
     result = _result(200, "application/json", body, SecretValues([TOKEN]))
@@ -54,7 +54,7 @@ def test_an_answer_is_text_however_deep_its_json_is(levels):
     assert json.loads(result.model_dump_json())
 
 
-def test_parameters_go_where_the_document_says(call, monkeypatch):
+def test_parameters_are_sent_in_the_locations_of_the_document(call, monkeypatch):
     monkeypatch.setenv("SHOP_TOKEN", TOKEN)
     arguments = {
         "order": "a/b ä",
@@ -91,7 +91,7 @@ def test_a_body_is_sent_as_its_media_type(call, monkeypatch):
     assert TOKEN not in form.model_dump_json()
 
 
-def test_keys_go_into_header_query_and_cookie(call, monkeypatch):
+def test_keys_are_sent_in_header_query_and_cookie(call, monkeypatch):
     monkeypatch.setenv("SHOP_KEY", TOKEN)
 
     both = call("add_order", {"item": "x"}, {"key": "${SHOP_KEY}", "query_key": "${SHOP_KEY}"})
@@ -103,7 +103,7 @@ def test_keys_go_into_header_query_and_cookie(call, monkeypatch):
 
 
 @pytest.mark.parametrize("secret", ["s3cret", "other", "list", "soon"])
-def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
+def test_a_token_is_requested_once_with_client_credentials_and_not_shown(
     desk_uri, shop, gateway_of, monkeypatch, secret
 ):
     monkeypatch.setenv("SHOP_CLIENT", f"gateway:{secret}")
@@ -126,7 +126,7 @@ def test_a_token_is_got_once_with_the_credentials_of_a_client_and_not_shown(
         assert shop.requests == ["/v1/token"] * 2
 
 
-def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri, shop, gateway_of):
+def test_cookies_of_one_call_are_not_sent_with_the_next(desk_uri, shop, gateway_of):
     async def run():
         async with gateway_of(desk_uri, apis={"shop": {"base_url": shop.url}}) as gateway:
             await called(gateway, "log_in", {"item": "of-ana"})
@@ -140,7 +140,7 @@ def test_a_cookie_that_the_api_sets_for_one_call_is_sent_with_no_other(desk_uri,
     assert with_own["cookie"] == "theme=dark"
 
 
-def test_a_clients_own_token_goes_on_to_an_api_that_takes_it(desk_uri, shop, ask, monkeypatch):
+def test_a_clients_token_is_passed_to_an_api_with_passthrough(desk_uri, shop, ask, monkeypatch):
     monkeypatch.setenv("ANA_TOKEN", TOKEN)
     body = {"json": {"tool": "get_order", "arguments": {"order": "1"}}}
     own = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
@@ -158,7 +158,7 @@ def test_a_clients_own_token_goes_on_to_an_api_that_takes_it(desk_uri, shop, ask
     assert "the request has no bearer token" in without.text
 
 
-def test_a_missing_variable_is_said_and_nothing_is_sent(call, shop, monkeypatch):
+def test_a_missing_variable_is_an_error_and_nothing_is_sent(call, shop, monkeypatch):
     monkeypatch.delenv("SHOP_TOKEN", raising=False)
     before = len(shop.requests)
 
@@ -210,7 +210,7 @@ def test_redirects_are_not_followed(call, monkeypatch):
     assert "a redirect to http://evil.example/steal, which is not followed" in away.content[0].text
 
 
-def test_a_credential_is_taken_out_of_images():
+def test_an_image_with_a_credential_is_not_shown():
     secrets = SecretValues([TOKEN])
 
     text = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), secrets)
@@ -222,7 +222,7 @@ def test_a_credential_is_taken_out_of_images():
     assert other.content[0].mime_type == "image/***"
 
 
-def test_an_answer_that_is_too_long_is_not_read_to_its_end(call):
+def test_reading_stops_when_an_answer_is_too_long(call):
     result = call("get_long", calls={"max_bytes": 5_000})
 
     assert "more than 5,000 bytes" in result.content[0].text
@@ -255,7 +255,7 @@ def test_a_delete_is_confirmed_or_refused(call, shop):
         *("．．／admin", "‥/admin", ["a", "b/../c"], {"x": "a/../b"}),
     ],
 )
-def test_a_path_argument_leads_to_no_other_operation(value):
+def test_a_path_argument_cannot_select_another_operation(value):
     with pytest.raises(CallProblem, match=r"cannot|leads away"):
         build_request(operation(), {"id": value}, BASE, slashes=["id"])
 
@@ -267,7 +267,7 @@ def test_a_path_argument_leads_to_no_other_operation(value):
         *("1／secret", "1＼secret", ["1", "2/secret"], {"1/secret": 2}, {"x": "1/secret"}),
     ],
 )
-def test_a_path_argument_adds_no_segments(value):
+def test_a_path_argument_cannot_add_segments(value):
     tool = operation()
 
     with pytest.raises(CallProblem, match=r"cannot be .* slashes = \["):
@@ -288,14 +288,14 @@ def test_a_path_argument_adds_no_segments(value):
         ("C:\\x", "C%3A%5Cx"),
     ],
 )
-def test_a_path_argument_may_have_dots_in_its_names_and_slashes_if_that_is_set(value, sent):
+def test_a_path_argument_may_have_dots_in_names_and_configured_slashes(value, sent):
     request = build_request(operation(), {"id": value}, BASE, slashes=["id"])
 
     assert str(request.url) == f"{BASE}/a/{sent}"
 
 
 @pytest.mark.parametrize("arguments", [{"a": "x/", "b": "/y"}, {"a": "x%2f", "b": "%2fy"}])
-def test_arguments_make_no_dots_together(arguments):
+def test_path_arguments_cannot_form_dot_segments(arguments):
     tool = operation(path="/{a}.{b}", locations={"a": "path", "b": "path"})
 
     with pytest.raises(CallProblem, match="leads away"):
@@ -304,7 +304,7 @@ def test_arguments_make_no_dots_together(arguments):
 
 @pytest.mark.parametrize("method", ["GET", "POST", "DELETE"])
 @pytest.mark.parametrize("value", ["x", None])
-def test_arguments_that_an_operation_does_not_have_are_named_and_nothing_is_sent(method, value):
+def test_unknown_arguments_are_named_and_nothing_is_sent(method, value):
     tool = operation(method=method, locations={"id": "path", "filter": "query"})
 
     with pytest.raises(CallProblem, match=r"'filtr'; did you mean 'filter'.*: id, filter"):
@@ -313,7 +313,7 @@ def test_arguments_that_an_operation_does_not_have_are_named_and_nothing_is_sent
         build_request(operation(path="/a", method=method, locations={}), {"x": value}, BASE)
 
 
-def test_a_body_of_properties_takes_more_of_them():
+def test_a_body_accepts_additional_properties():
     tool = operation(method="POST", locations={"id": "path", "item": "body"})
 
     request = build_request(tool, {"id": "1", "item": "tea", "note": "hot"}, BASE)
@@ -328,13 +328,13 @@ def test_a_body_of_properties_takes_more_of_them():
         *("/a/%2e%2e/admin", "/a/..%2fadmin", "/a/..;/admin"),
     ],
 )
-def test_a_release_cannot_lead_a_request_away(path):
+def test_a_release_cannot_redirect_a_request_to_another_address(path):
     with pytest.raises(CallProblem):
         build_request(operation(path=path, locations={}), {}, BASE)
 
 
 @pytest.mark.parametrize("name", ["Host", "Authorization", "Cookie", "Proxy-Connection", "X\nY"])
-def test_no_argument_sets_a_header_of_the_connection(name):
+def test_arguments_cannot_set_reserved_headers(name):
     tool = operation(path="/a", locations={"h": "header"}, names={"h": name})
 
     with pytest.raises(CallProblem, match="cannot be set"):
@@ -354,14 +354,14 @@ def test_no_argument_sets_a_header_of_the_connection(name):
         ("", 1.5, [("q", "1.5")]),
     ],
 )
-def test_values_of_a_query_are_written_in_the_style_of_their_parameter(style, value, query):
+def test_query_values_are_written_in_the_style_of_their_parameter(style, value, query):
     tool = operation(path="/a", locations={"q": "query"}, styles={"q": style} if style else {})
 
     assert build_request(tool, {"q": value}, BASE).url.params.multi_items() == query
 
 
 @pytest.mark.parametrize("style", ["label", "matrix", "tabDelimited,false"])
-def test_an_operation_with_another_style_is_not_called_and_that_is_said(style):
+def test_an_operation_with_an_unsupported_style_is_refused_with_a_reason(style):
     tool = operation(styles={"id": style})
 
     with pytest.raises(CallProblem, match=f"in the style '{style}'"):

@@ -37,7 +37,7 @@ def call(office):
     return results
 
 
-def test_no_function_runs_that_the_configuration_does_not_allow():
+def test_functions_of_catalogs_that_are_not_configured_do_not_run():
     table = {"type": "python", "target": "office_functions"}
     caller = Caller(GatewaySettings(catalogs={"kit": table}), Metrics())
 
@@ -50,7 +50,7 @@ def test_no_function_runs_that_the_configuration_does_not_allow():
     ("ending", "target"),
     [("", "{name}"), ("__all__ = ['fine', 'helped', 'Helper']", "{name}"), ("", "{name}:helper")],
 )
-def test_only_functions_run_that_the_source_lists(office, tmp_path, ending, target):
+def test_only_functions_that_the_source_lists_run(office, tmp_path, ending, target):
     names = ["fine", "helped", "helper", "Helper", "_private", "remove", "run", "system"]
     names += ["method", "Helper.method", "helper.method", "__import__", "__dict__.get", "os.system"]
 
@@ -72,7 +72,7 @@ def test_only_functions_run_that_the_source_lists(office, tmp_path, ending, targ
         ("shop/shop/fine", "shop/shop"),
     ],
 )
-def test_a_release_that_contradicts_itself_about_a_tool_calls_nothing(identity, agent):
+def test_a_tool_whose_id_differs_from_its_agent_and_name_is_not_called(identity, agent):
     """Rules decide by the id; what is called is said by catalog, agent and name."""
     caller = Caller(GatewaySettings(), Metrics())
 
@@ -81,7 +81,7 @@ def test_a_release_that_contradicts_itself_about_a_tool_calls_nothing(identity, 
     )
 
 
-def test_whatever_a_function_raises_returns_or_prints_ends_its_call_alone(call):
+def test_exceptions_results_and_output_of_a_function_affect_only_its_call(call):
     raising = ["leave", "interrupt", "fall_silent", "leave_later", "close_later", "fail_halfway"]
     odd = ["halve", "halve_in_an_object", "count_wrongly", "circle"]
     names = ["process", *raising, *odd, "fine", "process"]
@@ -97,9 +97,7 @@ def test_whatever_a_function_raises_returns_or_prints_ends_its_call_alone(call):
         json.dumps(message, ensure_ascii=False, allow_nan=False).encode()
 
 
-def test_functions_are_called_with_values_of_their_types_and_answer_without_secrets(
-    call, monkeypatch
-):
+def test_arguments_are_converted_to_parameter_types_and_secrets_are_redacted(call, monkeypatch):
     monkeypatch.setenv("OFFICE_API_KEY", "office-4711-abcdef")
 
     placed, painted, numbers, wrong, refused, key = call(
@@ -119,7 +117,7 @@ def test_functions_are_called_with_values_of_their_types_and_answer_without_secr
 
 
 @pytest.mark.parametrize("agent", [None, " a/b "])
-def test_functions_are_called_only_under_the_agent_of_the_configuration(office, tmp_path, agent):
+def test_functions_are_callable_only_under_the_configured_agent(office, tmp_path, agent):
     """Else a release chooses the id by which rules decide."""
 
     async def block(call, table):
@@ -134,7 +132,7 @@ def test_functions_are_called_only_under_the_agent_of_the_configuration(office, 
 
 
 @pytest.mark.parametrize("error", ["SystemExit(3)", "KeyboardInterrupt", "ValueError('/srv/x')"])
-def test_a_module_that_cannot_be_imported_is_explained_in_the_log_alone(call, caplog, error):
+def test_an_import_error_of_a_module_is_only_in_the_log(call, caplog, error):
     [result] = call(("fine", {}), text=f"raise {error}")
 
     assert "the gateway's log says why" in text_of(result)
@@ -142,7 +140,7 @@ def test_a_module_that_cannot_be_imported_is_explained_in_the_log_alone(call, ca
     assert "is not available" in caplog.text
 
 
-def test_functions_that_hang_hold_up_no_others_and_a_process_that_hangs_is_started_anew(
+def test_hanging_functions_block_no_others_and_a_hanging_process_is_restarted(
     office, monkeypatch, tmp_path
 ):
     monkeypatch.setattr("pegboard.serve.calls.connection.PING_SECONDS", 0.2)

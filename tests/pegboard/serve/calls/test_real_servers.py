@@ -112,7 +112,7 @@ def steps(folder):
     ]  # fmt: skip
 
 
-def test_a_typescript_client_searches_and_calls_all_of_them(gateway, real, tmp_path):
+def test_a_typescript_client_searches_and_calls_tools_of_real_servers(gateway, real, tmp_path):
     if shutil.which("npm") is None:
         pytest.skip("npm is not installed, by which the SDK for TypeScript is installed")
     (tmp_path / "package.json").write_text('{"private": true, "type": "module"}')

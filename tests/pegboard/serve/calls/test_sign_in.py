@@ -66,7 +66,7 @@ def browse(url):
     threading.Thread(target=go).start()
 
 
-def test_a_server_is_signed_in_at_once_and_its_tokens_are_kept_encrypted_and_renewed(
+def test_tokens_from_signing_in_are_stored_encrypted_and_renewed(
     desk_uri, session_of, tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -108,7 +108,7 @@ def test_a_server_is_signed_in_at_once_and_its_tokens_are_kept_encrypted_and_ren
         ("kit/desk", "", "PEGBOARD_TOKEN_KEY is not set"),
     ],
 )
-def test_signing_in_where_it_cannot_be_is_explained(agent, key, problem, monkeypatch, tmp_path):
+def test_a_failed_sign_in_says_why(agent, key, problem, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     monkeypatch.setenv(module.KEY, key)
     address = "http://127.0.0.1:1/mcp"

@@ -34,7 +34,7 @@ def settings(desk):
 
 @pytest.mark.parametrize("era", ["legacy"])
 @pytest.mark.parametrize(("sessions", "starts"), [(None, "2"), ("client", "2"), ("shared", "1")])
-def test_each_session_of_a_client_has_its_own_with_a_server_that_is_started(
+def test_each_client_session_has_its_own_session_with_a_started_server(
     desk_uri, served, settings, over_http, sessions, starts
 ):
     async def run(url):
@@ -48,7 +48,7 @@ def test_each_session_of_a_client_has_its_own_with_a_server_that_is_started(
 
 
 @pytest.mark.parametrize("era", ["legacy"])
-def test_a_session_with_a_server_ends_with_that_of_its_client(
+def test_a_session_with_a_server_ends_with_the_client_session(
     desk_uri, served, settings, over_http
 ):
     async def run(url, gateway):
@@ -64,9 +64,7 @@ def test_a_session_with_a_server_ends_with_that_of_its_client(
 
 
 @pytest.mark.parametrize("era", ["legacy"])
-def test_the_session_that_was_idle_longest_makes_room_for_another(
-    desk_uri, served, settings, over_http
-):
+def test_the_longest_idle_session_is_ended_for_a_new_one(desk_uri, served, settings, over_http):
     async def run(url):
         async with over_http(url) as one, over_http(url) as other:
             for client in (one, other, one):
@@ -80,7 +78,7 @@ def test_the_session_that_was_idle_longest_makes_room_for_another(
 
 @pytest.mark.parametrize("era", ["legacy"])
 @pytest.mark.parametrize("sessions", ["client", "shared"])
-def test_what_a_server_asks_reaches_the_client_whose_session_it_is_and_no_other(
+def test_requests_of_a_server_reach_only_the_client_of_its_session(
     desk_uri, served, settings, over_http, sessions
 ):
     questions = []
@@ -103,7 +101,7 @@ def test_what_a_server_asks_reaches_the_client_whose_session_it_is_and_no_other(
 @pytest.mark.parametrize(
     "difference", [{"description": "Burns a text."}, {"input_schema": {"type": "object"}}]
 )
-def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
+def test_a_tool_that_differs_from_the_release_is_reported_or_refused(
     desk_uri, desk, gateway_of, caplog, difference
 ):
     expected = "its server lists another description or inputSchema, or none"
@@ -128,7 +126,7 @@ def test_a_tool_that_is_not_that_of_the_release_is_said_or_refused(
 
 
 @pytest.mark.parametrize("passed", [True, False])
-def test_a_token_goes_on_with_its_own_requests_alone_to_a_server_that_takes_it(
+def test_a_passed_token_is_sent_only_with_requests_of_its_own_client(
     workshop, served, settings, over_http, monkeypatch, passed
 ):
     monkeypatch.setenv("CLOCK_KEY", KEY)
@@ -153,7 +151,7 @@ def test_a_token_goes_on_with_its_own_requests_alone_to_a_server_that_takes_it(
     assert errors == [True, not passed, True]
 
 
-def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
+def test_changed_settings_keep_the_sessions_of_unchanged_servers(
     desk_uri, desk, gateway_of, settings
 ):
     async def run():
@@ -178,7 +176,7 @@ def test_other_settings_keep_the_sessions_of_servers_that_did_not_change(
 
 
 @pytest.mark.parametrize("era", ["legacy"])
-def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other(
+def test_a_slow_start_of_a_server_does_not_block_other_sessions(
     desk_uri, desk, served, settings, over_http, tmp_path
 ):
     server, once = desk["kit"]["servers"]["desk"], tmp_path / "once"
@@ -200,7 +198,7 @@ def test_a_server_that_takes_its_time_to_start_for_one_session_holds_up_no_other
 
 @pytest.mark.slow
 @pytest.mark.parametrize("era", ["legacy"])
-def test_the_gateway_stops_while_servers_of_a_session_that_is_over_take_their_time(
+def test_the_gateway_stops_although_servers_of_ended_sessions_are_slow_to_end(
     desk_uri, desk, over_http, tmp_path
 ):
     server = desk["kit"]["servers"]["desk"]

@@ -58,7 +58,7 @@ def test_tools_are_listed_by_filter_in_pages(board_uri, ask):
     assert [tool["name"] for tool in searched.json()["tools"]] == ["book_room"]
 
 
-def test_a_tool_has_its_schema_examples_and_an_id_that_is_addressed_escaped(board_uri, ask):
+def test_a_tool_with_an_escaped_id_is_returned_with_schema_and_examples(board_uri, ask):
     [page] = ask(board_uri, ("GET", "/v1/tools?text=lunch"))
     [identity] = [tool["id"] for tool in page.json()["tools"]]
     address = identity.replace("%", "%25").replace(" ", "%20")
@@ -84,7 +84,7 @@ def test_agents_strategies_and_indexes_are_listed(board_uri, ask):
     assert "clauses" in status.json()["strategies"]
 
 
-def test_a_tool_has_the_names_of_the_tools_around_it(workshop, ask):
+def test_a_tool_is_returned_with_the_names_of_its_dependencies(workshop, ask):
     tools = [
         {"name": name, "description": name, "dependencies": needs}
         for name, needs in [("a", ["b"]), ("b", ["c"]), ("c", ["d"]), ("d", [])]
@@ -150,7 +150,7 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
 
 
 @pytest.mark.parametrize("operator", [True, False])
-def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_path, operator):
+def test_metrics_and_server_states_are_for_operators(desk_uri, desk, ask, tmp_path, operator):
     query = {"query": "cancel my order", "tools": ["shop/shop/cancel_order"]}
     echo = {"tool": "echo", "arguments": {"text": "tea"}}
 
@@ -182,7 +182,7 @@ def test_what_concerns_all_clients_is_for_operators(desk_uri, desk, ask, tmp_pat
         assert "operator = true" in error_of(metrics)["next_step"]
 
 
-def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog):
+def test_errors_reveal_no_paths_of_the_machine(board_uri, ask, monkeypatch, caplog):
     async def unreadable(*_):
         raise StoreError(f"The board at {board_uri} cannot be read. Restore its folder.")
 
@@ -196,7 +196,7 @@ def test_errors_have_no_paths_of_the_server(board_uri, ask, monkeypatch, caplog)
     assert board_uri in caplog.text
 
 
-def test_refused_requests_are_logged_with_who_asked_for_what(board_uri, ask, tmp_path, monkeypatch):
+def test_refused_requests_are_logged_with_client_and_request(board_uri, ask, tmp_path, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
     known = {"Authorization": "Bearer let-the-desk-in-7731"}
     file = tmp_path / "requests.jsonl"
@@ -282,7 +282,7 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     assert any(1 < len(entry.get("representativeQueries", ())) <= 5 for entry in entries)
 
 
-def test_without_credentials_the_manifest_has_nothing_of_the_board(board_uri, ask, monkeypatch):
+def test_without_credentials_the_manifest_reveals_nothing_of_the_board(board_uri, ask, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
     clients = {"desk": {"token": "${DESK_TOKEN}", "allow": [{"catalog": "finance"}]}}
     known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}

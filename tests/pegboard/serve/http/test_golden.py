@@ -22,7 +22,7 @@ def save(board_uri, ask, tmp_path):
     return saved
 
 
-def test_a_query_is_saved_once_without_secrets_as_a_line_that_builds_read(save):
+def test_a_golden_query_is_saved_once_and_without_secrets(save):
     """Also behind a last line without its end. With other tools it was saved, too."""
     more = {**RATES, "tools": [*RATES["tools"], "finance/finance/convert_currency"]}
     secret = {**RATES, "query": "rates with key sk-abcdef1234567890abcdef12"}
@@ -38,7 +38,7 @@ def test_a_query_is_saved_once_without_secrets_as_a_line_that_builds_read(save):
     assert "sk-abcdef" not in file.read_text("utf-8")
 
 
-def test_what_is_wrong_with_the_file_is_in_the_log_alone(save, tmp_path, caplog):
+def test_problems_of_the_golden_file_are_only_in_the_log(save, tmp_path, caplog):
     [response], file = save(RATES, before="no JSON\n")
 
     assert response.status_code == 503
@@ -55,7 +55,7 @@ def test_what_is_wrong_with_the_file_is_in_the_log_alone(save, tmp_path, caplog)
         ({**RATES, "query": "  "}, 400),
     ],
 )
-def test_what_is_no_golden_query_of_visible_tools_is_not_saved(save, body, status):
+def test_a_golden_query_with_invalid_or_hidden_tools_is_refused(save, body, status):
     [response], file = save(body, clients=FINANCE)
 
     assert response.status_code == status

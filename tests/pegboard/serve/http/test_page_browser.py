@@ -98,7 +98,9 @@ def hits_of(page):
 
 
 @pytest.mark.parametrize(("width", "scheme"), [("wide", "light"), ("phone", "dark")])
-def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, scheme):
+def test_every_page_view_fits_the_screen_and_contacts_only_the_gateway(
+    chromium, url, width, scheme
+):
     with opened(chromium, url, width, scheme) as browser:
         for name, fragment in VIEWS.items():
             browser.go(fragment)
@@ -119,7 +121,7 @@ def test_every_view_fits_the_screen_and_asks_nobody_else(chromium, url, width, s
         assert {address.startswith(url) for address in browser.requests} == {True}
 
 
-def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
+def test_a_request_is_sent_and_its_results_are_read_by_keyboard(chromium, url):
     with opened(chromium, url) as browser:
         page = browser.page
         browser.go("#/browse")
@@ -144,7 +146,7 @@ def test_a_request_is_asked_and_read_by_keyboard(chromium, url):
         assert page.evaluate("document.activeElement.id") == "q"
 
 
-def test_the_address_has_what_is_shown_and_the_back_button_returns(chromium, url):
+def test_the_address_describes_the_page_view_and_the_back_button_returns(chromium, url):
     with opened(chromium, url) as browser, opened(chromium, url) as other:
         page = browser.page
         browser.go("#/ask?q=book+a+meeting+room")
@@ -193,7 +195,7 @@ def test_tools_are_filtered_and_opened_with_their_arguments(chromium, url):
         assert page.evaluate("document.activeElement.tagName") == "H1"
 
 
-def test_hostile_texts_are_shown_as_they_are_and_do_nothing(chromium, url):
+def test_hostile_texts_are_shown_literally_and_are_not_executed(chromium, url):
     with opened(chromium, url) as browser:
         page = browser.page
         for fragment in ("#/browse", f"#/ask?q={HOSTILE}", VIEWS["tool"]):
@@ -219,7 +221,9 @@ def test_right_tools_are_saved_as_a_golden_query(chromium, board, url):
     assert (query.query, query.tools) == ("where can ten people meet", ("kit/desk/list_rooms",))
 
 
-def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_uri, desk, page_of):
+def test_tools_are_called_from_the_page_and_destructive_ones_only_with_consent(
+    chromium, desk_uri, desk, page_of
+):
     with page_of(desk_uri, desk) as url, opened(chromium, url, "phone") as browser:
         page = browser.page
         browser.go("#/browse?tool=kit/desk/burn_archive")
@@ -236,7 +240,7 @@ def test_a_tool_is_tried_and_a_destructive_one_only_with_consent(chromium, desk_
         assert "kit/desk" in page.locator("main").inner_text()
 
 
-def test_a_board_with_tokens_asks_for_one_and_shows_what_that_client_may_see(
+def test_the_page_asks_for_a_token_and_shows_what_its_client_may_see(
     chromium, board, page_of, tmp_path, monkeypatch
 ):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")

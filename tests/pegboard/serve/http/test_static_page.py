@@ -6,7 +6,7 @@ from importlib import resources
 PAGE = resources.files("pegboard.serve.http").joinpath("page")
 
 
-def test_every_file_that_the_page_names_is_served_under_its_policy(board_uri, ask):
+def test_every_file_of_the_page_is_served_with_the_content_security_policy(board_uri, ask):
     names = [file.name for file in PAGE.iterdir()]
     texts = {name: PAGE.joinpath(name).read_text("utf-8") for name in names}
     named = set(re.findall(r'(?:href|src)="page/([\w.]+)"', texts["index.html"]))

@@ -34,7 +34,7 @@ def warnings(board_uri, gateway_of, caplog):
         ({"catalog": "kit", "agent": "finance/*"}, "deny[3]: no tool fits all its fields"),
     ],
 )
-def test_what_matches_nothing_is_named_and_nothing_else(warnings, rule, expected):
+def test_only_patterns_without_a_match_are_named(warnings, rule, expected):
     matching = [{"tool": "kit/git/*"}, {"agent": ["kit/git", "finance/*"]}, {"catalog": "k?t"}]
     clients = {
         "desk": {"allow": matching, "deny": [*matching, rule]},
@@ -53,7 +53,7 @@ def test_what_matches_nothing_is_named_and_nothing_else(warnings, rule, expected
     ]
 
 
-def test_idle_rules_are_named_at_the_start_and_once_after_each_promotion(
+def test_rules_without_effect_are_logged_at_the_start_and_once_after_a_promotion(
     workshop, gateway_of, caplog, monkeypatch
 ):
     monkeypatch.setattr("pegboard.serve.mcp.changes.LOOK_SECONDS", 0.01)

@@ -19,7 +19,7 @@ async def listed(client, meta=None):
 
 
 @pytest.mark.parametrize("era", ["legacy"])
-def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, session_of):
+def test_found_tools_are_listed_in_order_of_discovery(board_uri, session_of):
     async def run():
         async with session_of(board_uri, mode="gateway") as (_, client):
             lists = []
@@ -35,9 +35,7 @@ def test_what_a_session_found_is_listed_in_order_of_discovery(board_uri, session
     ]
 
 
-def test_a_list_has_the_pinned_tools_and_those_above_the_threshold_of_a_context(
-    board_uri, session_of, monkeypatch
-):
+def test_a_list_has_pinned_tools_and_those_that_fit_a_context(board_uri, session_of, monkeypatch):
     monkeypatch.setattr("pegboard.serve.mcp.gateway_tools.MAX_FITTING", 3)
 
     async def run():

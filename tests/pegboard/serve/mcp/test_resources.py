@@ -32,7 +32,9 @@ def library(monkeypatch):
     return {"kit": {"type": "mcp", "servers": {"library": works, "gone": broken}}}
 
 
-def test_resources_prompts_and_their_changes_pass_without_secrets(board_uri, session_of, library):
+def test_resources_prompts_and_their_notifications_are_forwarded_without_secrets(
+    board_uri, session_of, library
+):
     changed = asyncio.Event()
 
     async def hear(message):
@@ -61,7 +63,9 @@ def test_resources_prompts_and_their_changes_pass_without_secrets(board_uri, ses
     assert prompt.messages[0].content.text == "Summarise tea of ***."
 
 
-def test_a_client_that_may_not_see_a_server_sees_nothing_of_it(board_uri, session_of, library):
+def test_a_server_that_a_client_may_not_see_has_no_resources_and_prompts_for_it(
+    board_uri, session_of, library
+):
     clients = {"bob": {"deny": [{"agent": "kit/library"}]}}
 
     async def run():

@@ -16,7 +16,7 @@ def names_of(result):
     return [tool["name"] for tool in result.structured_content["tools"]]
 
 
-def test_search_finds_a_tool_by_what_it_does(board_uri, call):
+def test_a_tool_is_found_by_a_description_of_its_task(board_uri, call):
     [result] = call(board_uri, ("search_tools", RATES))
 
     first = result.structured_content["tools"][0]
@@ -36,7 +36,7 @@ def test_a_whole_definition_is_read_by_name(board_uri, call):
     ("results", "beginning"),
     [("toon", "tools[1]:\n  - name: list_rates\n"), ("typescript", "/** ")],
 )
-def test_results_come_in_the_form_that_the_configuration_names(board_uri, call, results, beginning):
+def test_results_have_the_configured_format(board_uri, call, results, beginning):
     [result] = call(board_uri, ("search_tools", {**RATES, "k": 1}), results=results)
 
     assert result.content[0].text.startswith(beginning)
@@ -44,7 +44,7 @@ def test_results_come_in_the_form_that_the_configuration_names(board_uri, call, 
     assert result.structured_content is None
 
 
-def test_search_tools_says_which_agents_are_behind_it(board_uri, session_of):
+def test_the_description_of_search_tools_names_the_agents(board_uri, session_of):
     async def run():
         async with session_of(board_uri) as (_, client):
             return (await client.list_tools()).tools[0].description
@@ -52,7 +52,7 @@ def test_search_tools_says_which_agents_are_behind_it(board_uri, session_of):
     assert "They come from: " in asyncio.run(run())
 
 
-def test_agents_are_found_with_their_tools_which_can_be_searched_alone(board_uri, call):
+def test_agents_are_found_with_their_tools_and_searches_can_be_limited_to_one(board_uri, call):
     [found] = call(board_uri, ("search_agents", RATES))
     agents = found.structured_content["agents"]
     own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
@@ -64,9 +64,7 @@ def test_agents_are_found_with_their_tools_which_can_be_searched_alone(board_uri
     assert {"list_rates", *names_of(result)} == set(names_of(result)) <= set(agents[0]["tools"])
 
 
-def test_a_tool_that_a_query_names_comes_first_and_one_that_cannot_be_asked_says_why(
-    board_uri, call
-):
+def test_a_named_tool_comes_first_and_an_invalid_query_says_why(board_uri, call):
     named, empty, long = call(
         board_uri,
         ("search_tools", {"query": "the exchange rate of close_ledger", "k": 2}),
@@ -101,7 +99,7 @@ def test_invalid_arguments_are_an_error_for_the_model(board_uri, call, name, arg
     assert f"{name} was not called: " in result.content[0].text
 
 
-def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):
+def test_an_unknown_name_is_an_error_that_suggests_similar_tools(board_uri, call):
     name = "currency_converter"
 
     results = call(
@@ -115,9 +113,7 @@ def test_an_unknown_tool_is_an_error_that_names_those_closest(board_uri, call):
         assert "Ask search_tools" in result.content[0].text
 
 
-def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
-    board_uri, session_of, monkeypatch, caplog
-):
+def test_an_unexpected_error_is_logged_and_not_shown(board_uri, session_of, monkeypatch, caplog):
     async def run():
         async with session_of(board_uri) as (gateway, client):
             monkeypatch.setattr(gateway.access, "view", broken)
@@ -134,9 +130,7 @@ def test_an_unforeseen_error_is_logged_and_tells_the_client_nothing(
     assert caplog.text.count("OSError: /srv/board is gone") == 2
 
 
-def test_a_client_with_many_searches_leaves_half_of_the_places_to_others(
-    board_uri, gateway_of, monkeypatch
-):
+def test_searches_of_one_client_take_at_most_half_of_the_places(board_uri, gateway_of, monkeypatch):
     monkeypatch.setattr("pegboard.serve.finder.MAX_SEARCHES", 2)
     ana, bob = Client(name="ana"), Client(name="bob")
 

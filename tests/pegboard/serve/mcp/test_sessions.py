@@ -26,7 +26,7 @@ BUSY = {
 }
 
 
-def test_a_client_with_many_sessions_costs_no_other_client_its_own(monkeypatch):
+def test_the_session_limit_of_one_client_does_not_affect_another(monkeypatch):
     monkeypatch.setattr("pegboard.serve.mcp.sessions.MAX_SESSIONS", 5)
     sessions = Sessions(AccessControl(Clients({}), Board.from_tools([])))
     ana = Client(name="ana")
@@ -67,7 +67,7 @@ def test_no_answer_is_lost_or_mixed_up_among_many_sessions(desk_uri, desk, serve
     assert results == [([True] * ROUNDS, True)] * SESSIONS
 
 
-def test_a_subscription_hears_of_its_own_session_alone(desk_uri, served):
+def test_a_subscription_is_notified_only_of_its_own_session(desk_uri, served):
     settings = GatewaySettings(serve=ServeSettings(mode="gateway"))
     heard = []
 
