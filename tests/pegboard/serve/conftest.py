@@ -1,4 +1,4 @@
-"""Gateways to published boards, and what stands behind their tools."""
+"""Gateways to published boards, and the servers of their tools."""
 
 import asyncio
 import importlib.util
@@ -40,7 +40,7 @@ def loaded(name: str) -> Any:
 
 @pytest.fixture
 def gateway_of() -> Callable[..., Any]:
-    """A function: a gateway to a board with those settings of `[serve]`, closed with the block."""
+    """A function: a gateway to a board with settings of `[serve]`; it is closed after the block."""
 
     @asynccontextmanager
     async def opened(uri: str, catalogs: Any = None, **serve: Any) -> AsyncGenerator[Gateway]:
@@ -73,7 +73,7 @@ def connect(era: str) -> Callable[..., Any]:
 
 @pytest.fixture
 def session_of(gateway_of: Callable[..., Any], connect: Callable[..., Any]) -> Callable[..., Any]:
-    """A function: a gateway as `gateway_of` opens it, and a client of it with those options."""
+    """A function: a gateway as `gateway_of` opens it, and a client of it with the given options."""
 
     @asynccontextmanager
     async def opened(
@@ -165,7 +165,7 @@ def shop_module() -> Any:
 
 @pytest.fixture(scope="session")
 def shop() -> Generator[Any]:
-    """The shop's API: `url`, and the paths that it was asked for as `requests`."""
+    """The shop's API: its `url`, and the paths of its `requests`."""
     server = loaded("shop").serve()
     server.url = f"http://127.0.0.1:{server.server_port}/v1"
     thread = threading.Thread(target=server.serve_forever)
@@ -204,7 +204,7 @@ def served() -> Callable[..., Any]:
 
 @pytest.fixture
 def over_http(era: str) -> Callable[..., Any]:
-    """A function: the SDK's client over HTTP, with those headers, in each protocol era."""
+    """A function: the SDK's client over HTTP with the given headers, in each protocol era."""
 
     @asynccontextmanager
     async def connected(

@@ -1,4 +1,4 @@
-"""What a client tries that may not see a tool; docs/how-to/serve-a-board.md has the table.
+"""Attempts of a client to reach a tool that it may not see; docs/how-to/serve-a-board.md has the table.
 
 `ana` may see the desk but for `burn_archive`; `bob` only the shop. Both come with tokens."""
 
@@ -153,15 +153,17 @@ def test_no_search_and_no_context_finds_or_counts_a_hidden_tool(
     async def run(url):
         async with over_http(url, {**ANA, "Pegboard-Context": "burn_archive"}) as client:
             listed = await client.list_tools()
-            found = [await client.call_tool("search_tools", {"query": q, "k": 20}) for q in queries]
-            return listed, found
+            results = [
+                await client.call_tool("search_tools", {"query": q, "k": 20}) for q in queries
+            ]
+            return listed, results
 
     with served(desk_uri, settings) as (url, gateway):
-        listed, found = asyncio.run(run(url))
+        listed, results = asyncio.run(run(url))
         visible = len(gateway.board.list_tools({"agent": "kit/desk"})) - 1
 
     assert "burn" not in listed.model_dump_json()
-    for query, result in zip(queries, found, strict=True):
+    for query, result in zip(queries, results, strict=True):
         assert "burn" not in result.model_dump_json().replace(query, "")
         assert len(result.structured_content["tools"]) == visible
 
@@ -211,7 +213,7 @@ def test_a_client_with_too_many_sessions_loses_only_its_least_recently_used_ones
 
 
 def test_a_stream_cannot_be_resumed_and_starts_again(settings, served, desk_uri):
-    """Nothing is stored of streams, which the SDK would fail at."""
+    """Streams are not stored, and the SDK would fail to resume one."""
     with served(desk_uri, settings) as (url, _):
         headers = {**opened_session(url, ANA), "Last-Event-ID": "7"}
         with httpx2.stream("GET", url, headers=headers) as response:
@@ -230,14 +232,14 @@ def test_a_request_id_stays_in_use_until_its_request_ends_even_without_its_conne
     started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
 
     with served(desk_uri, settings) as (url, gateway):
-        whole = gateway.caller.call
+        original_call = gateway.caller.call
 
         async def call(*args, **options):
             started.set()
             while not go_on.is_set():
                 await asyncio.sleep(0.01)
             try:
-                return await whole(*args, **options)
+                return await original_call(*args, **options)
             finally:
                 ended.set()
 
@@ -296,23 +298,25 @@ def test_a_changed_rule_applies_to_open_sessions(settings, served, desk_uri, ove
     async def run(url, gateway):
         async with over_http(url, {**ANA, "Pegboard-Session": "s"}) as client:
             await client.call_tool("search_tools", {"query": "echo", "k": 1})
-            before = [tool.name for tool in (await client.list_tools()).tools]
+            names_before = [tool.name for tool in (await client.list_tools()).tools]
             settings.file.write_text(broken)
-            kept = await client.call_tool("echo", {"text": "the last good rules hold"})
+            echoed = await client.call_tool("echo", {"text": "the last good rules hold"})
             settings.file.write_text(changed)
-            while not (gone := await client.call_tool("echo", {"text": "x"})).is_error:
+            while not (refused := await client.call_tool("echo", {"text": "x"})).is_error:
                 await asyncio.sleep(0.01)
-            assert "Unknown tool" in gone.content[0].text
-            after = [tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools]
+            assert "Unknown tool" in refused.content[0].text
+            names_after = [
+                tool.name for tool in (await client.list_tools(cache_mode="bypass")).tools
+            ]
             search = await client.call_tool("search_tools", {"query": "echo"})
-            return before, kept.content[0].text, after, search.structured_content
+            return names_before, echoed.content[0].text, names_after, search.structured_content
 
     with served(desk_uri, settings) as (url, gateway):
-        before, kept, after, search = asyncio.run(run(url, gateway))
+        names_before, echoed, names_after, search = asyncio.run(run(url, gateway))
 
-    assert "echo" in before
-    assert kept == "the last good rules hold"
-    assert after == list(RESERVED)
+    assert "echo" in names_before
+    assert echoed == "the last good rules hold"
+    assert names_after == list(RESERVED)
     assert search == {"tools": [], "note": "There are no tools that you may use."}
 
 
@@ -349,7 +353,7 @@ def test_no_change_of_the_file_lets_everyone_in(settings, desk_uri, caplog, text
 
 
 async def looks(gateway):
-    """Look at the file twice, which reads it."""
+    """Look at the file twice: only the second look reads a change."""
     reads = [await gateway.reload_if_changed() for _ in range(2)]
     await gateway.close()
     return reads
@@ -364,7 +368,7 @@ def test_on_loopback_a_changed_file_may_let_in_others(settings, desk_uri):
 
 
 def test_a_half_written_file_is_not_read(settings, desk_uri):
-    """Half of a file may lack the line that denies something."""
+    """Half of a file may lack a `deny` rule."""
     text = settings.file.read_text()
     half = text.partition("deny")[0] + "\n"
 
@@ -384,18 +388,18 @@ def test_a_half_written_file_is_not_read(settings, desk_uri):
 
 
 def test_a_call_by_a_name_that_now_means_another_tool_is_refused(workshop):
-    """A session got `pay` of one agent; after a promotion only another agent has a `pay`."""
-    first = workshop.publish({"bank": [workshop.tool("pay", "Pays a bill.")]}).release
-    second = workshop.publish({"thief": [workshop.tool("pay", "Pays a bill.")]}).release
-    workshop.store.promote(first.id)
+    """A session was sent `pay` of one agent; after a promotion, only another agent has a `pay`."""
+    first_release = workshop.publish({"bank": [workshop.tool("pay", "Pays a bill.")]}).release
+    second_release = workshop.publish({"thief": [workshop.tool("pay", "Pays a bill.")]}).release
+    workshop.store.promote(first_release.id)
 
     async def run():
         gateway = Gateway(GatewaySettings(), open_board(workshop.uri, refresh=0))
         async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
             await client.call_tool("search_tools", {"query": "pay"})
-            workshop.store.promote(second.id)
-            moved = await client.call_tool("call_tool", {"name": "pay"})
-            assert "Unknown tool: 'pay'" in moved.content[0].text
+            workshop.store.promote(second_release.id)
+            refused = await client.call_tool("call_tool", {"name": "pay"})
+            assert "Unknown tool: 'pay'" in refused.content[0].text
             await client.call_tool("search_tools", {"query": "pay"})
             result = await client.call_tool("call_tool", {"name": "pay"})
         await gateway.close()

@@ -1,4 +1,4 @@
-"""Skills, prompts and resources beside tools: found by kind, read, and never called."""
+"""Skills, prompts and resources: found by kind, read, and never called."""
 
 import asyncio
 
@@ -100,7 +100,7 @@ def test_skills_and_prompts_are_not_functions_for_a_model(board):
 
 
 def test_a_skill_is_found_and_read_but_cannot_be_called(uri, call):
-    found, skill, prompt, called = call(
+    search, skill, prompt, called = call(
         uri,
         ("search_tools", FORMS),
         ("get_tool", {"name": "fill_forms"}),
@@ -108,7 +108,7 @@ def test_a_skill_is_found_and_read_but_cannot_be_called(uri, call):
         ("call_tool", {"name": "fill_forms", "arguments": {}}),
     )
 
-    tools = {tool["name"]: tool for tool in found.structured_content["tools"]}
+    tools = {tool["name"]: tool for tool in search.structured_content["tools"]}
     assert tools["fill_forms"]["kind"] == "skill"
     assert "signature" not in tools["fill_forms"]
     assert "kind" not in tools["fill"]
@@ -121,9 +121,9 @@ def test_a_skill_is_found_and_read_but_cannot_be_called(uri, call):
 
 @pytest.mark.parametrize("results", ["toon", "typescript"])
 def test_a_skill_is_not_declared_as_a_function(uri, call, results):
-    [found] = call(uri, ("search_tools", FORMS), results=results)
+    [search] = call(uri, ("search_tools", FORMS), results=results)
 
-    text = found.content[0].text
+    text = search.content[0].text
     assert "fill_forms (skill, read it with get_tool): Fills in forms of authorities." in text
     assert "fill_forms(" not in text
 

@@ -21,7 +21,7 @@ def lines_of(file):
 
 
 class StubSpan:
-    """Keeps the attributes that it is given."""
+    """Stores its attributes."""
 
     def __init__(self):
         self.attributes = {}
@@ -43,8 +43,8 @@ def use(board_uri, tmp_path):
         async def run():
             gateway = Gateway(GatewaySettings(), open_board(board_uri))
             gateway.finder.metrics = metrics
-            found = await gateway.finder.find(ANA, query, 2, session="secret-session-id")
-            tool = found.result.hits[0].tool.id
+            search = await gateway.finder.find(ANA, query, 2, session="secret-session-id")
+            tool = search.result.hits[0].tool.id
             metrics.record_call(ANA, "secret-session-id", tool, "ok", 12.34, 56)
             metrics.record_list(ANA, "", 2, 100.4, 1_000.4)
             metrics.record_refusal("credentials", "/mcp")

@@ -1,4 +1,4 @@
-"""Who a request comes from: tokens, and tokens of an identity provider."""
+"""The client of a request, by tokens of the configuration and of an identity provider."""
 
 import httpx2
 import pytest
@@ -125,11 +125,11 @@ def test_claims_of_a_verified_token_identify_the_client(desk_uri, served, monkey
     settings = GatewaySettings(serve=ServeSettings.model_validate(serve))
     with served(desk_uri, settings) as (url, _):
         status = url.replace("/mcp", "/v1/status")
-        known = httpx2.get(status, headers=bearer(token()))
-        refused = [httpx2.post(url, json=LIST, headers=bearer(one)) for one in attempts]
+        accepted = httpx2.get(status, headers=bearer(token()))
+        refused = [httpx2.post(url, json=LIST, headers=bearer(attempt)) for attempt in attempts]
         metadata = httpx2.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
 
-    assert known.json()["client"] == "support"
+    assert accepted.json()["client"] == "support"
     assert [response.status_code for response in refused] == [401] * len(attempts)
     assert "/.well-known/oauth-protected-resource/mcp" in refused[0].headers["www-authenticate"]
     assert metadata.json()["authorization_servers"] == [ISSUER]

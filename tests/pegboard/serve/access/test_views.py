@@ -1,4 +1,4 @@
-"""Each client's view of a release, and how it follows promotions."""
+"""Views of a release after promotions."""
 
 import asyncio
 import threading
@@ -11,13 +11,13 @@ from pegboard.serve.access.control import AccessControl
 def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
     two_releases, monkeypatch
 ):
-    workshop, first, second = two_releases
+    workshop, first_release, second_release = two_releases
     loading, go_on = threading.Event(), threading.Event()
 
     async def run():
         access = AccessControl(Clients({}), open_board(workshop.uri, refresh=0))
-        assert (await access.view(ANYONE)).release == first.id
-        workshop.store.promote(second.id)
+        assert (await access.view(ANYONE)).release == first_release.id
+        workshop.store.promote(second_release.id)
         build = access._build
 
         def slowly(*arguments):
@@ -32,4 +32,4 @@ def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
         go_on.set()
         return meanwhile.release, (await waiting).release, (await access.view(ANYONE)).release
 
-    assert asyncio.run(run()) == (first.id, second.id, second.id)
+    assert asyncio.run(run()) == (first_release.id, second_release.id, second_release.id)

@@ -1,4 +1,4 @@
-"""The check of arguments against the schemas of a release: what it finds, and what it survives."""
+"""The check of arguments against schemas of a release, including hostile schemas."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from pegboard.serve.errors import CallProblem
 
 
 def doubling(keyword):
-    """A schema of 40 definitions, each of which asks twice for the next."""
+    """A schema of 40 definitions, each with two references to the next."""
     both = lambda number: {keyword: [{"$ref": f"#/$defs/d{number}"}] * 2}  # noqa: E731
     defs = {f"d{number}": both(number + 1) for number in range(40)}
     return {**both(0), "$defs": {**defs, "d40": {"type": "object", "required": ["no"]}}}
@@ -22,7 +22,7 @@ def nested(depth):
 
 
 def problem(schema, arguments):
-    """What the check says of arguments; "" if it lets them pass."""
+    """The error of the check; "" for none."""
     try:
         check_arguments(Tool("kit/desk/tool", "kit", "kit/desk", "tool", "", schema), arguments)
     except CallProblem as error:

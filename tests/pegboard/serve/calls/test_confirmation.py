@@ -1,4 +1,4 @@
-"""Calls that may destroy something: confirmed by the user, in both protocol eras."""
+"""Confirmation of destructive calls by the user, in both protocol eras."""
 
 import asyncio
 from types import SimpleNamespace
@@ -22,35 +22,35 @@ def answering(action, asked):
 
 @pytest.fixture
 def burn(desk_uri, desk, session_of):
-    """A function: the result of burning the archive, by a client whose user answers so."""
+    """A function: the result of burning the archive, by a client whose user gives that answer."""
 
     def burnt(action=None, **calls):
-        asked = []
-        options = {"elicitation_callback": answering(action, asked)} if action else {}
+        questions = []
+        options = {"elicitation_callback": answering(action, questions)} if action else {}
 
         async def run():
             async with session_of(desk_uri, desk, calls=calls, options=options) as (_, client):
                 arguments = {"name": "burn_archive", "arguments": {"text": "all"}}
                 return await client.call_tool("call_tool", arguments)
 
-        return asyncio.run(run()), asked
+        return asyncio.run(run()), questions
 
     return burnt
 
 
 def test_the_user_is_asked_and_may_agree(burn):
-    result, asked = burn("accept")
+    result, questions = burn("accept")
 
     assert result.content[0].text == "Burnt."
-    assert asked == ['Call kit/desk/burn_archive with {"text":"all"}?']
+    assert questions == ['Call kit/desk/burn_archive with {"text":"all"}?']
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_a_call_is_refused_if_the_user_does_not_agree(burn, action, tmp_path):
-    result, asked = burn(action)
+    result, questions = burn(action)
 
     assert "The user did not agree" in result.content[0].text
-    assert len(asked) == 1
+    assert len(questions) == 1
     assert not (tmp_path / "starts").exists()
 
 
@@ -62,10 +62,10 @@ def test_a_destructive_call_of_a_client_without_elicitation_is_refused(burn, tmp
 
 
 def test_the_operator_may_allow_or_refuse_without_asking(burn):
-    allowed, asked = burn(destructive="allow")
+    allowed, questions = burn(destructive="allow")
     refused, _ = burn("accept", destructive="refuse")
 
-    assert (allowed.content[0].text, asked) == ("Burnt.", [])
+    assert (allowed.content[0].text, questions) == ("Burnt.", [])
     assert "is refused" in refused.content[0].text
 
 
@@ -118,11 +118,11 @@ def test_an_answer_is_valid_only_for_its_client_and_definition():
 
     with pytest.raises(AskFirst) as question:
         confirmed("ana", tool)
-    asked = question.value.result.request_state
-    agreed = confirmed("ana", tool, asked)
+    asked_state = question.value.result.request_state
+    agreed_state = confirmed("ana", tool, asked_state)
 
-    assert confirmed("ana", tool, f"{agreed}|of the server") == agreed
-    for state in (asked, f"{agreed}|of the server"):
+    assert confirmed("ana", tool, f"{agreed_state}|of the server") == agreed_state
+    for state in (asked_state, f"{agreed_state}|of the server"):
         with pytest.raises(AskFirst):
             confirmed("ben", tool, state)
         with pytest.raises(AskFirst):

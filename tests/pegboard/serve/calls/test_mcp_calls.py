@@ -1,4 +1,4 @@
-"""Calls to MCP servers of the configuration: started, kept, restarted, bounded."""
+"""Calls of configured MCP servers: start, reuse, restart and limits of their sessions."""
 
 import asyncio
 import base64
@@ -77,20 +77,20 @@ SECRET = "pat4711-abcdef0815"
 
 
 def test_variables_of_a_server_are_redacted_in_everything_it_sends(call, desk, monkeypatch):
-    """Whatever the variable is called, unless it is marked public."""
+    """The name of the variable does not matter, unless it is marked public."""
     monkeypatch.setenv("GITHUB_PAT", SECRET)
 
-    whole, error = call(("tell_secret", {}), ("tell_secret", {"how": "error"}))
+    results, error = call(("tell_secret", {}), ("tell_secret", {"how": "error"}))
     desk["kit"]["servers"]["desk"]["public"] = ["GITHUB_PAT"]
     [public] = call(("tell_secret", {}))
 
-    assert text_of(whole) == "The key is ***."
+    assert text_of(results) == "The key is ***."
     assert "***" in text_of(error)
-    dumps = [result.model_dump_json(by_alias=True) for result in (whole, error, public)]
+    dumps = [result.model_dump_json(by_alias=True) for result in (results, error, public)]
     assert [dump.count(SECRET) for dump in dumps] == [0, 0, 5]
     encoded = base64.b64encode(b"\x89PNG" + SECRET.encode()).decode()
     assert [dump.count(encoded[8:-4]) for dump in dumps] == [0, 0, 2]
-    _, image, resource = whole.content  # what is cut is no base64, which clients check
+    _, image, resource = results.content  # clients refuse redacted base64
     assert image.text == resource.resource.text == NOT_SHOWN
 
 
@@ -153,7 +153,7 @@ def test_progress_is_forwarded_without_secrets(desk_uri, desk, session_of, monke
 
 
 async def ended(gateway):
-    """Wait until the desk has no session any more; the test's own limit ends it."""
+    """Wait until the desk has no session; the test's timeout is the limit."""
     async with following_changes(gateway, Sessions(gateway.access)):
         while gateway.caller.health()["kit/desk"]["state"] == "up":
             await asyncio.sleep(0.01)
@@ -187,7 +187,7 @@ def test_an_idle_server_is_ended_and_restarted_for_the_next_call(desk_uri, desk,
 
 
 def test_a_restarted_http_server_is_reconnected(workshop, gateway_of, connect, monkeypatch):
-    """Its first call may tell that the session is lost; nobody has to restart the gateway."""
+    """The first call may fail with a lost session; the gateway needs no restart."""
     monkeypatch.setenv("CLOCK_KEY", "open-sesame-4711")
     monkeypatch.setattr("pegboard.serve.calls.upstreams.RETRY_SECONDS", 0.0)
     workshop.publish({"clock": [workshop.tool("now", "Tells the time.")]})
@@ -200,15 +200,15 @@ def test_a_restarted_http_server_is_reconnected(workshop, gateway_of, connect, m
             opened = AsyncExitStack()
             gateway = await opened.enter_async_context(gateway_of(workshop.uri, catalogs))
             client = await opened.enter_async_context(connect(gateway))
-            before = await client.call_tool("now", {"zone": "UTC"})
+            result_before = await client.call_tool("now", {"zone": "UTC"})
         async with opened:
-            while_away = await client.call_tool("now", {"zone": "UTC"})
+            error_meanwhile = await client.call_tool("now", {"zone": "UTC"})
             with http_server("sdk_http.py", port):
-                after = [await client.call_tool("now", {"zone": "CET"}) for _ in range(2)]
-            return before, while_away, after
+                result_after = [await client.call_tool("now", {"zone": "CET"}) for _ in range(2)]
+            return result_before, error_meanwhile, result_after
 
-    before, while_away, after = asyncio.run(run())
+    result_before, error_meanwhile, result_after = asyncio.run(run())
 
-    assert text_of(before) == "UTC"
-    assert while_away.is_error
-    assert text_of(after[-1]) == "CET"
+    assert text_of(result_before) == "UTC"
+    assert error_meanwhile.is_error
+    assert text_of(result_after[-1]) == "CET"

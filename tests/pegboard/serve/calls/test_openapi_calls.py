@@ -1,4 +1,4 @@
-"""Calls to operations of an OpenAPI document: requests, credentials, and what a release or an
+"""Calls of operations of an OpenAPI document: requests, credentials, and what a release or an
 argument cannot do."""
 
 import asyncio
@@ -23,14 +23,14 @@ BASE = "https://api.example/v1"
 
 @pytest.fixture
 def call(desk_uri, shop, gateway_of):
-    """A function: the result of one call, with those credentials."""
+    """A function: the result of one call with the given credentials."""
 
     def result(name, arguments=None, credentials=None, apis=None, settings=None, **serve):
         api = {"base_url": shop.url, "credentials": credentials or {}, **(settings or {})}
 
         async def run():
-            given = {"shop": api} if apis is None else apis
-            async with gateway_of(desk_uri, apis=given, **serve) as gateway:
+            configured_apis = {"shop": api} if apis is None else apis
+            async with gateway_of(desk_uri, apis=configured_apis, **serve) as gateway:
                 return await called(gateway, name, arguments or {})
 
         return asyncio.run(run())
@@ -143,11 +143,11 @@ def test_cookies_of_one_call_are_not_sent_with_the_next(desk_uri, shop, gateway_
 def test_a_clients_token_is_passed_to_an_api_with_passthrough(desk_uri, shop, ask, monkeypatch):
     monkeypatch.setenv("ANA_TOKEN", TOKEN)
     body = {"json": {"tool": "get_order", "arguments": {"order": "1"}}}
-    own = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
+    bearer = {"headers": {"Authorization": f"Bearer {TOKEN}"}}
 
     with_token, without = ask(
         desk_uri,
-        ("POST", "/v1/call", body | own),
+        ("POST", "/v1/call", body | bearer),
         ("POST", "/v1/call", body),
         apis={"shop": {"base_url": shop.url, "auth": "passthrough"}},
         clients={"ana": {"token": "${ANA_TOKEN}"}, "everyone": {}},
@@ -160,12 +160,12 @@ def test_a_clients_token_is_passed_to_an_api_with_passthrough(desk_uri, shop, as
 
 def test_a_missing_variable_is_an_error_and_nothing_is_sent(call, shop, monkeypatch):
     monkeypatch.delenv("SHOP_TOKEN", raising=False)
-    before = len(shop.requests)
+    requests_before = len(shop.requests)
 
     result = call("get_order", {"order": "1"}, {"bearer": "${SHOP_TOKEN}"})
 
     assert "SHOP_TOKEN is not set" in result.content[0].text
-    assert len(shop.requests) == before
+    assert len(shop.requests) == requests_before
 
 
 @pytest.mark.parametrize(
@@ -187,12 +187,12 @@ def test_an_address_to_which_no_path_can_be_appended_is_refused(url):
 
 
 def test_an_api_without_an_address_is_refused_with_the_line_to_add(call, shop):
-    before = len(shop.requests)
+    requests_before = len(shop.requests)
 
     result = call("get_order", {"order": "1"}, apis={})
 
     assert '[serve.apis."shop"]' in result.content[0].text
-    assert len(shop.requests) == before
+    assert len(shop.requests) == requests_before
 
 
 def test_errors_of_the_api_are_errors_of_the_tool_without_credentials(call):
@@ -215,11 +215,11 @@ def test_an_image_with_a_credential_is_not_shown():
 
     text = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), secrets)
     image = _result(200, "image/png", b"\x89PNG" + TOKEN.encode(), secrets)
-    other = _result(200, f"image/{TOKEN}", b"\x89PNG", secrets)
+    image = _result(200, f"image/{TOKEN}", b"\x89PNG", secrets)
 
     assert text.content[0].text == "<svg>***</svg>"
     assert image.content[0].text == NOT_SHOWN
-    assert other.content[0].mime_type == "image/***"
+    assert image.content[0].mime_type == "image/***"
 
 
 def test_reading_stops_when_an_answer_is_too_long(call):
@@ -229,14 +229,14 @@ def test_reading_stops_when_an_answer_is_too_long(call):
 
 
 def test_a_delete_is_confirmed_or_refused(call, shop):
-    before = len(shop.requests)
+    requests_before = len(shop.requests)
 
     result = call("cancel_order", {"order": "1"})
     allowed = call("cancel_order", {"order": "1"}, calls={"destructive": "allow"})
 
     assert "may destroy something" in result.content[0].text
     assert allowed.structured_content["method"] == "DELETE"
-    assert len(shop.requests) == before + 1
+    assert len(shop.requests) == requests_before + 1
 
 
 @pytest.mark.parametrize(

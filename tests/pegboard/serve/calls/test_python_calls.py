@@ -73,7 +73,7 @@ def test_only_functions_that_the_source_lists_run(office, tmp_path, ending, targ
     ],
 )
 def test_a_tool_whose_id_differs_from_its_agent_and_name_is_not_called(identity, agent):
-    """Rules decide by the id; what is called is said by catalog, agent and name."""
+    """Rules match the id, but the call uses catalog, agent and name."""
     caller = Caller(GatewaySettings(), Metrics())
 
     assert "is not the id of its catalog" in caller.call_problem(
@@ -86,9 +86,9 @@ def test_exceptions_results_and_output_of_a_function_affect_only_its_call(call):
     odd = ["halve", "halve_in_an_object", "count_wrongly", "circle"]
     names = ["process", *raising, *odd, "fine", "process"]
 
-    before, *results, fine, after = call(*((name, {}) for name in names))
+    process_before, *results, fine, process_after = call(*((name, {}) for name in names))
 
-    assert text_of(before) == text_of(after)
+    assert text_of(process_before) == text_of(process_after)
     assert text_of(fine) == "fine"
     assert all(result.is_error for result in results[: len(raising)])
     assert text_of(results[0]).endswith("SystemExit: 3")
@@ -118,7 +118,7 @@ def test_arguments_are_converted_to_parameter_types_and_secrets_are_redacted(cal
 
 @pytest.mark.parametrize("agent", [None, " a/b "])
 def test_functions_are_callable_only_under_the_configured_agent(office, tmp_path, agent):
-    """Else a release chooses the id by which rules decide."""
+    """Otherwise a release could choose the id that rules match."""
 
     async def block(call, table):
         agents = ["kit/kit", "kit/a%2Fb", "kit/third"]
@@ -147,7 +147,7 @@ def test_hanging_functions_block_no_others_and_a_hanging_process_is_restarted(
     started = tmp_path / "started"
 
     async def block(call, table):
-        first = text_of(await call("process"))
+        process_before = text_of(await call("process"))
         calls = [asyncio.create_task(call("hang")) for _ in range(5)]
         meanwhile = text_of(await call("process"))
         calls.append(asyncio.create_task(call("block", path=str(started))))
@@ -156,10 +156,10 @@ def test_hanging_functions_block_no_others_and_a_hanging_process_is_restarted(
         for task in calls:
             task.cancel()
         await asyncio.wait(calls)
-        while (after := await call("process")).is_error:
+        while (process_after := await call("process")).is_error:
             await asyncio.sleep(0.01)
-        return first, meanwhile, text_of(after)
+        return process_before, meanwhile, text_of(process_after)
 
-    first, meanwhile, after = office(block)
+    process_before, meanwhile, process_after = office(block)
 
-    assert first == meanwhile != after
+    assert process_before == meanwhile != process_after

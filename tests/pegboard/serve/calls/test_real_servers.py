@@ -97,7 +97,7 @@ deny = [{{ tool = "real/git/git_commit" }}]
 
 
 def steps(folder):
-    """A search, the tool that it is to find, its arguments, and what is in the answer."""
+    """Queries, the tool that each must find, its arguments, and a part of the answer."""
     name = f"Ana {uuid4()}"
     entity = {"name": name, "entityType": "person", "observations": ["likes tea"]}
     return [
@@ -121,18 +121,18 @@ def test_a_typescript_client_searches_and_calls_tools_of_real_servers(gateway, r
     installed = subprocess.run(install, cwd=tmp_path, capture_output=True, text=True)
     if installed.returncode:
         pytest.skip(f"npm could not install the SDK: {installed.stderr[-300:]}")
-    asked = [
+    questions = [
         {"query": name, "name": name, "arguments": arguments} for name, arguments, _ in steps(real)
     ]
-    command = ["npx", "tsx", "client.ts", gateway, TOKEN, json.dumps(asked)]
+    command = ["npx", "tsx", "client.ts", gateway, TOKEN, json.dumps(questions)]
 
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
 
     assert ended.returncode == 0, ended.stderr
-    said = json.loads(ended.stdout.splitlines()[-1])
-    assert said["listed"] == list(RESERVED)
-    assert "Unknown tool: 'git_commit'" in said["refused"]
-    for (name, _, expected), answer in zip(steps(real), said["answers"], strict=True):
+    answers = json.loads(ended.stdout.splitlines()[-1])
+    assert answers["listed"] == list(RESERVED)
+    assert "Unknown tool: 'git_commit'" in answers["refused"]
+    for (name, _, expected), answer in zip(steps(real), answers["answers"], strict=True):
         assert name in answer["found"]
         assert not answer["isError"], (name, answer)
         assert expected in json.dumps(answer["content"]), name

@@ -27,7 +27,7 @@ from tests.pegboard.serve.office import text_of
 
 @contextmanager
 def protected_desk():
-    """A desk whose tool `echo` tells its token, with an identity provider that is not at `/`."""
+    """A desk whose tool `echo` returns its token, with an identity provider that is not at `/`."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         base = f"http://127.0.0.1:{listening.getsockname()[1]}/deep"
         registration = ClientRegistrationOptions(enabled=True)
@@ -54,7 +54,7 @@ def protected_desk():
 
 
 def browse(url):
-    """Go to a page, and from there to the callback as soon as somebody listens."""
+    """Open a page, and then the callback as soon as a server listens there."""
 
     def go():
         callback = httpx2.get(url, timeout=None).headers["location"]
@@ -85,19 +85,19 @@ def test_tokens_from_signing_in_are_stored_encrypted_and_renewed(
 
     with protected_desk() as (url, auth):
         catalogs = {"kit": {"type": "mcp", "servers": {"desk": {"url": url, "auth": "oauth"}}}}
-        before = asyncio.run(call(catalogs))
+        result_before = asyncio.run(call(catalogs))
         asyncio.run(sign_in(GatewaySettings(catalogs=catalogs), "kit/desk"))
-        after, first = asyncio.run(call(catalogs)), {*auth.access_tokens}
+        result_after, first_tokens = asyncio.run(call(catalogs)), {*auth.access_tokens}
         asyncio.run(expire(url))
-        renewed, second = asyncio.run(call(catalogs)), {*auth.access_tokens}
+        renewed, second_tokens = asyncio.run(call(catalogs)), {*auth.access_tokens}
 
-    assert "is not available" in before
+    assert "is not available" in result_before
     assert "nobody has signed in there; sign in with `pegboard serve --login" in caplog.text
-    assert [after, renewed] == ["hello ***", "hello ***"]
-    assert not first & second
-    kept = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
-    tokens = {*first, *second, *auth.refresh_tokens, *auth.clients}
-    assert not any(token.encode() in kept for token in tokens)
+    assert [result_after, renewed] == ["hello ***", "hello ***"]
+    assert not first_tokens & second_tokens
+    stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+    tokens = {*first_tokens, *second_tokens, *auth.refresh_tokens, *auth.clients}
+    assert not any(token.encode() in stored for token in tokens)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sessions with MCP servers: whose they are, what reaches the client, what changed there."""
+"""Sessions with MCP servers: their clients, requests of servers, and changed tools."""
 
 import asyncio
 import json
@@ -111,8 +111,8 @@ def test_a_tool_that_differs_from_the_release_is_reported_or_refused(
             client = gateway.access.clients.of_headers({})
             tool = await (await gateway.access.view(client)).board.tool("kit/desk/echo")
             same = await gateway.caller.call(client, tool, {"text": "x"})
-            other = replace(tool, **difference)
-            return same, await gateway.caller.call(client, other, {"text": "x"})
+            changed_tool = replace(tool, **difference)
+            return same, await gateway.caller.call(client, changed_tool, {"text": "x"})
 
     same, warned = asyncio.run(run("warn"))
     _, refused = asyncio.run(run("refuse"))

@@ -1,4 +1,4 @@
-"""The HTTP API: what it answers, to whom, and how it refuses."""
+"""The HTTP API: its answers, access rules and errors."""
 
 import json
 import re
@@ -41,19 +41,19 @@ def test_tools_are_found_with_scores_and_reasons(board_uri, ask):
 
 
 def test_tools_are_listed_by_filter_in_pages(board_uri, ask):
-    first, filtered, searched = ask(
+    first_page, filtered, searched = ask(
         board_uri,
         ("GET", "/v1/tools?limit=10"),
         ("GET", "/v1/tools?agent=finance/finance"),
         ("GET", "/v1/tools?text=MEETING+room"),
     )
-    [second] = ask(board_uri, ("GET", f"/v1/tools?limit=10&after={first.json()['next']}"))
+    [second_page] = ask(board_uri, ("GET", f"/v1/tools?limit=10&after={first_page.json()['next']}"))
 
-    assert first.json()["total"] == 14
-    ids = [tool["id"] for page in (first, second) for tool in page.json()["tools"]]
+    assert first_page.json()["total"] == 14
+    ids = [tool["id"] for page in (first_page, second_page) for tool in page.json()["tools"]]
     assert ids == sorted(set(ids))
     assert len(ids) == 14
-    assert second.json()["next"] is None
+    assert second_page.json()["next"] is None
     assert {tool["agent"] for tool in filtered.json()["tools"]} == {"finance/finance"}
     assert [tool["name"] for tool in searched.json()["tools"]] == ["book_room"]
 
@@ -129,7 +129,7 @@ def test_an_invalid_request_is_refused_with_the_next_step(board_uri, ask, path, 
 def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
     path = "/v1/tools/{}/git/{}"
     find = {"json": {"query": "open an issue in a repository", "k": 50, "explain": True}}
-    found, tools, agents, status, searched, hidden, missing = ask(
+    find, tools, agents, status, search, hidden, missing = ask(
         board_uri,
         ("POST", "/v1/find", find),
         ("GET", "/v1/tools"),
@@ -141,10 +141,10 @@ def test_a_client_sees_nothing_of_the_tools_that_its_rules_hide(board_uri, ask):
         **MONEY,
     )
 
-    texts = "".join(answer.text for answer in (found, tools, agents, searched))
+    texts = "".join(answer.text for answer in (find, tools, agents, search))
     assert "kit/" not in texts
     assert "create_issue" not in texts
-    assert [tools.json()["total"], status.json()["tools"], searched.json()["total"]] == [3, 3, 0]
+    assert [tools.json()["total"], status.json()["tools"], search.json()["total"]] == [3, 3, 0]
     assert hidden.status_code == missing.status_code == 404
     assert hidden.text == missing.text.replace("KIT", "kit")
 
@@ -198,14 +198,14 @@ def test_errors_reveal_no_paths_of_the_machine(board_uri, ask, monkeypatch, capl
 
 def test_refused_requests_are_logged_with_client_and_request(board_uri, ask, tmp_path, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
-    known = {"Authorization": "Bearer let-the-desk-in-7731"}
+    bearer = {"Authorization": "Bearer let-the-desk-in-7731"}
     file = tmp_path / "requests.jsonl"
 
     ask(
         board_uri,
         ("GET", "/v1/status"),
-        ("GET", "/v1/tools/kit/git/guessed", {"headers": known}),
-        ("GET", "/metrics", {"headers": known}),
+        ("GET", "/v1/tools/kit/git/guessed", {"headers": bearer}),
+        ("GET", "/metrics", {"headers": bearer}),
         ("GET", "/", {"headers": {"Origin": "https://evil.example"}}),
         clients={"desk": {"token": "${DESK_TOKEN}"}},
         log=str(file),
@@ -236,7 +236,7 @@ def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk
     echo = {"tool": "echo", "arguments": {"text": "tea"}}
     burn = {"tool": "kit/desk/burn_archive", "arguments": {"text": "all"}}
 
-    echoed, wrong, asked, burnt, hidden = ask(
+    echoed, invalid, unconfirmed, confirmed, hidden = ask(
         desk_uri,
         ("POST", "/v1/call", {"json": echo}),
         ("POST", "/v1/call", {"json": {"tool": "echo", "arguments": {"txt": 1}}}),
@@ -248,10 +248,10 @@ def test_tools_are_called_by_id_or_name_and_destructive_ones_once_confirmed(desk
     )
 
     assert echoed.json()["content"][0]["text"] == "tea"
-    assert wrong.json()["isError"] is True
-    assert (asked.status_code, error_of(asked)["code"]) == (409, "unconfirmed")
-    assert "confirm" in error_of(asked)["next_step"]
-    assert burnt.json()["content"][0]["text"] == "Burnt."
+    assert invalid.json()["isError"] is True
+    assert (unconfirmed.status_code, error_of(unconfirmed)["code"]) == (409, "unconfirmed")
+    assert "confirm" in error_of(unconfirmed)["next_step"]
+    assert confirmed.json()["content"][0]["text"] == "Burnt."
     assert hidden.status_code == 404
 
 
@@ -259,7 +259,7 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
     body = {"query": {"text": "exchange rates of today"}, "pageSize": 1}
     tagged = {"query": {"text": "exchange rates", "filter": {"displayName": ["git"]}}}
 
-    found, filtered, wrong, manifest = ask(
+    search, filtered, invalid, manifest = ask(
         board_uri,
         ("POST", "/search", {"json": body}),
         ("POST", "/search", {"json": tagged}),
@@ -267,13 +267,13 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
         ("GET", "/.well-known/ard.json"),
     )
 
-    [result] = found.json()["results"]
+    [result] = search.json()["results"]
     assert (result["displayName"], result["type"]) == ("finance", ard.CARD)
     assert result["capabilities"][0] == "list_rates"
     assert isinstance(result["score"], int)
     assert 50 <= result["score"] <= 100
     assert {entry["displayName"] for entry in filtered.json()["results"]} == {"git"}
-    assert wrong.json()["errorCode"] == "INVALID_ARGUMENT"
+    assert invalid.json()["errorCode"] == "INVALID_ARGUMENT"
     registry, *entries = manifest.json()["entries"]
     assert registry["type"] == ard.REGISTRY
     assert result["identifier"] in {entry["identifier"] for entry in entries}
@@ -285,19 +285,19 @@ def test_agents_are_found_by_agentic_resource_discovery(board_uri, ask):
 def test_without_credentials_the_manifest_reveals_nothing_of_the_board(board_uri, ask, monkeypatch):
     monkeypatch.setenv("DESK_TOKEN", "let-the-desk-in-7731")
     clients = {"desk": {"token": "${DESK_TOKEN}", "allow": [{"catalog": "finance"}]}}
-    known = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
+    bearer = {"headers": {"Authorization": "Bearer let-the-desk-in-7731"}}
     body = {"json": {"query": {"text": "open an issue"}}}
 
-    anonymous, refused, manifest, found = ask(
+    anonymous, refused, manifest, search = ask(
         board_uri,
         ("GET", "/.well-known/ard.json"),
         ("POST", "/search", body),
-        ("GET", "/.well-known/ard.json", known),
-        ("POST", "/search", {**body, **known}),
+        ("GET", "/.well-known/ard.json", bearer),
+        ("POST", "/search", {**body, **bearer}),
         clients=clients,
     )
 
     assert [entry["type"] for entry in anonymous.json()["entries"]] == [ard.REGISTRY]
     assert refused.status_code == 401
     assert [entry["displayName"] for entry in manifest.json()["entries"]] == ["Pegboard", "finance"]
-    assert "git" not in found.text
+    assert "git" not in search.text

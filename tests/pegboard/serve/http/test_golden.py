@@ -23,16 +23,16 @@ def save(board_uri, ask, tmp_path):
 
 
 def test_a_golden_query_is_saved_once_and_without_secrets(save):
-    """Also behind a last line without its end. With other tools it was saved, too."""
+    """The file may end without a line break. A query counts as saved whatever its tools."""
     more = {**RATES, "tools": [*RATES["tools"], "finance/finance/convert_currency"]}
     secret = {**RATES, "query": "rates with key sk-abcdef1234567890abcdef12"}
 
-    (first, again, other), file = save(
+    (saved, repeated, other), file = save(
         RATES, more, secret, before='{"query": "tea", "tools": ["a/b/c"]}'
     )
 
-    assert [first.status_code, again.status_code, other.status_code] == [201, 200, 201]
-    assert (first.json()["saved"], again.json()["saved"]) == (True, False)
+    assert [saved.status_code, repeated.status_code, other.status_code] == [201, 200, 201]
+    assert (saved.json()["saved"], repeated.json()["saved"]) == (True, False)
     _, query, _ = read_queries(file)
     assert (query.query, query.tools) == (RATES["query"], tuple(RATES["tools"]))
     assert "sk-abcdef" not in file.read_text("utf-8")

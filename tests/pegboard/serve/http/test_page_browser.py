@@ -53,8 +53,11 @@ def page_of(served: Any) -> Any:
 
     @contextmanager
     def serving(uri: str, catalogs: Any = None, **serve: Any) -> Generator[str]:
-        own = ServeSettings.model_validate(serve)
-        with served(uri, GatewaySettings(serve=own, catalogs=catalogs or {})) as (url, _):
+        serve_settings = ServeSettings.model_validate(serve)
+        with served(uri, GatewaySettings(serve=serve_settings, catalogs=catalogs or {})) as (
+            url,
+            _,
+        ):
             yield url.removesuffix("mcp")
 
     return serving

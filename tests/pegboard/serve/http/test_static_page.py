@@ -1,4 +1,4 @@
-"""The page as files: everything that it names is served, and nothing of it comes from elsewhere."""
+"""The files of the page: all are served, and none refers to another origin."""
 
 import re
 from importlib import resources

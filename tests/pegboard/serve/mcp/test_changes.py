@@ -1,4 +1,4 @@
-"""Rules that match nothing of the release are named in the log."""
+"""Log lines about rules that match nothing in the release."""
 
 import asyncio
 
@@ -10,7 +10,7 @@ from pegboard.serve.mcp.sessions import Sessions
 
 @pytest.fixture
 def warnings(board_uri, gateway_of, caplog):
-    """A function: what the log says of those rules of a client, each line of the warning."""
+    """A function: the lines of the warning about settings."""
 
     def logged(**serve):
         async def run():
@@ -57,9 +57,11 @@ def test_rules_without_effect_are_logged_at_the_start_and_once_after_a_promotion
     workshop, gateway_of, caplog, monkeypatch
 ):
     monkeypatch.setattr("pegboard.serve.mcp.changes.LOOK_SECONDS", 0.01)
-    first = workshop.publish({"desk": [workshop.tool("pour_tea", "Pours tea.")]}).release
-    second = workshop.publish({"desk": [workshop.tool("wash_cups", "Washes cups.")]}).release
-    workshop.store.promote(first.id)
+    first_release = workshop.publish({"desk": [workshop.tool("pour_tea", "Pours tea.")]}).release
+    second_release = workshop.publish(
+        {"desk": [workshop.tool("wash_cups", "Washes cups.")]}
+    ).release
+    workshop.store.promote(first_release.id)
     clients = {"everyone": {"deny": [{"tool": "*/pour_*"}]}}
 
     async def run():
@@ -68,13 +70,13 @@ def test_rules_without_effect_are_logged_at_the_start_and_once_after_a_promotion
             following_changes(gateway, Sessions(gateway.access)),
         ):
             await gateway.access.entries()
-            workshop.store.promote(second.id)
-            while second.id not in caplog.text:
+            workshop.store.promote(second_release.id)
+            while second_release.id not in caplog.text:
                 await asyncio.sleep(0.01)
             for _ in range(10):
                 await asyncio.sleep(0.01)
 
     asyncio.run(run())
 
-    assert first.id not in caplog.text
+    assert first_release.id not in caplog.text
     assert caplog.text.count("'*/pour_*' matches no tool") == 1

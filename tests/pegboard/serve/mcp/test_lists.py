@@ -69,10 +69,10 @@ def test_a_promotion_changes_lists_without_a_restart(two_releases, gateway_of, m
             server = mcp_server(gateway)
             client = mcp.Client(server._mcp_server, mode="legacy", message_handler=on_message)
             async with client:
-                before = await listed(client)
+                list_before = await listed(client)
                 workshop.store.promote(second.id)
                 await server.sessions.tell_of_changes()
-                return before, await listed(client)
+                return list_before, await listed(client)
 
     assert asyncio.run(run()) == ([*OWN, "old_1"], [*OWN, "new_1"])
     assert len(changes) == 1

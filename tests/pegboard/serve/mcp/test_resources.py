@@ -1,4 +1,4 @@
-"""What MCP servers have besides tools passes through the gateway, by the client's rules."""
+"""Resources and prompts of MCP servers, for the clients whose rules permit the servers."""
 
 import asyncio
 import sys
@@ -118,31 +118,31 @@ def test_a_server_added_to_the_file_is_called_without_a_restart(desk_uri, tmp_pa
     file.write_text(head + shop)
 
     async def names(client):
-        found = await client.call_tool("search_tools", {"query": "echo a text", "k": 20})
-        return {tool["name"] for tool in found.structured_content["tools"]}
+        search = await client.call_tool("search_tools", {"query": "echo a text", "k": 20})
+        return {tool["name"] for tool in search.structured_content["tools"]}
 
     async def run():
         gateway = Gateway(load_gateway_settings(file), open_board(desk_uri))
         async with mcp.Client(mcp_server(gateway)._mcp_server, mode="legacy") as client:
             await gateway.warn_of_settings_without_effect()
-            before = await names(client)
+            names_before = await names(client)
             file.write_text("[serve\n")
             for _ in range(2):
                 await gateway.reload_if_changed()
             file.write_text(head + shop + kit)
             for _ in range(2):
                 await gateway.reload_if_changed()
-            after = await names(client)
+            names_after = await names(client)
             result = await client.call_tool("call_tool", {
                 "name": "echo", "arguments": {"text": "called"}
             })  # fmt: skip
         await gateway.close()
-        return before, after, result
+        return names_before, names_after, result
 
-    before, after, result = asyncio.run(run())
+    names_before, names_after, result = asyncio.run(run())
 
-    assert "echo" not in before
-    assert "echo" in after
+    assert "echo" not in names_before
+    assert "echo" in names_after
     assert result.content[0].text == "called"
     assert "tools are not offered" in caplog.text
     assert "The settings stay as they were" in caplog.text

@@ -19,10 +19,10 @@ def names_of(result):
 def test_a_tool_is_found_by_a_description_of_its_task(board_uri, call):
     [result] = call(board_uri, ("search_tools", RATES))
 
-    first = result.structured_content["tools"][0]
-    assert names_of(result)[0] == first["name"] == "list_rates"
-    assert first["signature"].startswith("list_rates(")
-    assert 0 < first["probability"] <= 1
+    best_tool = result.structured_content["tools"][0]
+    assert names_of(result)[0] == best_tool["name"] == "list_rates"
+    assert best_tool["signature"].startswith("list_rates(")
+    assert 0 < best_tool["probability"] <= 1
     assert json.loads(result.content[0].text) == result.structured_content
 
 
@@ -55,9 +55,9 @@ def test_the_description_of_search_tools_names_the_agents(board_uri, session_of)
 def test_agents_are_found_with_their_tools_and_searches_can_be_limited_to_one(board_uri, call):
     [found] = call(board_uri, ("search_agents", RATES))
     agents = found.structured_content["agents"]
-    own = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
+    limited_to_agent = {"query": "anything", "k": 20, "agent": agents[0]["name"]}
 
-    [result] = call(board_uri, ("search_tools", own))
+    [result] = call(board_uri, ("search_tools", limited_to_agent))
 
     assert set(agents[0]) == {"name", "description", "tools"}
     assert agents[0]["tools"][0] == "list_rates"
@@ -103,7 +103,9 @@ def test_an_unknown_name_is_an_error_that_suggests_similar_tools(board_uri, call
     name = "currency_converter"
 
     results = call(
-        board_uri, (name, {}), *((own, {"name": name}) for own in ("call_tool", "get_tool"))
+        board_uri,
+        (name, {}),
+        *((gateway_tool, {"name": name}) for gateway_tool in ("call_tool", "get_tool")),
     )
 
     for result in results:
@@ -140,10 +142,10 @@ def test_searches_of_one_client_take_at_most_half_of_the_places(board_uri, gatew
             async with finder._limit.place(ana):
                 waiting = asyncio.create_task(finder.find(ana, "rates"))
                 await finder.find(bob, "rates")
-                before = waiting.done()
-            return before, len((await waiting).result.hits)
+                done_before = waiting.done()
+            return done_before, len((await waiting).result.hits)
 
-    before, hits = asyncio.run(run())
+    done_before, hits = asyncio.run(run())
 
-    assert not before
+    assert not done_before
     assert hits > 0

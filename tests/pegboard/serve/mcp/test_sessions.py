@@ -1,4 +1,4 @@
-"""Many sessions at once, changes as the protocol since 2026-07-28 tells them, and stdio."""
+"""Concurrent sessions, notifications in the protocol since 2026-07-28, and stdio."""
 
 import asyncio
 import sys
@@ -17,8 +17,9 @@ from pegboard.serve.mcp.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 
 SESSIONS, ROUNDS = 12, 3
-# Fewer sessions with the server than clients have, so that they are ended and started all the time,
-# and more than calls at once, so that one can always be ended. No limit is met on a busy machine.
+# Fewer sessions with the server than clients have, so that sessions are ended and opened all the
+# time, and more than concurrent calls, so that one can always be ended. The timeout is never
+# reached, even on a busy machine.
 BUSY = {
     "mode": "gateway",
     "calls": {"concurrency": 4, "timeout": 3_600},
@@ -99,10 +100,10 @@ def test_a_subscription_is_notified_only_of_its_own_session(desk_uri, served):
             for name, event in zip(("one", "two"), ready, strict=True)
         )
         await asyncio.gather(*(event.wait() for event in ready))
-        async with connected(url, "") as nobody, connected(url, "one") as same:
-            await nobody.call_tool("search_tools", {"query": "fail", "k": 1})
-            await same.call_tool("search_tools", {"query": "echo", "k": 1})
-            listed = await one, await names(nobody)
+        async with connected(url, "") as without_session, connected(url, "one") as same_session:
+            await without_session.call_tool("search_tools", {"query": "fail", "k": 1})
+            await same_session.call_tool("search_tools", {"query": "echo", "k": 1})
+            listed = await one, await names(without_session)
         two.cancel()
         await asyncio.gather(two, return_exceptions=True)
         return listed
@@ -129,8 +130,8 @@ def test_the_command_serves_one_client_over_stdio(desk_uri, tmp_path, monkeypatc
             hidden = await client.call_tool("fail", {})
         return [tool["name"] for tool in result.structured_content["tools"]], hidden
 
-    found, hidden = asyncio.run(run())
+    visible, hidden = asyncio.run(run())
 
-    assert found == ["echo"]
+    assert visible == ["echo"]
     assert hidden.is_error
     assert "Unknown tool: 'fail'" in hidden.content[0].text

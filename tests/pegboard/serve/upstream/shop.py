@@ -1,4 +1,4 @@
-"""An HTTP API on loopback that repeats what it is asked, and its OpenAPI document."""
+"""An HTTP API on loopback that repeats its requests, and its OpenAPI document."""
 
 import json
 from base64 import b64decode
