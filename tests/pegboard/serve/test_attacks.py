@@ -1,4 +1,4 @@
-"""Attempts of a client to reach a tool that it may not see; docs/how-to/serve-a-board.md has the table.
+"""Attempts to reach a tool that a client may not see; docs/how-to/serve-a-board.md has the table.
 
 `ana` may see the desk but for `burn_archive`; `bob` only the shop. Both come with tokens."""
 
