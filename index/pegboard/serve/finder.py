@@ -119,7 +119,7 @@ def _check_query(query: str) -> None:
     try:
         query.encode()
     except UnicodeEncodeError:
-        raise QueryError("The request has half of a character. Send valid Unicode.") from None
+        raise QueryError("The request has a lone surrogate. Send valid Unicode.") from None
 
 
 async def _named_first(view: View, query: str, k: int, result: FindResult) -> FindResult:

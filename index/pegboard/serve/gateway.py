@@ -103,14 +103,15 @@ class Gateway:
 
     async def warn_of_settings_without_effect(self) -> str:
         """Log the settings that match nothing in the current release; return its id."""
-        clients, serve = self.access.clients, self.settings.serve
         try:
             release, entries = await self.access.entries()
         except PegboardError as error:
             log.warning("The rules could not be compared with the release: %s", error)
             return self.board.status().release
         tools = list(entries.values())
-        problems = await asyncio.to_thread(settings_without_effect, clients, serve, tools)
+        problems = await asyncio.to_thread(
+            settings_without_effect, self.access.clients, self.settings.serve, tools
+        )
         if problems:
             log.warning(
                 "pegboard serve: settings without effect in release %s, perhaps misspelt:\n%s",

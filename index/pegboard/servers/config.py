@@ -228,7 +228,9 @@ class References:
         }
 
     def _value(self, match: re.Match[str]) -> str:
-        scheme, name, default = match["scheme"], match["name"], match["default"]
+        scheme = match["scheme"]
+        name = match["name"]
+        default = match["default"]
         if scheme not in (None, "env"):
             self.problems.append(
                 f"{match[0]} is known only to an editor; name an environment variable, as ${{NAME}}"

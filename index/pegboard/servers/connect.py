@@ -253,7 +253,8 @@ async def list_all(session: Any, what: str = "tools") -> list[Any]:
             if error.code == METHOD_NOT_FOUND and (offered is None or capability != what):
                 return []  # a server without this kind of row
             raise
-        page, cursor = answer.get(what), answer.get("nextCursor")
+        page = answer.get(what)
+        cursor = answer.get("nextCursor")
         if not isinstance(page, list):
             raise ServerProblem(f"its answer to {method} has no list of {what}")
         rows += page

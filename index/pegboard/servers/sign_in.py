@@ -70,7 +70,7 @@ class ServerSignIn(OAuth):
     async def _initialize(self) -> None:
         await super()._initialize()
         if not self._by_hand and self.context.current_tokens is None:
-            raise ServerProblem(f"nobody has signed in there; {SIGN_IN}")
+            raise ServerProblem(f"no user has signed in there; {SIGN_IN}")
         # Tokens are renewed with the stored metadata after a restart.
         self.context.oauth_metadata = await self._metadata.get(key=self.mcp_url)
 

@@ -68,7 +68,8 @@ def _checked_part(schema: Any) -> Any:
         return schema if isinstance(schema, bool) else {}
     checked = {key: value for key, value in schema.items() if key in CHECKED}
     checked["items"] = _checked_part(schema.get("items"))
-    properties, required = schema.get("properties"), schema.get("required")
+    properties = schema.get("properties")
+    required = schema.get("required")
     if not isinstance(properties, dict):
         properties = {}
     checked["properties"] = {name: _checked_part(value) for name, value in properties.items()}

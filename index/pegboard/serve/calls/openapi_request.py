@@ -37,7 +37,8 @@ _DIRECTOR: Any = RequestDirector(None)  # pyright: ignore[reportArgumentType]  #
 def check_operation(tool: Tool) -> None:
     """Raise CallProblem unless the release has a valid method and path, and supported styles."""
     annotations = tool.annotations
-    method, path = str(annotations.get("method", "")).upper(), annotations.get("path")
+    method = str(annotations.get("method", "")).upper()
+    path = annotations.get("path")
     if method not in METHODS or not isinstance(path, str) or not path.startswith("/"):
         raise CallProblem("failed", f"The release does not say how {tool.id} is called.")
     for name, style in (annotations.get("styles") or {}).items():

@@ -84,7 +84,7 @@ class Upstream:
         self._state_since = ""
         """When the server became available or failed; "" before the first session."""
         self._logged_changes: set[str] = set()
-        """Ids of the changed tools that the log has named."""
+        """Ids of the changed tools that are in the log already."""
 
     @property
     def configuration(self) -> tuple[Any, ...]:
@@ -254,7 +254,8 @@ class Upstream:
         """Record why the server is not available, or with "" that it is available."""
         if failure != self._failure or not self._state_since:
             self._state_since = datetime.now(UTC).isoformat(timespec="seconds")
-        self._failure, self._tried_at = failure, time.monotonic()
+        self._failure = failure
+        self._tried_at = time.monotonic()
 
     def _not_available(self) -> CallProblem:
         """Return the error for clients. The reason is left out, since it names commands, files and
@@ -314,7 +315,7 @@ async def sign_in(settings: GatewaySettings, agent: str) -> None:
         except Exception as error:
             raise ServerProblem(transport.explain(error)) from None
     except ServerProblem as problem:
-        raise ConfigurationError(f"Nobody signed in at '{agent}': {problem}.") from None
+        raise ConfigurationError(f"Signing in at '{agent}' failed: {problem}.") from None
 
 
 def _with_token(server: Server, token: str) -> Server:

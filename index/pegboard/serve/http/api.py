@@ -31,7 +31,7 @@ from pegboard.serve.access.views import View
 from pegboard.serve.errors import RequestError, invalid
 from pegboard.serve.finder import MAX_QUERY
 from pegboard.serve.gateway import Gateway
-from pegboard.serve.http.requests import Parameters, Viewing, Visiting
+from pegboard.serve.http.requests import ClientView, CurrentContext, Parameters
 from pegboard.text.redaction import redact
 
 Answer = dict[str, Any]
@@ -117,17 +117,18 @@ async def health(request: Request) -> Answer:
 
 
 @health_router.get("/metrics")
-async def metrics(visit: Visiting) -> Response:
+async def metrics(context: CurrentContext) -> Response:
     """Return the metrics of all clients for Prometheus."""
-    visit.check_operator("Metrics")
-    text = visit.gateway.metrics.as_text(visit.gateway.caller.health())
+    context.check_operator("Metrics")
+    text = context.gateway.metrics.as_text(context.gateway.caller.health())
     return Response(text, media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 @router.get("/status")
-async def status(visit: Visiting, view: Viewing) -> Answer:
+async def status(context: CurrentContext, view: ClientView) -> Answer:
     """Return what the gateway serves, and what the client may do."""
-    gateway, client = visit.gateway, visit.client
+    gateway = context.gateway
+    client = context.client
     release = await view.board.release()
     return {
         "version": __version__,
@@ -143,7 +144,7 @@ async def status(visit: Visiting, view: Viewing) -> Answer:
 
 
 @router.post("/find")
-async def find(visit: Visiting, parameters: FindParameters) -> Answer:
+async def find(context: CurrentContext, parameters: FindParameters) -> Answer:
     """Return the tools for a request, best first. `probability` is that of at least one fitting
     tool; `reason` says why there are no hits, or why they may not fit. `why` has, for each ranking
     that found a tool, its rank and score there.
@@ -154,8 +155,8 @@ async def find(visit: Visiting, parameters: FindParameters) -> Answer:
             f"Expected one of {', '.join(STRATEGIES)}.",
         )  # fmt: skip
     options = parameters.model_dump(include={"strategy", "index", "explain"})
-    search = await visit.gateway.finder.find(
-        visit.client, parameters.query, parameters.k, **options
+    search = await context.gateway.finder.find(
+        context.client, parameters.query, parameters.k, **options
     )
     answer = search.result.to_dict()
     for hit, values in zip(search.result.hits, answer["hits"], strict=True):
@@ -169,7 +170,7 @@ async def find(visit: Visiting, parameters: FindParameters) -> Answer:
 
 
 @router.get("/tools")
-async def tools(view: Viewing, parameters: Annotated[ToolsParameters, Query()]) -> Answer:
+async def tools(view: ClientView, parameters: Annotated[ToolsParameters, Query()]) -> Answer:
     """Return a page of the tools that pass a filter, by id; `next` is null on the last one."""
     words = (parameters.text or "").casefold().split()
     matching = sorted(
@@ -189,7 +190,7 @@ async def tools(view: Viewing, parameters: Annotated[ToolsParameters, Query()]) 
 
 
 @router.get("/tools/{id:path}")
-async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
+async def tool(context: CurrentContext, view: ClientView, id: str) -> Answer:
     """Return one tool with its schemas, its agent, and its dependencies among the visible tools,
     with their names. `cannot_be_called` says why the gateway cannot call it; "" if it can.
     """
@@ -205,10 +206,10 @@ async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
             "catalog": tool.catalog,
             "input_schema": tool.input_schema,
             "output_schema": tool.output_schema,
-            "annotations": visible_annotations(visit.client, view.entries[id], tool),
+            "annotations": visible_annotations(context.client, view.entries[id], tool),
             "examples": tool.examples,
             "destructive": tool.is_destructive,
-            "cannot_be_called": visit.gateway.caller.call_problem(tool, view.entries[id].kind),
+            "cannot_be_called": context.gateway.caller.call_problem(tool, view.entries[id].kind),
         },
         "agent": _agent(agents[tool.agent]),
         "dependencies": needs,
@@ -223,28 +224,30 @@ async def tool(visit: Visiting, view: Viewing, id: str) -> Answer:
 
 @router.post("/call")
 async def call(
-    request: Request, visit: Visiting, view: Viewing, parameters: CallParameters
+    request: Request, context: CurrentContext, view: ClientView, parameters: CallParameters
 ) -> Response:
     """Call a tool, and return its result in the format of MCP. A failure has `isError`."""
     HTTP_TOKEN.set(bearer_token(request.headers))
     tool = await view.tool_named(parameters.tool)
     if tool is None:
         raise _unknown_tool(parameters.tool, "tool")
-    caller = visit.gateway.caller
+    caller = context.gateway.caller
     if caller.needs_confirmation(tool) and not parameters.confirm:
         raise RequestError(
             409, "unconfirmed", f"{tool.id} may destroy something.", "confirm",
             'Repeat the call with "confirm": true if the user agrees.',
         )  # fmt: skip
     kind = view.entries[tool.id].kind
-    result = await caller.call(visit.client, tool, parameters.arguments, kind=kind, confirm=_agree)
+    result = await caller.call(
+        context.client, tool, parameters.arguments, kind=kind, confirm=_agree
+    )
     return Response(
         result.model_dump_json(by_alias=True, exclude_none=True), media_type="application/json"
     )
 
 
 @router.get("/agents")
-async def agents(view: Viewing) -> Answer:
+async def agents(view: ClientView) -> Answer:
     """Return the agents with tools that the client may see."""
     tools = Counter(entry.agent for entry in view.entries.values())
     agents = await view.board.list_agents()
@@ -254,13 +257,13 @@ async def agents(view: Viewing) -> Answer:
 
 @router.post("/golden")
 async def save_golden(
-    visit: Visiting, view: Viewing, parameters: GoldenParameters, response: Response
+    context: CurrentContext, view: ClientView, parameters: GoldenParameters, response: Response
 ) -> Answer:
     """Add a request with its right tools to the golden queries. `saved` is false if the file
     already has the request.
     """
-    visit.check_operator("Golden queries")
-    file = visit.gateway.golden_file
+    context.check_operator("Golden queries")
+    file = context.gateway.golden_file
     if file is None:
         raise RequestError(
             403, "not_configured", "This gateway saves no golden queries.", "golden",
@@ -270,19 +273,19 @@ async def save_golden(
     for number, identity in enumerate(tools):
         await _tool(view, identity, f"tools.{number}")
     query = GoldenQuery(redact(parameters.query), tuple(tools), kind=parameters.kind or "")
-    async with visit.gateway.golden_lock:
+    async with context.gateway.golden_lock:
         saved = await asyncio.to_thread(_save, file, query)
     response.status_code = 201 if saved else 200
     return {"saved": saved}
 
 
 @router.get("/servers")
-async def servers(visit: Visiting) -> dict[str, dict[str, str]]:
+async def servers(context: CurrentContext) -> dict[str, dict[str, str]]:
     """Return the state of each MCP server by agent: `idle`, `up` or `failed`, the error, and the
     time since when.
     """
-    visit.check_operator("The states of servers")
-    return visit.gateway.caller.health()
+    context.check_operator("The states of servers")
+    return context.gateway.caller.health()
 
 
 async def _agree(*_: Any) -> None:

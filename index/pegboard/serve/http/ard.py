@@ -21,11 +21,17 @@ from pegboard.records import Agent, Tool
 from pegboard.serve.access.views import View
 from pegboard.serve.errors import RequestError
 from pegboard.serve.finder import MAX_QUERY
-from pegboard.serve.http.requests import Parameters, Visiting
+from pegboard.serve.http.requests import CurrentContext, Parameters
 from pegboard.serve.settings import as_list
 
-MANIFEST, SEARCH = "/.well-known/ard.json", "/search"
-CARD, REGISTRY = "application/mcp-server-card+json", "application/ai-registry+json"
+MANIFEST = "/.well-known/ard.json"
+"""Path of the list of all entries."""
+SEARCH = "/search"
+"""Path of the search for entries."""
+CARD = "application/mcp-server-card+json"
+"""Type of the entry of an agent."""
+REGISTRY = "application/ai-registry+json"
+"""Type of the entry of the gateway itself."""
 MAX_QUERIES = 5
 """Most example requests of an entry."""
 MAX_HITS = 100
@@ -57,7 +63,7 @@ def refusal(error: RequestError) -> Response:
 
 
 @router.get(MANIFEST)
-async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
+async def manifest(request: Request, context: CurrentContext) -> dict[str, Any]:
     """Return the registry, and the agents that the client may see."""
     base = _address(request)
     entries: list[dict[str, Any]] = [
@@ -69,8 +75,8 @@ async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
             "description": "Finds tools of MCP servers, APIs and libraries for a request.",
         }
     ]
-    if request.state.client is not None:  # else a request without credentials
-        view = await visit.gateway.access.view(visit.client)
+    if request.state.client is not None:
+        view = await context.gateway.access.view(context.client)
         tools = await view.board.list_tools()
         for agent in await view.board.list_agents():
             queries = _queries([tool for tool in tools if tool.agent == agent.id])
@@ -80,13 +86,15 @@ async def manifest(request: Request, visit: Visiting) -> dict[str, Any]:
 
 
 @router.post(SEARCH)
-async def search(request: Request, visit: Visiting, parameters: SearchRequest) -> dict[str, Any]:
+async def search(
+    request: Request, context: CurrentContext, parameters: SearchRequest
+) -> dict[str, Any]:
     """Return the agents whose tools fit a request, each with its fitting tools: the score is the
     probability of the best of them in percent.
     """
     base = _address(request)
     filters = parameters.query.filter
-    view = await visit.gateway.access.view(visit.client)
+    view = await context.gateway.access.view(context.client)
     entries = {agent.id: _entry(base, view, agent) for agent in await view.board.list_agents()}
     for name, values in filters.items():
         entries = {
@@ -95,8 +103,8 @@ async def search(request: Request, visit: Visiting, parameters: SearchRequest) -
     if not entries:
         return {"results": []}
     where = {"agent": list(entries)} if filters else None
-    search_result = await visit.gateway.finder.find(
-        visit.client, parameters.query.text, MAX_HITS, where=where
+    search_result = await context.gateway.finder.find(
+        context.client, parameters.query.text, MAX_HITS, where=where
     )
     results: dict[str, dict[str, Any]] = {}
     for hit in search_result.result.hits:

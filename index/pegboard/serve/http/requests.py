@@ -20,7 +20,7 @@ class Parameters(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class RequestContext:
     """The gateway, and the client that the application recognised for a request."""
 
     gateway: Gateway
@@ -35,17 +35,19 @@ class Visit:
             )  # fmt: skip
 
 
-async def _visit(request: Request) -> Visit:
+async def _context(request: Request) -> RequestContext:
     """Return the gateway and the client of a request."""
-    return Visit(request.app.state.gateway, request.state.client)
+    return RequestContext(request.app.state.gateway, request.state.client)
 
 
-Visiting = Annotated[Visit, Depends(_visit)]
+CurrentContext = Annotated[RequestContext, Depends(_context)]
+"""Parameter of an operation: the gateway and the client of its request."""
 
 
-async def _view(visit: Visiting) -> View:
+async def _view(context: CurrentContext) -> View:
     """Return the release as the client of a request sees it."""
-    return await visit.gateway.access.view(visit.client)
+    return await context.gateway.access.view(context.client)
 
 
-Viewing = Annotated[View, Depends(_view)]
+ClientView = Annotated[View, Depends(_view)]
+"""Parameter of an operation: the release as the client of its request sees it."""

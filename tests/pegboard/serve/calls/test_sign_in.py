@@ -92,7 +92,7 @@ def test_tokens_from_signing_in_are_stored_encrypted_and_renewed(
         renewed, second_tokens = asyncio.run(call(catalogs)), {*auth.access_tokens}
 
     assert "is not available" in result_before
-    assert "nobody has signed in there; sign in with `pegboard serve --login" in caplog.text
+    assert "no user has signed in there; sign in with `pegboard serve --login" in caplog.text
     assert [result_after, renewed] == ["hello ***", "hello ***"]
     assert not first_tokens & second_tokens
     stored = b"".join(path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
