@@ -213,13 +213,13 @@ def test_redirects_are_not_followed(call, monkeypatch):
 def test_an_image_with_a_credential_is_not_shown():
     secrets = SecretValues([TOKEN])
 
-    text = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), secrets)
-    image = _result(200, "image/png", b"\x89PNG" + TOKEN.encode(), secrets)
-    image = _result(200, f"image/{TOKEN}", b"\x89PNG", secrets)
+    svg = _result(200, "image/svg+xml", f"<svg>{TOKEN}</svg>".encode(), secrets)
+    png_with_token = _result(200, "image/png", b"\x89PNG" + TOKEN.encode(), secrets)
+    type_with_token = _result(200, f"image/{TOKEN}", b"\x89PNG", secrets)
 
-    assert text.content[0].text == "<svg>***</svg>"
-    assert image.content[0].text == NOT_SHOWN
-    assert image.content[0].mime_type == "image/***"
+    assert svg.content[0].text == "<svg>***</svg>"
+    assert png_with_token.content[0].text == NOT_SHOWN
+    assert type_with_token.content[0].mime_type == "image/***"
 
 
 def test_reading_stops_when_an_answer_is_too_long(call):
