@@ -27,7 +27,7 @@ from pegboard.formatting import count_text, list_text
 from pegboard.search.query_vectors import QueryVectors
 from tasks.runtime import progress
 from tasks.settings.configuration import load_configuration
-from tasks.steps.embed import encoder_for
+from tasks.settings.encoders import encoder_for
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,6 @@ from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.opening import open_lake
 from tasks.report.storage import Report, has_report, report_release
 from tasks.runtime import progress, workers
-from tasks.safety.capture import Suspicious, find_suspicious
 from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.steps.compose import Documents, compose_agents, compose_index
@@ -43,6 +42,7 @@ from tasks.steps.release_spec import ReleaseSpec, compose_records, make_release_
 from tasks.steps.revise import Revision, revise_snapshots
 from tasks.steps.snapshot import Snapshot, take_snapshot
 from tasks.steps.stage import stage_tables
+from tasks.steps.suspicious import Suspicious, find_suspicious
 
 logger = logging.getLogger(__name__)
 Outcome = Literal["planned", "unchanged", "withdrawn", "held", "published"]

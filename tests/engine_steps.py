@@ -8,7 +8,7 @@ from typing import Any
 from flows.engines import THREAD_VARIABLES
 from pegboard.errors import SourceError
 from tasks.settings.configuration import IndexSettings
-from tasks.steps.embed import encoder_for
+from tasks.settings.encoders import encoder_for
 
 
 class Strange(Exception):

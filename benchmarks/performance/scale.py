@@ -241,7 +241,7 @@ def _searched(folder: Path, uri: str, board: Any) -> dict[str, Any]:
     from pegboard.store.releases import ReleaseStore
     from tasks.report.twins import ToolVectors
     from tasks.settings.configuration import load_configuration
-    from tasks.steps.embed import encoder_for
+    from tasks.settings.encoders import encoder_for
 
     tools = ToolVectors.of(LoadedRelease(ReleaseStore(uri), board.release, 0))
     ids, matrix = tools.ids, tools.matrix

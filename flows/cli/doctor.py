@@ -61,7 +61,7 @@ def _prefect() -> str:
 def _needs(configuration: "Configuration") -> str:
     """The encoders, with the LLM of `[enrich]`; no request is sent to it."""
     from tasks.enrichment.models import hosted_completer
-    from tasks.steps.embed import encoder_for
+    from tasks.settings.encoders import encoder_for
     from tasks.steps.preflight import check_before_run
 
     check_before_run(configuration)

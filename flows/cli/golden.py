@@ -246,11 +246,13 @@ def _hold_out(options: argparse.Namespace) -> int:
     from tasks.golden.hold_out import pick_examples, tools_with_examples
     from tasks.golden.reading import queries_to_extend
     from tasks.settings.configuration import load_configuration
+    from tasks.steps.snapshot import last_snapshots
 
     out = Path(options.out)
     existing = queries_to_extend(out, add=options.add)
     configuration = load_configuration(options.config)
-    picked = pick_examples(tools_with_examples(configuration), options.share, existing=existing)
+    tools_listed = tools_with_examples(configuration, last_snapshots(configuration))
+    picked = pick_examples(tools_listed, options.share, existing=existing)
     write_queries(out, [*existing, *picked.queries])
     tools = len({query.tools for query in picked.queries})
     beside = f", added to {len(existing)} existing ones" if existing else ""

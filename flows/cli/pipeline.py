@@ -176,7 +176,7 @@ def _build(options: argparse.Namespace) -> int:
 
 
 def _problems(outcome: dict[str, Any]) -> list[str]:
-    from tasks.safety.capture import warnings_of
+    from tasks.steps.suspicious import warnings_of
 
     problems = [*source_problems(outcome), *outcome["problems"], *outcome["advice"]]
     problems += warnings_of(outcome["suspicious"])

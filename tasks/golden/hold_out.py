@@ -17,7 +17,6 @@ from tasks.golden.reading import as_words
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import tools_of
 from tasks.settings.configuration import Configuration
-from tasks.steps.snapshot import take_snapshot
 
 MAX_CHARACTERS = 2_000
 """A longer example is no request."""
@@ -44,22 +43,22 @@ class PickedExamples:
     duplicates: int
 
 
-def tools_with_examples(configuration: Configuration) -> list[Tool]:
-    """Return the tools of all catalogs that have examples, as last listed, overrides applied.
-
-    A catalog that was never listed is listed now, and its snapshot stored. Held-out examples are
+def tools_with_examples(configuration: Configuration, snapshots: Mapping[str, str]) -> list[Tool]:
+    """Return the tools of snapshots that have examples, overrides applied. Held-out examples are
     included.
+
+    Args:
+        snapshots: catalog -> digest, of all catalogs.
 
     Raises:
         ConfigurationError: no tool has an example.
     """
     lake = Lake(configuration.uri)
     tools: list[Tool] = []
-    for catalog in configuration.catalogs:
-        snapshot = take_snapshot(configuration, catalog, fresh=False)
+    for catalog, snapshot in snapshots.items():
         tools += [
             tool
-            for original in tools_of(lake, {catalog: snapshot.digest})
+            for original in tools_of(lake, {catalog: snapshot})
             if (tool := _overridden(configuration, original)) is not None and tool.examples
         ]
     if not tools:

@@ -13,7 +13,7 @@ from pegboard.search.query_vectors import QueryVectors
 from tasks.lake.files import Lake
 from tasks.lake.vectors import merge_small_files, vectors_of
 from tasks.settings.configuration import IndexSettings
-from tasks.steps.embed import encoder_for
+from tasks.settings.encoders import encoder_for
 
 if TYPE_CHECKING:
     import numpy as np

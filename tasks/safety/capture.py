@@ -16,7 +16,6 @@ documents/shingles-<digest>   each tool's shingles: all that stand in a row in i
 The shingles of tools that did not change are read; all are counted each time."""
 
 import hashlib
-from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -29,13 +28,7 @@ from pegboard.text.words import singular_words
 from tasks.enrichment.neighbours import head_text
 from tasks.lake.files import Lake
 from tasks.lake.incremental import tool_rows
-from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
 from tasks.lake.vectors import vectors_of
-from tasks.safety.changed import NEW_TEXT, UNAPPROVED, changed_definitions, unapproved
-from tasks.safety.lock import compare_with_lock, lock_file, read_lock
-from tasks.settings.configuration import Configuration
-from tasks.steps.embed import encoder_for
-from tasks.steps.plan import Plan
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,8 +51,6 @@ NEARER = 0.3
 """The mean share of other tools that are nearer to an example than its own tool. Of MetaTool's 199
 plugins, whose names and descriptions say little of their ten requests, 4 % have more; ten requests
 that fit everything have .30 to .77 among 400 tools of Seal-Tools."""
-
-MAX_WARNINGS = 10
 
 NEAR_COPY = "near-copy"
 SHINGLES_VERSION = 3
@@ -88,88 +79,8 @@ CLONES = 0.5
 """The share of clones among what is new or changed in a catalog. Of Stripe's API, which has most of
 14 catalogs, 21 % are clones, and 35 % of a hundred operations in a row."""
 
-Suspicious = dict[str, list[dict[str, Any]]]
 
-
-def find_suspicious(
-    configuration: Configuration,
-    plan: Plan,
-    snapshots: Mapping[str, str],
-    *,
-    locked: bool = False,
-) -> Suspicious:
-    """Return the suspicious tools of a release by id, each with its flags and what shows them;
-    those that wait for approval first.
-
-    Of a copy and its original, only what is new or changed since the live release is flagged; both
-    are where nothing is live.
-
-    Args:
-        snapshots: catalog -> digest.
-        locked: the lock file approves definitions, instead of the live release those of catalogs
-            with limited trust.
-    """
-    import polars as pl
-
-    lake = Lake(configuration.uri)
-    found: Suspicious = defaultdict(list)
-    examples = snapshot_rows(lake, snapshots, "tools", ["id", "examples"])
-    if (examples.get_column("examples").list.len() >= MIN_EXAMPLES).any():
-        encoder = encoder_for(configuration.index(configuration.default))
-        agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
-        ids = examples.get_column("id")
-        sample = tools_of(lake, snapshots, ids.gather_every(-(-len(ids) // MAX_TOOLS)))
-        own = examples.filter(pl.col("examples").list.len() >= MIN_EXAMPLES).get_column("id")
-        rows = snapshot_rows(lake, snapshots, "tools", ids=own)
-        for tool, evidence in _stuffed(lake, encoder, rows, sample, agents):
-            found[tool].append(evidence)
-    fresh = {*plan.new, *plan.changed} if plan.live else set(examples.get_column("id"))
-    shingles = stored_shingles(lake, snapshots)
-    for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
-        found[tool].append(evidence)
-    for tool, evidence in changed_definitions(configuration, plan, snapshots, locked=locked):
-        found[tool].append(evidence)
-    if locked:
-        lock = read_lock(lock_file(configuration))
-        for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, lock):
-            found[tool].append(evidence)
-    waiting = unapproved(found)
-    order = sorted(found, key=lambda tool: (tool not in waiting, tool))
-    return {tool: found[tool] for tool in order}
-
-
-def warnings_of(suspicious: Suspicious) -> list[str]:
-    """Return a sentence for each suspicious tool, the first `MAX_WARNINGS`, and what to do."""
-    lines: list[str] = []
-    suspicious = {
-        tool: rows
-        for tool, rows in suspicious.items()
-        if any(row["flag"] != UNAPPROVED for row in rows)
-    }
-    for tool, rows in list(suspicious.items())[:MAX_WARNINGS]:
-        reasons = [_reason(row) for row in rows if row["flag"] != UNAPPROVED]
-        lines.append(
-            f"{tool} is suspicious: {' and '.join(reasons)}. Look at it; skip it under "
-            f'[overrides], or set trust = "limited" for its catalog.'
-        )
-    if more := len(suspicious) - len(lines):
-        lines.append(f"{more} more tools are suspicious; the report has all.")
-    return lines
-
-
-def _reason(row: Mapping[str, Any]) -> str:
-    match row["flag"]:
-        case code if code == NEAR_COPY:
-            return f"it repeats the description of {row['of']}"
-        case code if code == CLONE:
-            return f"it is one of {row['clones']} near-copies of each other in its catalog"
-        case code if code == NEW_TEXT:
-            return f"its changed text has {', '.join(map(repr, row['texts']))}"
-        case _:
-            return "its examples are nearer to many other tools than to itself"
-
-
-def _stuffed(
+def stuffed(
     lake: Lake,
     encoder: Encoder,
     rows: "pl.DataFrame",

@@ -23,7 +23,6 @@ from tasks.lake.snapshot_rows import agents_of, snapshot_rows
 from tasks.safety.readings import readings
 from tasks.safety.untrusted import comparable, texts_of
 from tasks.settings.configuration import Configuration
-from tasks.steps.plan import Plan
 
 UNAPPROVED = "unapproved"
 NEW_TEXT = "new-text"
@@ -52,35 +51,6 @@ _INSTRUCTION = re.compile(
     r"|\b(?:pass|send|forward|include|attach|copy|share|upload|post|append|give|read|fetch|collect)"
     r"\b[^.\n]{0,40}\b(?:user'?s|users'|their|credentials|passwords?|secrets?|tokens?)\b"
 )
-
-
-def changed_definitions(
-    configuration: Configuration, plan: Plan, snapshots: Mapping[str, str], *, locked: bool = False
-) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tools whose definition waits for approval or says something new, with what shows
-    it; none without a live release.
-
-    In a catalog of limited trust that is live, a new tool waits, too: a changed name is one.
-
-    Args:
-        snapshots: catalog -> digest, revised.
-        locked: a lock file approves definitions, so that none waits for its limited trust.
-    """
-    if plan.live is None:
-        return
-    listed = ReleaseStore(configuration.uri).get(plan.live).manifest.get("catalogs", ())
-    limited = {
-        name
-        for name in configuration.catalogs
-        if configuration.options(name).trust == "limited" and name in listed and not locked
-    }
-    new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
-    ids = (*plan.changed, *new)
-    for before, tool, fields in definitions_since(configuration, plan.live, snapshots, ids):
-        if fields and tool.catalog in limited:
-            yield tool.id, {"flag": UNAPPROVED, "fields": fields}
-        if before and fields and (texts := new_texts(before, tool)):
-            yield tool.id, {"flag": NEW_TEXT, "texts": texts}
 
 
 def unapproved(suspicious: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[str, Any]:

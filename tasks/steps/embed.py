@@ -4,10 +4,10 @@ twice.
 """
 
 from dataclasses import dataclass
-from functools import cache, partial
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
-from pegboard.encoders import Encoder, load_encoder, runs_here
+from pegboard.encoders import runs_here
 from pegboard.encoders.batching import processors
 from tasks.lake.files import Lake
 from tasks.lake.row_sets import read_rows
@@ -21,6 +21,7 @@ from tasks.lake.vectors import (
 from tasks.runtime import progress
 from tasks.runtime.workers import Workers
 from tasks.settings.configuration import IndexSettings
+from tasks.settings.encoders import encoder_for
 from tasks.steps.compose import Documents
 
 if TYPE_CHECKING:
@@ -56,15 +57,6 @@ class EmbedResult:
 
     def __add__(self, other: "EmbedResult") -> "EmbedResult":
         return EmbedResult(self.texts + other.texts, self.truncated + other.truncated)
-
-
-def encoder_for(settings: IndexSettings) -> Encoder:
-    """Return the encoder of an index, loaded once in a process.
-
-    Raises:
-        EncoderError: it cannot load; no other encoder is ever used instead.
-    """
-    return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
 
 
 def at_once(settings: IndexSettings) -> int:
@@ -123,11 +115,6 @@ def for_worker(settings: IndexSettings, threads: int) -> IndexSettings:
     if not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
         return settings
     return settings.model_copy(update={"options": {"threads": threads, **settings.options}})
-
-
-@cache
-def _encoder(name: str, options: tuple[tuple[str, Any], ...]) -> Encoder:
-    return load_encoder(name, **dict(options))
 
 
 def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":

@@ -32,8 +32,8 @@ from tasks.lake.snapshot_rows import agents_of, tools_of
 from tasks.lake.vectors import vectors_of
 from tasks.runtime import progress
 from tasks.settings.configuration import Configuration
+from tasks.settings.encoders import encoder_for
 from tasks.settings.enrichment import EnrichSettings, OverrideSettings, Product
-from tasks.steps.embed import encoder_for
 from tasks.steps.preflight import raise_together
 
 

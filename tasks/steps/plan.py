@@ -16,8 +16,8 @@ from tasks.lake.row_sets import read_rows
 from tasks.lake.snapshot_rows import snapshot_rows, tool_of
 from tasks.lake.vectors import known_texts
 from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.settings.encoders import encoder_for
 from tasks.steps.compose import compose_agents, compose_index
-from tasks.steps.embed import encoder_for
 from tasks.steps.snapshot import Snapshot
 
 MAX_NAMED = 5

@@ -9,7 +9,7 @@ from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
 from tasks.safety.lock import lock_file, read_lock
 from tasks.settings.configuration import Configuration, IndexSettings
-from tasks.steps.embed import encoder_for
+from tasks.settings.encoders import encoder_for
 
 
 def check_before_run(configuration: Configuration, *, locked: bool = False) -> None:

@@ -29,10 +29,10 @@ from tasks.lake.row_sets import find_rows, read_rows, store_latest
 from tasks.lake.snapshot_rows import snapshot_rows
 from tasks.safety.untrusted import flags_of
 from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.settings.encoders import encoder_for
 from tasks.settings.release import default_strategy, published_prompts
 from tasks.steps.compose import Documents
 from tasks.steps.edges import Edges
-from tasks.steps.embed import encoder_for
 from tasks.steps.plan import Plan
 from tasks.steps.snapshot import Snapshot
 

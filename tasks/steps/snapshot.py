@@ -91,6 +91,16 @@ def take_snapshot(
     return snapshot
 
 
+def last_snapshots(configuration: Configuration) -> dict[str, str]:
+    """Return the snapshots of all catalogs as last listed, catalog -> digest. A catalog that was
+    never listed is listed now, and its snapshot stored.
+    """
+    return {
+        catalog: take_snapshot(configuration, catalog, fresh=False).digest
+        for catalog in configuration.catalogs
+    }
+
+
 def _list_and_store(
     configuration: Configuration, catalog: str, *, allow_removal: bool, dry_run: bool
 ) -> Snapshot:

@@ -7,7 +7,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import read_queries
 from pegboard.records import Tool
 from tasks.golden.hold_out import pick_examples, tools_with_examples
-from tasks.steps.snapshot import take_snapshot
+from tasks.steps.snapshot import last_snapshots, take_snapshot
 
 THINGS = ("invoice", "ticket", "branch", "room", "taxi", "letter", "plant", "printer")
 WAYS = (
@@ -95,6 +95,12 @@ def desk(workshop):
     return workshop
 
 
+def last_examples(configuration):
+    """The examples of the tools as last listed, by tool."""
+    tools = tools_with_examples(configuration, last_snapshots(configuration))
+    return {tool.id: tool.examples for tool in tools}
+
+
 def test_examples_are_those_of_the_last_listing_with_overrides(desk):
     settings = (
         '[overrides."desk/desk/open_room"]\nexamples = ["knock knock"]\n'
@@ -102,16 +108,16 @@ def test_examples_are_those_of_the_last_listing_with_overrides(desk):
         '[overrides."desk/desk/open_plant"]\nexamples = []\n'
     )
     configuration = desk.configure(settings, CATALOG)
-    before = {tool.id: tool.examples for tool in tools_with_examples(configuration)}
+    before = last_examples(configuration)
     take_snapshot(configuration, "desk")
     desk.write("requests.json", [{"name": "sing", "description": "Sings.", "examples": ["la la"]}])
 
-    assert {tool.id: tool.examples for tool in tools_with_examples(configuration)} == before
+    assert last_examples(configuration) == before
     assert len(before) == 30
     assert before["desk/desk/open_room"] == ("knock knock",)
     desk.servers({"git": [desk.tool("list_commits", "Lists commits.")]})
     with pytest.raises(ConfigurationError, match="has example requests"):
-        tools_with_examples(desk.configure())
+        last_examples(desk.configure())
 
 
 def test_the_command_holds_out_and_says_what_to_configure(desk, capsys):

@@ -12,8 +12,8 @@ from tasks.safety.capture import (
     clones,
     near_copies,
     shingle_rows,
-    warnings_of,
 )
+from tasks.steps.suspicious import warnings_of
 
 NOUNS = [
     "door",
