@@ -3,13 +3,11 @@
 Writing canonical JSON is most of the cost of listing a large catalog. So each part is written once,
 when the tool is listed, and the same text is measured, validated, stored and hashed."""
 
-import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from pegboard.canonical import canonical_json
+from pegboard.canonical import canonical_json, digest, digest_of_json
 from pegboard.records import Tool
 from pegboard.store.contract import CATALOG_TOOL, tool_fields
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 10_000
 """Number of rows that are parsed at once."""
-_TEXT = json.JSONEncoder(ensure_ascii=False)
-"""Encodes texts with the same bytes as `canonical_json`, but faster."""
 
 
 def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -31,23 +27,7 @@ def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) ->
         written: canonical JSON of `input_schema`, `output_schema` and `annotations`, by these
             names, as far as it has been written already.
     """
-    cached = written or {}
-    schemas = [
-        cached.get(name) or _json(getattr(tool, name))
-        for name in ("input_schema", "output_schema", "annotations")
-    ]
-    dependencies = [
-        [dependency.tool, dependency.type, dependency.parameter, dependency.reason]
-        for dependency in tool.dependencies
-    ]
-    parts = [
-        *map(_TEXT.encode, (tool.id, tool.name, tool.description)),
-        *schemas,
-        _json(list(tool.examples)),
-        _json(dependencies),
-        _json(sorted(set(tool.tags))),
-    ]
-    content = f"[{','.join(parts)}]"
+    parts = tool.catalog_json(written)
     return {
         "id": tool.id,
         "catalog": tool.catalog,
@@ -55,13 +35,13 @@ def tool_row(tool: Tool, kind: str, written: Mapping[str, str] | None = None) ->
         "kind": kind,
         "name": tool.name,
         "description": tool.description,
-        "input_schema": schemas[0],
-        "output_schema": None if tool.output_schema is None else schemas[1],
-        "annotations": schemas[2],
+        "input_schema": parts["input_schema"],
+        "output_schema": None if tool.output_schema is None else parts["output_schema"],
+        "annotations": parts["annotations"],
         "examples": tool.examples,
-        "dependencies": _json([asdict(dependency) for dependency in tool.dependencies]),
+        "dependencies": canonical_json([asdict(dependency) for dependency in tool.dependencies]),
         "tags": tool.tags,
-        "digest": _sha256(f'["{_sha256(content)}","{kind}"]'),
+        "digest": digest(digest_of_json(parts.values()), kind),
     }
 
 
@@ -87,16 +67,3 @@ def row_frame(lines: Sequence[bytes]) -> "pl.DataFrame":
 def tool_of(row: Mapping[str, Any]) -> Tool:
     """Return the tool of a row; additional columns are ignored."""
     return Tool(**tool_fields(row))
-
-
-def _json(value: Any) -> str:
-    # Shortcuts: most tools have no output schema, annotations, examples, dependencies or tags.
-    if value is None:
-        return "null"
-    if not value:
-        return "[]" if isinstance(value, list) else "{}"
-    return canonical_json(value)
-
-
-def _sha256(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()

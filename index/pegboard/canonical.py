@@ -4,8 +4,12 @@ or the notation of numbers (5 and 5.0).
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
+
+_ENCODER = json.JSONEncoder(
+    ensure_ascii=False, sort_keys=True, separators=(",", ":"), allow_nan=False
+)
 
 
 def canonical_json(value: Any) -> str:
@@ -14,18 +18,18 @@ def canonical_json(value: Any) -> str:
     `required` lists of JSON Schema are sets, so they are sorted. Raises UnicodeEncodeError later,
     when encoded, for text that is not valid Unicode; raises ValueError for NaN and infinity, which
     JSON does not have."""
-    return json.dumps(
-        _canonical(value),
-        ensure_ascii=False,
-        sort_keys=True,
-        separators=(",", ":"),
-        allow_nan=False,
-    )
+    return _ENCODER.encode(_canonical(value))
 
 
 def digest(*values: Any) -> str:
     """The sha256 over the canonical forms of the values, as 64 hexadecimal digits."""
-    return hashlib.sha256(canonical_json(values).encode("utf-8", "surrogatepass")).hexdigest()
+    return digest_of_json(map(canonical_json, values))
+
+
+def digest_of_json(texts: Iterable[str]) -> str:
+    """The `digest` of values whose canonical JSON is written already."""
+    text = f"[{','.join(texts)}]"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _canonical(value: Any, key: str = "") -> Any:

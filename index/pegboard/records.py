@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 from urllib.parse import quote
 
-from pegboard.canonical import digest
+from pegboard.canonical import canonical_json, digest, digest_of_json
 
 AgentKind = Literal["mcp-server", "api", "library", "agent", "skill", "prompt", "resource"]
 """The kind of an agent and of the rows that it owns: the first three own tools, an `agent` owns the
@@ -178,17 +178,28 @@ class Tool:
     @property
     def digest(self) -> str:
         """The sha256 of everything the catalog says of the tool, in canonical form."""
-        return digest(
-            self.id,
-            self.name,
-            self.description,
-            self.input_schema,
-            self.output_schema,
-            self.annotations,
-            self.examples,
-            [[d.tool, d.type, d.parameter, d.reason] for d in self.dependencies],
-            sorted(set(self.tags)),
-        )
+        return digest_of_json(self.catalog_json().values())
+
+    def catalog_json(self, written: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return everything the catalog says of the tool, each field as canonical JSON, in the
+        order in which `digest` covers them.
+
+        Args:
+            written: fields whose canonical JSON is known already.
+        """
+        fields = {
+            "id": self.id,
+            "name": self.name,
+            "description": self.description,
+            "input_schema": self.input_schema,
+            "output_schema": self.output_schema,
+            "annotations": self.annotations,
+            "examples": self.examples,
+            "dependencies": [[d.tool, d.type, d.parameter, d.reason] for d in self.dependencies],
+            "tags": sorted(set(self.tags)),
+        }
+        known = written or {}
+        return {name: known.get(name) or canonical_json(value) for name, value in fields.items()}
 
     @property
     def is_destructive(self) -> bool:

@@ -21,7 +21,10 @@ EDITS = [
         r"(?m)^(    enrichment: Enrichment \| None = None\n    flags: tuple.*\n)",
         r'\1    title: str = ""\n',
     ),
-    (r"(?m)^(            sorted\(set\(self\.tags\)\),\n)", r"\1            self.title,\n"),
+    (
+        r'(?m)^(            "tags": sorted\(set\(self\.tags\)\),\n)',
+        r'\1            "title": self.title or self.name.title(),\n',
+    ),
     # The column of CATALOG_TOOL, and the number of the contract.
     (r'(?m)^(    Column\("tags", "texts"\),\n)(\)\n)', r'\1    Column("title"),\n\2'),
     (r"(?m)^CONTRACT = (\d+)$", r"CONTRACT = \1 + 1"),
@@ -29,10 +32,6 @@ EDITS = [
     (
         r'(?m)^(        "tags": tool\.tags,\n)(        "digest")',
         r'\1        "title": tool.title or tool.name.title(),\n\2',
-    ),
-    (
-        r"(?m)^(        _json\(sorted\(set\(tool\.tags\)\)\),\n)",
-        r"\1        _TEXT.encode(tool.title or tool.name.title()),\n",
     ),
 ]
 BUILD = "import json, sys; from flows.build import build; print(json.dumps(build(sys.argv[1])))"
