@@ -1,7 +1,7 @@
 """Progress of a run, as lines on stderr.
 
-Steps run as threads of the run's process and share the lines that `showing` opened. Without them
-(a worker, a test) progress goes to the log, which Prefect shows."""
+Steps run in threads of the run's process and share the output that `showing` opened. Elsewhere, as
+in a worker or a test, progress goes to the log, which Prefect shows."""
 
 import logging
 import sys
@@ -19,27 +19,33 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Step:
-    """A step that is under way."""
+    """A step that is running.
+
+    Attributes:
+        total, done: number of parts of the step, and of those that are done.
+        started_at, shown_at: monotonic seconds at which it started, and was last shown.
+    """
 
     total: int
     done: int
-    began: float
-    shown: float
+    started_at: float
+    shown_at: float
 
     def text(self) -> str:
-        return progress_text(self.done, self.total, time.monotonic() - self.began)
+        return progress_text(self.done, self.total, time.monotonic() - self.started_at)
 
 
 class _Lines:
-    """Writes the steps as lines.
+    """Writes the progress of steps as lines.
 
     Args:
         write: writes a line.
-        interval: seconds between two lines about the same step.
+        interval: smallest number of seconds between two lines about the same step.
     """
 
     def __init__(self, write: Callable[[str], None], interval: float) -> None:
-        self._write, self._interval = write, interval
+        self._write = write
+        self._interval = interval
         self._steps: dict[str, _Step] = {}
         self._lock = Lock()
 
@@ -49,10 +55,10 @@ class _Lines:
             self._steps[name] = _Step(total, 0, now, now)
             self._write(f"{name}: {total} to do")
 
-    def advance(self, name: str, pieces: int, note: str) -> None:
+    def advance(self, name: str, count: int, note: str) -> None:
         with self._lock:
             if (step := self._steps.get(name)) is not None:
-                step.done += pieces
+                step.done += count
                 self._show(name, step, plain(note))
 
     def note(self, line: str) -> None:
@@ -60,9 +66,10 @@ class _Lines:
 
     def _show(self, name: str, step: _Step, note: str) -> None:
         now = time.monotonic()
-        if step.done >= step.total or now - step.shown >= self._interval:
-            step.shown = now
-            self._write(f"{name}: {step.text()}{note and f', {note}'}")
+        if step.done >= step.total or now - step.shown_at >= self._interval:
+            step.shown_at = now
+            suffix = f", {note}" if note else ""
+            self._write(f"{name}: {step.text()}{suffix}")
 
 
 _display = _Lines(logger.info, 30.0)
@@ -70,27 +77,27 @@ _display = _Lines(logger.info, 30.0)
 
 @contextmanager
 def showing(enabled: bool = True) -> Generator[None]:
-    """Show the progress of what runs inside on stderr, unless told not to."""
+    """Show the progress of the steps that run inside on stderr, if enabled."""
     global _display
-    before = _display
+    previous_display = _display
     try:
         if enabled:
             _display = _Lines(partial(print, file=sys.stderr, flush=True), 2.0)
         yield
     finally:
-        _display = before
+        _display = previous_display
 
 
 def start(step: str, total: int) -> None:
-    """Announce a step of `total` pieces."""
+    """Announce a step that has `total` parts."""
     _display.start(step, total)
 
 
-def advance(step: str, pieces: int = 1, text: str | None = None) -> None:
-    """Count pieces of a step as done; `text` says which, or at what cost."""
-    _display.advance(step, pieces, text or "")
+def advance(step: str, count: int = 1, text: str | None = None) -> None:
+    """Count parts of a step as done; `text` says which, or at what cost."""
+    _display.advance(step, count, text or "")
 
 
 def note(line: str) -> None:
-    """Show a line about the run, such as what it waits for."""
+    """Show a line about the run, such as the reason for a delay."""
     _display.note(line)

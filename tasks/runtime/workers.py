@@ -1,5 +1,5 @@
-"""Where steps compute rows that no other row decides: in this process, or on the workers that
-`[run]` gives a build (`flows/engines`)."""
+"""Calls that steps can make in this process, or on the workers that `[run]` gives a build
+(`flows/engines.py`)."""
 
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
@@ -11,7 +11,7 @@ from typing import Protocol, TypeVar
 
 T = TypeVar("T")
 WAITING = 2
-"""Calls for each worker whose results may wait until those before them are taken."""
+"""Largest number of submitted calls per worker, so that few results wait in memory."""
 
 
 class Workers(Protocol):
@@ -19,16 +19,16 @@ class Workers(Protocol):
 
     @property
     def workers(self) -> int:
-        """How many calls can run at once."""
+        """Number of calls that can run at once."""
         ...
 
     @property
     def threads(self) -> int:
-        """How many threads one call may use."""
+        """Number of threads that one call may use."""
         ...
 
     def run(self, call: partial[T]) -> T:
-        """Make a call and wait for it."""
+        """Make a call, wait for it, and return its result."""
         ...
 
 
@@ -37,7 +37,7 @@ _workers: ContextVar[Workers | None] = ContextVar("workers", default=None)
 
 @contextmanager
 def using(workers: Workers | None) -> Generator[None]:
-    """Give the steps that are called inside workers; None for none."""
+    """Let the steps that are called inside use these workers; with None they use none."""
     token = _workers.set(workers)
     try:
         yield
@@ -46,15 +46,15 @@ def using(workers: Workers | None) -> Generator[None]:
 
 
 def available() -> bool:
-    """Return whether calls can be made elsewhere."""
+    """Return whether there are workers for calls."""
     return _workers.get() is not None
 
 
 def each(calls: Iterable[partial[T]]) -> Iterator[T]:
     """Yield the results of calls in their order, made by the workers if there are any.
 
-    The calls have to be of functions that workers can import, and return the same wherever and
-    however often they are made. Only some are made before their results are taken.
+    Workers must be able to import the functions, and a call must return the same result wherever
+    and however often it is made. At most `WAITING` calls per worker are made ahead.
     """
     workers = _workers.get()
     if workers is None:

@@ -1,11 +1,9 @@
-"""Tools, and agents, whose definition changed since the live release.
+"""Agents and tools whose definition changed since the live release.
 
-- `unapproved`: text of a catalog with `trust = "limited"` is new or changed. It holds the release
-  until a person promotes it (`pegboard promote`), which makes it the live text.
-- `new-text`: a changed definition has an address that the old one lacks, or a sentence that tells
-  a model what to do.
-
-Old text is compared with new, so what did not change raises neither."""
+- `unapproved`: a definition of a catalog with `trust = "limited"` is new or changed. It holds the
+  release until a person promotes it (`pegboard promote`), which makes its texts the live ones.
+- `new-text`: a changed definition has a new address, or a new sentence that tells a model what to
+  do."""
 
 import json
 import re
@@ -27,13 +25,14 @@ from tasks.settings.configuration import Configuration
 UNAPPROVED = "unapproved"
 NEW_TEXT = "new-text"
 DEFINITION = ("description", "input_schema", "output_schema", "annotations")
-"""The fields of a tool that a model reads, beside its name."""
+"""The fields of a tool that a model reads, besides its name."""
 MAX_TEXT = 2_000
-"""Characters of what differs in a field, before and after; `pegboard diff --texts` has all."""
+"""Largest number of characters shown of the old and of the new text of a field; `pegboard diff
+--texts` shows all."""
 CONTEXT = 60
-"""Equal characters shown before and after what differs."""
+"""Number of equal characters shown before and after a difference."""
 MAX_NEW = 5
-"""Addresses and sentences that are named of one tool."""
+"""Largest number of new addresses, and of new sentences, named for one tool."""
 
 _ADDRESS = re.compile(
     r"\b(?:https?|ftp|wss?)://[^\s\"'<>()\[\]{}?#]{1,200}"
@@ -63,80 +62,86 @@ def unapproved(suspicious: Mapping[str, Sequence[Mapping[str, Any]]]) -> dict[st
     }
 
 
-def new_texts(before: Tool, after: Tool) -> list[str]:
-    """Return the addresses and the instructions to a model that only the later state has."""
-    old, new = (
-        "\n".join(reading for text in _texts(tool) for reading in readings(comparable(text)))
-        for tool in (before, after)
-    )
-    # A single word, such as a value of an enumeration, tells nobody what to do.
-    sentences = [text for text in _SENTENCE.split(new) if len(text.split()) > 1]
-    before_addresses, before_sentences = set(_addresses(old)), set(_SENTENCE.split(old))
+def new_texts(old_tool: Tool, new_tool: Tool) -> list[str]:
+    """Return the addresses and the instructions to a model that only the new tool has."""
+    old_text = _readings_of(old_tool)
+    new_text = _readings_of(new_tool)
+    old_addresses = set(_addresses(old_text))
+    old_sentences = set(_SENTENCE.split(old_text))
     addresses = dict.fromkeys(
-        address for address in _addresses(new) if address not in before_addresses
+        address for address in _addresses(new_text) if address not in old_addresses
     )
+    # A single word, such as a value of an enumeration, is not an instruction.
+    sentences = [text for text in _SENTENCE.split(new_text) if len(text.split()) > 1]
     instructions = dict.fromkeys(
         sentence.strip()[:MAX_TEXT]
         for sentence in sentences
-        if sentence not in before_sentences and _INSTRUCTION.search(sentence)
+        if sentence not in old_sentences and _INSTRUCTION.search(sentence)
     )
     return [*list(addresses)[:MAX_NEW], *list(instructions)[:MAX_NEW]]
 
 
-def _texts(tool: Tool) -> list[str]:
-    return texts_of(replace(tool, examples=(), tags=(), dependencies=()))
+def _readings_of(tool: Tool) -> str:
+    """Return all readings of the texts of a tool's definition, one a line."""
+    texts = texts_of(replace(tool, examples=(), tags=(), dependencies=()))
+    return "\n".join(reading for text in texts for reading in readings(comparable(text)))
 
 
 def _addresses(text: str) -> list[str]:
-    return [found.rstrip(".,;:") for found in _ADDRESS.findall(text) if _DIALECT not in found]
+    matches: list[str] = _ADDRESS.findall(text)
+    return [address.rstrip(".,;:") for address in matches if _DIALECT not in address]
 
 
 def definition_fields(configuration: Configuration, tool: str) -> Sequence[str]:
-    """Return the fields of a tool, or agent, that its source defines: all of `DEFINITION` but a
-    description that the configuration gives.
+    """Return the fields of a tool, or agent, that its source defines: `DEFINITION`, without the
+    description if the configuration overrides it.
     """
     override = configuration.overrides.get(tool)
-    described = override is not None and override.description is not None
-    return DEFINITION[1:] if described else DEFINITION
+    overridden = override is not None and override.description is not None
+    return DEFINITION[1:] if overridden else DEFINITION
 
 
 def definitions_since(
     configuration: Configuration, live: str | None, snapshots: Mapping[str, str], ids: Iterable[str]
 ) -> Iterator[tuple[Tool | None, Tool, dict[str, Any]]]:
-    """Yield all agents, as tools without arguments, and the tools of these ids: in the live
-    release, None for a new one, and now; and the fields of their definition that differ.
+    """Yield all agents, as tools without arguments, and the tools with these ids, each as it is in
+    the live release (None if it is new), as it is listed now, and the fields of its definition that
+    differ.
     """
     uri = configuration.uri
     release = ReleaseStore(uri).get(live) if live else None
-    for before, tool in chain(
+    for live_tool, tool in chain(
         _agents_since(uri, release, snapshots), _tools_since(uri, release, snapshots, sorted(ids))
     ):
-        yield before, tool, _changed_fields(before, tool, definition_fields(configuration, tool.id))
+        names = definition_fields(configuration, tool.id)
+        yield live_tool, tool, _changed_fields(live_tool, tool, names)
 
 
 def _tools_since(
     uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
     for start in range(0, len(ids), IDS_AT_ONCE):
-        part = ids[start : start + IDS_AT_ONCE]
-        before = tools_with_kinds(ReleaseStore(uri), live, part) if live else {}
-        rows = snapshot_rows(Lake(uri), snapshots, "tools", ids=part)
+        chunk = ids[start : start + IDS_AT_ONCE]
+        live_tools = tools_with_kinds(ReleaseStore(uri), live, chunk) if live else {}
+        rows = snapshot_rows(Lake(uri), snapshots, "tools", ids=chunk)
         for row in rows.iter_rows(named=True):
             tool = tool_of(row)
-            yield before[tool.id][0] if tool.id in before else None, tool
+            yield live_tools[tool.id][0] if tool.id in live_tools else None, tool
 
 
 def _agents_since(
     uri: str, live: Release | None, snapshots: Mapping[str, str]
 ) -> Iterator[tuple[Tool | None, Tool]]:
-    before: dict[str, str] = {}
+    live_descriptions: dict[str, str] = {}
     if live is not None:
         rows = ReleaseStore(uri).read_rows(live.tables["agents"], ["id", "description"])
-        before = {row["id"]: row["description"] for row in rows.to_pylist()}
+        live_descriptions = {row["id"]: row["description"] for row in rows.to_pylist()}
     for agent in agents_of(Lake(uri), snapshots):
         tool = agent_as_tool(agent)
-        known = agent.id in before
-        yield replace(tool, description=before[agent.id]) if known else None, tool
+        if agent.id in live_descriptions:
+            yield replace(tool, description=live_descriptions[agent.id]), tool
+        else:
+            yield None, tool
 
 
 def agent_as_tool(agent: Agent) -> Tool:
@@ -144,21 +149,23 @@ def agent_as_tool(agent: Agent) -> Tool:
     return Tool(agent.id, agent.catalog, agent.id, agent.name, agent.description)
 
 
-def _changed_fields(before: Tool | None, after: Tool, names: Sequence[str]) -> dict[str, Any]:
-    """Return what differs in these fields of a tool, as texts; of a new one its name, too."""
+def _changed_fields(live_tool: Tool | None, tool: Tool, names: Sequence[str]) -> dict[str, Any]:
+    """Return the differing parts of these fields of a tool; of a new tool also its name."""
     fields: dict[str, Any] = {}
-    for name in names if before else ("name", *names):
-        old, new = _text(getattr(before, name, None)), _text(getattr(after, name))
-        if old != new:
-            fields[name] = dict(zip(("before", "after"), differing_parts(old, new), strict=True))
+    for name in names if live_tool else ("name", *names):
+        old_text = _text(getattr(live_tool, name, None))
+        new_text = _text(getattr(tool, name))
+        if old_text != new_text:
+            old_part, new_part = differing_parts(old_text, new_text)
+            fields[name] = {"before": old_part, "after": new_part}
     return fields
 
 
 def differing_parts(old: str, new: str) -> tuple[str, str]:
-    """Return what differs of two texts, with what stands before and after it."""
-    start = _common(old, new)
-    end = _common(old[start:][::-1], new[start:][::-1])
-    return _part(old, start, end), _part(new, start, end)
+    """Return the part of each text that differs from the other, with some context around it."""
+    prefix = _common(old, new)
+    suffix = _common(old[prefix:][::-1], new[prefix:][::-1])
+    return _part(old, prefix, suffix), _part(new, prefix, suffix)
 
 
 def _text(value: Any) -> str:
@@ -167,14 +174,18 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _common(one: str, other: str) -> int:
-    """Return how many characters two texts begin with are the same."""
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((at for at, (left, right) in pairs if left != right), min(len(one), len(other)))
+def _common(left: str, right: str) -> int:
+    """Return the length of the common prefix of two texts."""
+    for position, (left_char, right_char) in enumerate(zip(left, right, strict=False)):
+        if left_char != right_char:
+            return position
+    return min(len(left), len(right))
 
 
-def _part(text: str, start: int, end: int) -> str:
-    first, last = max(0, start - CONTEXT), min(len(text), len(text) - end + CONTEXT)
-    part = text[first:last]
-    cut = last < len(text) or len(part) > MAX_TEXT
-    return f"{'…' if first else ''}{part[:MAX_TEXT]}{'…' if cut else ''}"
+def _part(text: str, prefix: int, suffix: int) -> str:
+    """Return a text without all but `CONTEXT` characters of its equal prefix and suffix."""
+    start = max(0, prefix - CONTEXT)
+    end = min(len(text), len(text) - suffix + CONTEXT)
+    part = text[start:end]
+    is_cut = end < len(text) or len(part) > MAX_TEXT
+    return f"{'…' if start else ''}{part[:MAX_TEXT]}{'…' if is_cut else ''}"

@@ -1,12 +1,12 @@
-"""Whether a text sounds as if it was written to steer a model: a logistic regression.
+"""A classifier of texts that try to steer a model: a logistic regression over sentences.
 
-Its features are what a text speaks of (`hostile.toml`: words of forty languages for the user, the
-user's data, sending, hiding, other tools and so on) and structures that need no language
-(addresses, markup of chats, names of tools, files of secrets), each alone and in pairs, so that
-what is learned in one language serves in all; and the characters in a row, hashed. Each sentence is
-looked at. `python -m benchmarks train_hostile` fits the weights (`hostile.npz`).
+Its features are concepts (`hostile.toml`: words of forty languages for the user, the user's data,
+sending, hiding, other tools and so on), structures that do not depend on a language (addresses,
+chat markup, names of tools, files of secrets), pairs of both, so that what is learned in one
+language applies to all, and hashed character n-grams. `python -m benchmarks train_hostile` fits the
+weights (`hostile.npz`).
 
-A text takes time in proportion to its length: no expression has an unbounded quantifier."""
+Time is linear in the length of a text: no expression has an unbounded quantifier."""
 
 import re
 import tomllib
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
 INSTRUCTS = "hidden-instructions"
 EXFILTRATES = "exfiltration"
 SENTENCE = 240
-"""Characters of a sentence; a longer one is cut."""
+"""Largest number of characters of a window; a longer sentence is divided."""
 SHORT = 24
-"""Characters below which a sentence is looked at with the next."""
+"""Smallest number of characters of a window; a shorter sentence is joined with the next."""
 BUCKETS = 1 << 15
-"""Weights for characters in a row."""
+"""Number of weights for character n-grams; each n-gram is hashed to one of them."""
 SIZES = (2, 3, 4, 5)
-"""How many characters in a row."""
+"""Lengths of the n-grams in characters."""
 STEM = 12
-"""The characters of a word that decide what it speaks of."""
+"""Number of characters of a word by which its concepts are looked up."""
 WEIGHTS = Path(__file__).with_name("hostile.npz")
 
 _DATA: dict[str, dict[str, str]] = tomllib.loads(
@@ -42,9 +42,9 @@ _STRUCTURES = {
     name: re.compile(shape.replace("\n", "")) for name, shape in _DATA["structures"].items()
 }
 TRAITS = (*_CONCEPTS, *_STRUCTURES, "disguised")
-"""What a window may speak of or have; `disguised` if only another reading of the text shows it."""
+"""Names of all concepts and structures; `disguised` marks a window of a decoded reading."""
 TRAIT_WEIGHTS = len(TRAITS) * (len(TRAITS) + 1) // 2
-"""Of each trait, and of each two."""
+"""Number of weights for traits: one for each trait and each pair of traits."""
 _PRIVATE = "secret|talk|personal|secret file"
 _REASONS: dict[str, tuple[str, ...]] = {
     f"{EXFILTRATES}: asks a model to send data of its user, or a secret, to an address": (
@@ -69,10 +69,10 @@ _UNSPACED = re.compile(r"[\u0590-\u08ff\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\u
 
 
 def hostile_reasons(text: str, disguised: bool = False) -> set[str]:
-    """Return a flag for each way in which a text, given in lower case, would steer a model.
+    """Return a flag for each way in which a text in lower case tries to steer a model.
 
     Args:
-        disguised: the text is not what stands there, but what it stands for.
+        disguised: the text is a decoded reading, not the text as written.
     """
     flags: set[str] = set()
     for window in windows(text):
@@ -83,7 +83,7 @@ def hostile_reasons(text: str, disguised: bool = False) -> set[str]:
 
 
 def windows(text: str) -> Iterator[str]:
-    """Yield the sentences of a text; one of a few words together with the next."""
+    """Yield the sentences of a text, a short one joined with the next."""
     window = ""
     for sentence in _ENDS.split(text):
         for start in range(0, len(sentence), SENTENCE):
@@ -96,7 +96,7 @@ def windows(text: str) -> Iterator[str]:
 
 
 def traits(window: str, disguised: bool) -> list[int]:
-    """Return the places in `TRAITS` of what a window speaks of and has, in order."""
+    """Return the sorted positions in `TRAITS` of the concepts and structures of a window."""
     places = {place for word in window.split() for place in _concepts(word.strip(_EDGES))}
     structures = enumerate(_STRUCTURES.values(), len(_CONCEPTS))
     places |= {place for place, shape in structures if shape.search(window)}
@@ -104,32 +104,35 @@ def traits(window: str, disguised: bool) -> list[int]:
 
 
 def trait_features(places: Sequence[int]) -> list[int]:
-    """Return the places of these traits, and of each two of them, among the weights."""
+    """Return the positions of the weights of these traits, and of each pair of them."""
     count = len(TRAITS)
     pairs = (count + a * (2 * count - a - 3) // 2 + b - 1 for a, b in combinations(places, 2))
     return [*places, *pairs]
 
 
 def buckets(window: str) -> "NDArray[np.intp]":
-    """Return the different buckets of the characters in a row of a window."""
+    """Return the distinct buckets of the character n-grams of a window."""
     import numpy as np
 
     text = np.frombuffer(f" {window} ".encode("utf-32-le"), np.uint32).astype(np.uint64)
     hashed = np.zeros(len(text), np.uint64)
-    rows: list[NDArray[np.uint64]] = []
+    buckets_by_size: list[NDArray[np.uint64]] = []
     for size in range(1, SIZES[-1] + 1):
         hashed = hashed[: len(text) - size + 1] * np.uint64(0x100000001B3) + text[size - 1 :]
         if size in SIZES:
-            rows.append((hashed * np.uint64(0x9E3779B97F4A7C15)) // np.uint64(2**64 // BUCKETS))
-    return np.unique(np.concatenate(rows)).astype(np.intp)
+            mixed = hashed * np.uint64(0x9E3779B97F4A7C15)
+            buckets_by_size.append(mixed // np.uint64(2**64 // BUCKETS))
+    return np.unique(np.concatenate(buckets_by_size)).astype(np.intp)
 
 
 def score(window: str, places: Sequence[int]) -> float:
-    """Return how hostile a window with these traits sounds; above 0 it is flagged."""
-    weights, bucket_weights, bias = _weights()
-    pairs, numbers = trait_features(places), buckets(window)
-    spoken = weights[pairs].sum() / max(1, len(pairs)) ** 0.5
-    return float(spoken + bucket_weights[numbers].sum() / len(numbers) ** 0.5 + bias)
+    """Return the log-odds that a window with these traits is hostile; above 0 it is flagged."""
+    trait_weights, bucket_weights, bias = _weights()
+    features = trait_features(places)
+    numbers = buckets(window)
+    trait_score = trait_weights[features].sum() / max(1, len(features)) ** 0.5
+    bucket_score = bucket_weights[numbers].sum() / len(numbers) ** 0.5
+    return float(trait_score + bucket_score + bias)
 
 
 @cache
@@ -143,31 +146,32 @@ def _weights() -> "tuple[NDArray[np.float32], NDArray[np.float32], float]":
 
 @cache
 def _stems() -> tuple[dict[str, set[int]], dict[str, set[int]]]:
-    """Return beginnings of words, and whole words, with the places of their concepts."""
+    """Return the positions of concepts in `TRAITS` by the start of a word, and by the full word."""
     beginnings: dict[str, set[int]] = {}
-    whole: dict[str, set[int]] = {}
+    full_words: dict[str, set[int]] = {}
     for place, words in enumerate(_CONCEPTS.values()):
         for word in words.split():
-            target = whole if word.endswith("=") else beginnings
+            target = full_words if word.endswith("=") else beginnings
             target.setdefault(word.rstrip("=")[:STEM], set()).add(place)
-    return beginnings, whole
+    return beginnings, full_words
 
 
 @lru_cache(maxsize=50_000)
 def _concepts(word: str) -> frozenset[int]:
-    beginnings, whole = _stems()
+    beginnings, full_words = _stems()
     starts = range(len(word)) if _UNSPACED.search(word) else (0,)
     pieces = {word[start : start + size] for start in starts for size in range(1, STEM + 1)}
     places = [beginnings[piece] for piece in pieces & beginnings.keys()]
-    return frozenset().union(*places, whole.get(word[:STEM], ()))
+    return frozenset().union(*places, full_words.get(word[:STEM], ()))
 
 
 def _reasons(names: set[str]) -> set[str]:
-    """Return what these traits together say: of what is sent away, the first that fits."""
-    fitting = [
+    """Return the reasons that these traits match, at most one of them about exfiltration."""
+    matching = [
         reason
         for reason, groups in _REASONS.items()
         if all(names & set(group.split("|")) for group in groups)
     ]
-    sent = [reason for reason in fitting if reason.startswith(EXFILTRATES)]
-    return {*sent[:1], *fitting[len(sent) :]} or {_OTHER_REASON}
+    exfiltration = [reason for reason in matching if reason.startswith(EXFILTRATES)]
+    instructions = matching[len(exfiltration) :]
+    return {*exfiltration[:1], *instructions} or {_OTHER_REASON}

@@ -2,13 +2,13 @@
 
 {"id": "kit/post/send", "definition": "8f14e45f...", "call": "a87ff679..."}
 
-One line for each agent and each tool, ordered by id, so that a pull request shows which came, went
-and changed. `definition` covers everything that a model reads, `call` what a caller depends on:
-without texts and results. Where it is equal, the tool is called as before.
+The file has one line for each agent and each tool, sorted by id, so that a pull request shows which
+were added, removed and changed. `definition` covers everything that a model reads. `call` covers
+what a caller depends on, without texts and results: if it is equal, the tool is called as before.
 
-`pegboard build --locked` holds a release with a definition that the file does not have, by the flag
-that also holds changed tools of limited trust (`changed.py`). The old text of what changed is that
-of the live release."""
+`pegboard build --locked` holds a release with a definition that is not in the file, with the same
+flag as changed tools of limited trust (`changed.py`). Changes are shown against the live release.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -34,17 +34,17 @@ from tasks.settings.configuration import Configuration
 from tasks.settings.json_lines import read_lines
 
 Change = Literal["new", "changed", "text"]
-"""Of a definition since it was approved; `text` if the tool is called as before, and its texts or
-results are others."""
+"""How a definition differs from the approved one; `text` means that only texts or results changed,
+and the tool is called as before."""
 DIGITS = 32
-"""Hexadecimal digits of a digest in the file."""
+"""Number of hexadecimal digits of a digest in the file."""
 TEXTS = frozenset({"title", "description", "examples", "example", "$comment"})
 """Keywords of a schema that do not change which arguments are valid."""
 NAMED = frozenset({"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"})
-"""Keywords whose value has schemas by names."""
+"""Keywords whose value maps names to schemas."""
 DATA = frozenset({"const", "default", "enum", "required"})
-"""Keywords whose value is no schema."""
-NEXT_STEP = "Resolve conflicts of versions in it, or write it anew with `pegboard lock`."
+"""Keywords whose value is not a schema."""
+NEXT_STEP = "Resolve merge conflicts in it, or write it again with `pegboard lock`."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ def read_lock(file: Path) -> dict[str, Approved]:
     """
     rows = read_lines(file, Approved, NEXT_STEP)
     counts = Counter(row.id for row in rows)
-    if repeated := [f"{tool} is there twice" for tool, count in counts.items() if count > 1]:
+    if repeated := [f"{tool} is listed twice" for tool, count in counts.items() if count > 1]:
         raise ConfigurationError.from_problems(str(file), repeated, NEXT_STEP)
     return {row.id: row for row in rows}
 
@@ -80,15 +80,19 @@ def write_lock(file: Path, lock: Mapping[str, Approved]) -> None:
 
 
 def definitions(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Approved]:
-    """Return the definitions of all agents and tools of revised snapshots (catalog -> digest)."""
+    """Return the current definitions by the ids of all agents and tools.
+
+    Args:
+        snapshots: catalog -> digest of the revised snapshots.
+    """
     lake = Lake(configuration.uri)
     tools = snapshot_rows(lake, snapshots, "tools").iter_rows(named=True)
-    every = chain(map(agent_as_tool, agents_of(lake, snapshots)), map(tool_of, tools))
-    return {tool.id: _definition(configuration, tool) for tool in every}
+    agents_and_tools = chain(map(agent_as_tool, agents_of(lake, snapshots)), map(tool_of, tools))
+    return {tool.id: _definition(configuration, tool) for tool in agents_and_tools}
 
 
 def change_of(approved: Approved | None, definition: Approved) -> Change | None:
-    """Return how a definition differs from the approved one; None if it does not."""
+    """Return how a definition differs from the approved one; None if they are equal."""
     if approved is None:
         return "new"
     if approved == definition:
@@ -105,12 +109,12 @@ def compare_with_lock(
     """Yield the ids of the agents and tools that wait for approval, each with its flag, its change
     since it was approved, and the fields that differ from the live release.
 
-    A tool that is called as before passes if `[lock] text_changes` lets it, unless it has a new
-    address or an instruction to a model.
+    With `[lock] text_changes = "pass"` a tool that is called as before needs no approval, unless it
+    has a new address or a new instruction to a model.
 
     Args:
-        live: the id of the release whose texts are the old ones.
-        snapshots: revised, catalog -> digest.
+        live: the id of the live release; None if there is none.
+        snapshots: catalog -> digest of the revised snapshots.
     """
     current = definitions(configuration, snapshots)
     changes = {
@@ -118,22 +122,26 @@ def compare_with_lock(
         for tool, definition in sorted(current.items())
         if (change := change_of(lock.get(tool), definition)) is not None
     }
-    for before, tool, fields in definitions_since(configuration, live, snapshots, changes):
+    for live_tool, tool, fields in definitions_since(configuration, live, snapshots, changes):
         change = changes.get(tool.id)
-        passes = change == "text" and configuration.lock.text_changes == "pass"
-        if change and not (passes and before is not None and not new_texts(before, tool)):
-            yield tool.id, {"flag": UNAPPROVED, "change": change, "fields": fields}
+        if change is None:
+            continue
+        may_pass = change == "text" and configuration.lock.text_changes == "pass"
+        if may_pass and live_tool is not None and not new_texts(live_tool, tool):
+            continue
+        yield tool.id, {"flag": UNAPPROVED, "change": change, "fields": fields}
 
 
 def _definition(configuration: Configuration, tool: Tool) -> Approved:
     fields = {name: getattr(tool, name) for name in definition_fields(configuration, tool.id)}
     schemas = [_without_texts(fields[name]) for name in ("input_schema", "annotations")]
-    whole, call = digest(tool.name, fields), digest(tool.name, schemas)
-    return Approved(tool.id, whole[:DIGITS], call[:DIGITS])
+    definition = digest(tool.name, fields)
+    call = digest(tool.name, schemas)
+    return Approved(tool.id, definition[:DIGITS], call[:DIGITS])
 
 
 def _without_texts(value: Any, *, named: bool = False) -> Any:
-    """Return a schema without the texts for its readers.
+    """Return a schema without titles, descriptions, examples and comments.
 
     Args:
         named: the keys are names of properties, not keywords.

@@ -1,4 +1,4 @@
-"""A tool as a prompt shows it: everything that says what it does, cleaned and of bounded size."""
+"""A tool as JSON for a prompt: what it does and takes, cleaned and of bounded size."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,30 +10,36 @@ from pegboard.text.redaction import HIDDEN_CREDENTIAL, takes_credential
 from tasks.safety.untrusted import clean
 
 CUT = " [cut]"
-"""Replaces what was left out."""
+"""Marks the place where text was cut."""
 
 MAX_NAME = 200
+"""Largest number of characters of a tool's name."""
 MAX_DESCRIPTION = 4_000
+"""Largest number of characters of a tool's description."""
 MAX_ARGUMENT_NAME = 100
+"""Largest number of characters of an argument's name."""
 MAX_NOTE = 300
-"""Characters of the description of an argument."""
+"""Largest number of characters of an argument's description."""
 MAX_VALUES = 30
+"""Largest number of values of an enum, and of members of an object."""
 MAX_VALUE = 60
-"""Characters of one value of an enum, and of a default."""
+"""Largest number of characters of a value of an enum, and of a default."""
 MAX_EXAMPLES = 10
+"""Largest number of example requests."""
 MAX_EXAMPLE = 300
+"""Largest number of characters of an example request."""
 MAX_TOOL = 16_000
-"""Characters of the whole as JSON: about 4,000 tokens, so that a tool and its neighbours fit a
-context of 8,000.
+"""Largest number of characters of a tool as JSON: about 4,000 tokens, so that a tool and its
+neighbours fit a context of 8,000 tokens.
 """
 
 
 def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
-    """Return a tool as JSON for a prompt, cleaned, of at most `MAX_TOOL` characters: arguments that
-    do not fit are counted.
+    """Return a tool as cleaned JSON for a prompt, of at most `MAX_TOOL` characters. The number of
+    arguments that do not fit is shown instead of them.
 
     Args:
-        description: replaces the catalog's own, if given.
+        description: replaces the catalog's description, if given.
     """
     text = tool.description if description is None else description
     data: dict[str, Any] = {
@@ -48,16 +54,17 @@ def tool_data(tool: Tool, *, description: str | None = None) -> dict[str, Any]:
 
 
 def _arguments(schema: Mapping[str, Any], room: int) -> dict[str, Any]:
-    """The arguments that have room in so many characters of JSON."""
+    """Return the arguments that fit into `room` characters of JSON."""
     properties = schema.get("properties")
     if not isinstance(properties, Mapping):
         return {}
-    needed = {str(name) for name in _sequence(schema.get("required"))}
+    required = {str(name) for name in _sequence(schema.get("required"))}
     shown: dict[str, Any] = {}
     for number, (name, spec) in enumerate(properties.items()):
-        needs = {"required": True} if name in needed else {}
         label = _text(str(name), MAX_ARGUMENT_NAME)
-        argument = _argument(str(name), spec, schema) | needs
+        argument = _argument(str(name), spec, schema)
+        if name in required:
+            argument["required"] = True
         room -= len(json.dumps({label: argument}, ensure_ascii=False))
         if room < 0:
             shown[CUT.strip()] = f"{len(properties) - number} more arguments"
@@ -95,13 +102,13 @@ def _type(spec: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         kinds += [_type(_resolved(item, schema), {}) for item in _sequence(spec.get(keyword))]
     inner = _resolved(spec.get("items"), schema).get("type")
     text = " or ".join(dict.fromkeys(name for name in kinds if name and name != "null"))
-    return _text(
-        f"{text} of {inner}" if text == "array" and isinstance(inner, str) else text, MAX_VALUE
-    )
+    if text == "array" and isinstance(inner, str):
+        text = f"array of {inner}"
+    return _text(text, MAX_VALUE)
 
 
 def _resolved(spec: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema itself, or what its local reference points to."""
+    """Return the schema, or the target of its local reference."""
     if not isinstance(spec, Mapping):
         return {}
     target = referenced(spec.get("$ref"), schema)
@@ -120,15 +127,12 @@ def _values(values: Sequence[Any]) -> list[Any]:
 def _value(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float):
         return value
-    return _text(
-        value
-        if isinstance(value, str)
-        else json.dumps(clean(value), ensure_ascii=False, default=str),
-        MAX_VALUE,
-    )
+    if not isinstance(value, str):
+        value = json.dumps(clean(value), ensure_ascii=False, default=str)
+    return _text(value, MAX_VALUE)
 
 
-def _text(text: str, most: int) -> str:
-    """Clean the text, then cut it: a cut through a credential would hide what it was."""
+def _text(text: str, max_length: int) -> str:
+    """Clean the text, then cut it: half a credential would not be recognised as one."""
     text = clean(text).strip()
-    return text if len(text) <= most else text[: most - len(CUT)].rstrip() + CUT
+    return text if len(text) <= max_length else text[: max_length - len(CUT)].rstrip() + CUT

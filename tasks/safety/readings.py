@@ -1,8 +1,8 @@
-"""The ways in which a text can be read: as it stands, and with its disguises taken off.
+"""The readings of a text: as written, and decoded from common disguises.
 
-A model reads `1gn0r3`, Cyrillic letters that look Latin, base64 and text written backwards nearly
-as well as plain words; a list of words does not. Every reading takes time in proportion to the
-length of the text."""
+A model reads `1gn0r3`, Cyrillic letters that look Latin, base64 and reversed text nearly as well as
+plain words; a list of words does not match them. Each reading takes time linear in the length of
+the text."""
 
 import base64
 import binascii
@@ -33,13 +33,13 @@ _TRIGGER = re.compile(
     r"ignor|disreg|forget|overrid|bypass|previous|instruc|prompt|syst|tell|inform|secret|user|always"
     r"|never|tool|first|send|forward|passw|rules|assist|model|agent|reveal|conceal|hide"
 )
-"""Parts of words one of which stands in a disguised word before others are worth undoing."""
+"""Parts of words. Disguised words are only decoded if one of them contains such a part."""
 _COMMON = re.compile(r"\b(?:the|you|your|user|this|tool|all|any|system|instructions?|password)\b")
-"""Words one of which stands in every sentence that is looked for in a disguise of whole texts."""
+"""Common words. A reversed or rotated text is only read if it contains one of them."""
 
 
 def readings(text: str) -> Iterator[str]:
-    """Yield the readings of a visible text, in lower case, the plain one first; each once."""
+    """Yield the distinct readings of a visible text in lower case, the plain one first."""
     seen: set[str] = set()
     for raw in _readings(text):
         reading = _BLANKS.sub(" ", raw)
@@ -49,43 +49,46 @@ def readings(text: str) -> Iterator[str]:
 
 
 def _readings(text: str) -> Iterator[str]:
-    low = text.lower()
-    yield low
-    shown = _unescaped(text)
-    yield from _letters(shown.lower())
-    for decoded in _decoded(shown):
+    lower_text = text.lower()
+    yield lower_text
+    unescaped = _unescaped(text)
+    yield from _letters(unescaped.lower())
+    for decoded in _decoded(unescaped):
         yield from _letters(_unescaped(decoded).lower())
-    for turned in (codecs.encode(low, "rot13"), low[::-1]):
+    for turned in (codecs.encode(lower_text, "rot13"), lower_text[::-1]):
         if _COMMON.search(turned):
             yield turned
 
 
-def _letters(low: str) -> Iterator[str]:
-    """A text with look-alikes, leet and separated letters as plain letters."""
-    folded = low
-    if not low.isascii():
-        parts = unicodedata.normalize("NFD", low)
-        bare = "".join(char for char in parts if unicodedata.category(char) != "Mn")
+def _letters(lower_text: str) -> Iterator[str]:
+    """Yield a text with look-alikes, leet and separated letters as plain letters."""
+    folded = lower_text
+    if not lower_text.isascii():
+        decomposed = unicodedata.normalize("NFD", lower_text)
+        bare = "".join(char for char in decomposed if unicodedata.category(char) != "Mn")
         folded = bare.translate(_LOOKALIKES)
     yield folded
-    for one in ("i", "l"):
-        yield from _replaced(folded, _LEET_WORD, lambda word, one=one: _plain_word(word, one))
+    for letter in ("i", "l"):
+        yield from _replaced(
+            folded, _LEET_WORD, lambda word, letter=letter: _plain_word(word, letter)
+        )
     yield from _replaced(folded, _SPACED, lambda run: re.sub(r"[ ._-]", "", run))
     yield from _replaced(folded, _JOINED, lambda run: re.sub(r"[-_.]", " ", run))
 
 
 def _replaced(text: str, disguised: re.Pattern[str], plain: Callable[[str], str]) -> Iterator[str]:
-    """Yield the text with every disguised run replaced, if one of them holds a trigger word."""
+    """Yield the text with every disguised run replaced, if one of them contains a trigger word."""
     if any(_TRIGGER.search(plain(match[0])) for match in disguised.finditer(text)):
         yield disguised.sub(lambda match: plain(match[0]), text)
 
 
-def _plain_word(word: str, one: str) -> str:
-    return word.translate(_LEET).replace("1", one).replace("8", "b")
+def _plain_word(word: str, letter: str) -> str:
+    """Return a leet word in letters, with `letter` for each 1."""
+    return word.translate(_LEET).replace("1", letter).replace("8", "b")
 
 
 def _unescaped(text: str) -> str:
-    """A text with HTML entities, percent-encoding and backslash escapes replaced."""
+    """Return a text with HTML entities, percent-encoding and backslash escapes decoded."""
     if "&" in text:
         text = html.unescape(text)
     if "%" in text:
@@ -96,11 +99,11 @@ def _unescaped(text: str) -> str:
 
 
 def _decoded(text: str) -> Iterator[str]:
-    """The texts that stand in base64 or hexadecimal, all of a kind joined."""
-    found = [_from_base64(match[0]) for match in _BASE64.finditer(text)]
-    yield "\n".join(part for part in found if part)
-    found = [_readable(bytes.fromhex(match[0])) for match in _HEX.finditer(text)]
-    yield "\n".join(part for part in found if part)
+    """Yield the texts encoded in base64, joined, and then those encoded in hexadecimal."""
+    base64_texts = [_from_base64(match[0]) for match in _BASE64.finditer(text)]
+    yield "\n".join(part for part in base64_texts if part)
+    hex_texts = [_readable(bytes.fromhex(match[0])) for match in _HEX.finditer(text)]
+    yield "\n".join(part for part in hex_texts if part)
 
 
 def _from_base64(text: str) -> str:
@@ -114,7 +117,7 @@ def _from_base64(text: str) -> str:
 
 
 def _readable(data: bytes) -> str:
-    """The text of some bytes; empty if they are none."""
+    """Return bytes as text, or an empty text if most of them are not printable."""
     text = data.decode("utf-8", errors="ignore")
-    shown = "".join(filter(str.isprintable, text.replace("\n", " ")))
-    return shown if len(shown.encode()) > 0.9 * len(data) else ""
+    printable = "".join(filter(str.isprintable, text.replace("\n", " ")))
+    return printable if len(printable.encode()) > 0.9 * len(data) else ""

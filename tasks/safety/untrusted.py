@@ -1,21 +1,20 @@
-"""Catalog text is data, and some of it was written for the model that reads it: flag it, clean it,
-and show it as data.
+"""Catalog text is untrusted data: flag suspicious text, clean it, and fence it in prompts.
 
-Flags of what is suspicious in a tool begin with a code; after the first two a colon follows and
-what the text asks for:
+A flag starts with a code. `hidden-instructions` and `exfiltration` are followed by a colon and what
+the text asks for:
 
-- `hidden-instructions`: text addressed to a model: to forget its instructions, to call this tool
-  before all others or in their place, to keep something from the user; pseudo tags such as
-  <IMPORTANT>, markers of chat templates, and comments that a page does not show. A classifier
-  (`hostile.py`) knows some forty languages, and also reads what look-alike letters, leet, base64
-  and the like say (`readings.py`).
-- `invisible-unicode`: invisible characters that no script or emoji there needs. They can carry text
-  that only a model reads, split the words that a check looks for, or reorder a text.
+- `hidden-instructions`: text addressed to a model, which tells it to ignore its instructions, to
+  call this tool before or instead of others, or to hide something from the user; pseudo tags such
+  as <IMPORTANT>, markers of chat templates, and comments that a page does not show. A classifier
+  (`hostile.py`) covers some forty languages, and also look-alike letters, leet, base64 and other
+  disguises (`readings.py`).
 - `exfiltration`: a request to send conversations, keys or files elsewhere, or to put them into an
   address or an argument.
+- `invisible-unicode`: invisible characters that no script or emoji in the text needs. They can
+  carry text that only a model reads, split the words that a check matches, or reorder a text.
 - `credential`: a value that looks like a credential (`pegboard.text.redaction`).
 
-A flag is a reason to look at a tool, not a verdict. An instruction on how to use the tool itself
+A flag is a reason to review a tool, not a verdict. An instruction on how to use the tool itself
 ("you must call this before get_library_docs"), a tool that sends e-mail and an argument that takes
 a key are not suspicious."""
 
@@ -35,15 +34,15 @@ INVISIBLE = "invisible-unicode"
 CREDENTIAL = "credential"
 
 _VALUES = ("default", "example", "examples", "const", "enum")
-"""Keywords of a JSON Schema that hold values of the argument."""
+"""Keywords of a JSON Schema that contain values of the argument."""
 _KEYWORDS = frozenset(_VALUES) | {
     *("type", "properties", "description", "title", "required", "items", "format", "anyOf"),
     *("minimum", "maximum"),
 }
-"""Usual keywords of a schema, which are not checked; nor is a property of such a name."""
+"""Common keywords of a schema. They are not checked, and neither are properties named like them."""
 _TYPES = frozenset(("string", "integer", "number", "boolean", "object", "array", "null"))
-REPEATED = 1_000
-"""Characters of a text whose flags are remembered."""
+MAX_CACHED_TEXT = 1_000
+"""Largest number of characters of a text whose flags are cached."""
 
 _CONTROL = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
 _UNSEEN = (
@@ -78,19 +77,19 @@ _MARKS_OF_DIRECTION = re.compile("[\u200e\u200f\u061c\u202a-\u202c\u2066-\u2069]
 def flags_of(tool: Tool) -> tuple[str, ...]:
     """Return the sorted flags of what is suspicious in a tool's texts."""
     flags = (
-        _flags_of_repeated(text) if len(text) <= REPEATED else flags_of_text(text)
+        _cached_flags_of_text(text) if len(text) <= MAX_CACHED_TEXT else flags_of_text(text)
         for text in texts_of(tool)
     )
     return tuple(sorted(frozenset().union(*flags)))
 
 
 def texts_of(tool: Tool) -> list[str]:
-    """Return the different texts of a tool, those of its schemas included."""
-    fields: list[Any] = [tool.name, tool.description, tool.annotations]
-    fields += [tool.input_schema, tool.output_schema]
-    needs = [text for need in tool.dependencies for text in (need.tool, need.reason)]
-    lists = (tool.examples, tool.tags, needs)
-    return list(dict.fromkeys(text for value in (*fields, *lists) for text in strings_of(value)))
+    """Return the distinct texts of a tool, including those of its schemas."""
+    values: list[Any] = [tool.name, tool.description, tool.annotations]
+    values += [tool.input_schema, tool.output_schema, tool.examples, tool.tags]
+    for dependency in tool.dependencies:
+        values += [dependency.tool, dependency.reason]
+    return list(dict.fromkeys(text for value in values for text in strings_of(value)))
 
 
 def flags_of_text(text: str) -> frozenset[str]:
@@ -107,19 +106,21 @@ def flags_of_text(text: str) -> frozenset[str]:
 
 
 def comparable(text: str) -> str:
-    """Return what is visible of a text in NFKC, of which `readings` are made."""
+    """Return the visible part of a text in NFKC, the input of `readings`."""
     if text.isascii():
         return text
     return unicodedata.normalize("NFKC", visible(text.replace("\x00", "\n\n")))
 
 
-_flags_of_repeated = lru_cache(maxsize=20_000)(flags_of_text)
-"""Tools of one API share texts: schemas written out for each of 450 tools were 78 MB of text, and
-0.6 MB without what repeats."""
+_cached_flags_of_text = lru_cache(maxsize=20_000)(flags_of_text)
+"""`flags_of_text` with a cache: tools of one API share texts. The schemas of 450 tools were 78 MB
+of text, and 0.6 MB without repeated texts."""
 
 
 def strings_of(value: Any, name: str = "") -> Iterator[str]:
-    """Yield every string of a JSON value, values of an argument after the argument's name."""
+    """Yield every string of a JSON value. A value of an argument that takes a credential has the
+    argument's name before it.
+    """
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):
@@ -137,7 +138,7 @@ def strings_of(value: Any, name: str = "") -> Iterator[str]:
 
 
 def has_invisible(text: str) -> bool:
-    """Whether the text has invisible characters that no script or emoji there needs."""
+    """Return whether the text has invisible characters that no script or emoji in it needs."""
     if text.isascii() or not _SUSPICIOUS.search(text):
         return False
     text = _LEGITIMATE.sub("", text).removeprefix("\ufeff")
@@ -147,23 +148,27 @@ def has_invisible(text: str) -> bool:
 
 
 def visible(text: str) -> str:
-    """Return the text in NFC without control (but line breaks, tabs) and invisible characters."""
+    """Return the text in NFC without invisible characters, and without control characters except
+    line breaks and tabs.
+    """
     if text.isascii() and text.isprintable():
         return text
     text = re.sub("\r\n?|\x85|\u2028|\u2029", "\n", text)
-    kept = iter(_LEGITIMATE.findall(text))
+    legitimate = iter(_LEGITIMATE.findall(text))
     pieces = (_REMOVED.sub("", piece) for piece in _LEGITIMATE.split(text))
-    joined = "".join(piece + next(kept, "") for piece in pieces)
+    joined = "".join(piece + next(legitimate, "") for piece in pieces)
     return unicodedata.normalize("NFC", joined)
 
 
 def clean(value: Any) -> Any:
-    """Return a JSON value whose strings, keys included, are visible and without credentials."""
+    """Return a JSON value with invisible characters and credentials removed from its strings and
+    keys.
+    """
     return prompts.cleaned(value, _clean_text)
 
 
 def fence_untrusted(label: str, value: Any) -> str:
-    """Return a cleaned JSON value as a prompt shows it: data that cannot close its own fence."""
+    """Return a cleaned JSON value, fenced for a prompt: the data cannot close the fence."""
     return prompts.fenced(label, value, _clean_text)
 
 

@@ -1,5 +1,5 @@
-"""pegboard.toml as a whole: `[board]`, `[catalogs]` and `[[indexes]]`, the defaults of every table,
-and all problems in one message.
+"""All settings of a pegboard.toml: `[board]`, `[catalogs]`, `[[indexes]]`, `[run]`, the defaults of
+every table, and all problems in one message.
 """
 
 import re
@@ -44,14 +44,14 @@ from tasks.settings.release import (
 
 
 class KeepSettings(Settings):
-    """`[board.keep]`: which releases stay when a board is pruned.
+    """`[board.keep]`: which releases are kept when a board is pruned.
 
     Attributes:
-        releases: how many of the newest stay.
-        days: releases that were published within this time stay, whatever their number.
-        grace_hours: how long a release stays after the one that followed it was published, and how
-            old other data must be to be deleted. It has to be longer than the slowest reader goes
-            without looking at its channel, and than a run takes from staging to publishing.
+        releases: number of newest releases that are kept.
+        days: releases published within this many days are kept, whatever their number.
+        grace_hours: hours for which a release is kept after the next one was published, and the
+            smallest age of other data that is deleted. Must be longer than the slowest reader goes
+            without checking its channel, and than a run takes from staging to publishing.
     """
 
     releases: Annotated[int, Field(ge=1)] = 30
@@ -60,15 +60,16 @@ class KeepSettings(Settings):
 
 
 class BoardSettings(Settings):
-    """`[board]`: where the board is, and what runs do with it.
+    """`[board]`: the location of the board, and how a run publishes and prunes.
 
     Attributes:
         channel: the channel that a run moves to its release.
         storage: options of the store; secrets only as `${VARIABLE}`.
-        keep: what `pegboard build` prunes after a release; nothing if None.
+        keep: what `pegboard build` keeps when it prunes after a release; nothing is pruned if None.
         report: write `<board>/reports/<release>.html` for each release.
-        max_removal: a catalog that suddenly lacks more than this share of its tools keeps its last
-            good ones until a build allows the removal; 1 allows any but that of all.
+        max_removal: largest share of its tools that a catalog may lose at once. If it loses more,
+            its last good tools are kept until a build allows the removal. With 1 only a removal of
+            all tools needs that.
     """
 
     uri: str
@@ -99,8 +100,8 @@ class BoardSettings(Settings):
 
 
 class IndexSettings(Settings):
-    """`[[indexes]]`: one way of turning tools into vectors; `pegboard/documents.py` defines parts
-    and shapes, `pegboard/text/words.py` what the language of their texts decides.
+    """`[[indexes]]`: one way to turn tools into vectors. `pegboard/documents.py` defines parts and
+    shapes, `pegboard/text/words.py` the effect of the language.
     """
 
     name: str = "full"
@@ -131,28 +132,29 @@ class IndexSettings(Settings):
 
     @field_validator("options")
     @classmethod
-    def _holds_no_secret(cls, options: dict[str, Any]) -> dict[str, Any]:
+    def _contains_no_secret(cls, options: dict[str, Any]) -> dict[str, Any]:
         for key in options:
-            secret = any(word in key.lower() for word in ("key", "token", "secret"))
-            if secret and key != "max_tokens" and not key.endswith("_env"):
+            is_secret = any(word in key.lower() for word in ("key", "token", "secret"))
+            if is_secret and key != "max_tokens" and not key.endswith("_env"):
                 raise ValueError(f"{key}: secrets are read from the environment, never from a file")
         return options
 
     @property
     def table(self) -> str:
-        """The table of the index."""
+        """The name of the index's table."""
         return embedding_table(self.name)
 
 
 class RunSettings(Settings):
-    """`[run]`: where the heavy steps of a build run, and how many pieces of them at once. No
-    release depends on it.
+    """`[run]`: where the heavy steps of a build run, and how many parts of them at once. It does
+    not change the release.
 
     Attributes:
-        engine: `local` for threads of the build's process, `processes` for others on its machine,
-            or a Dask cluster.
-        address: of the Dask cluster's scheduler.
-        workers: one for each core that the build may use, or each thread of the cluster, if None.
+        engine: `local` for threads of the build's process, `processes` for worker processes on its
+            machine, `dask` for a Dask cluster.
+        address: address of the Dask cluster's scheduler.
+        workers: number of calls at once; by default one for each core that the build may use, or
+            for each thread of the cluster.
     """
 
     engine: Literal["local", "processes", "dask"] = "local"
@@ -174,7 +176,7 @@ class RunSettings(Settings):
 
 
 class Configuration(Settings):
-    """A whole pegboard.toml, read from `file`; relative paths count from its folder."""
+    """The settings of a pegboard.toml, read from `file`; relative paths count from its folder."""
 
     file: Path
     board: BoardSettings
@@ -204,12 +206,12 @@ class Configuration(Settings):
 
     @property
     def glossary_of_release(self) -> dict[str, str]:
-        """What short forms stand for: those of `[glossary]` before the usual ones, if an index is
-        in English; an empty text removes one.
+        """The short forms and their meanings: the usual ones if an index is in English, overridden
+        by `[glossary]`, where an empty text removes one.
         """
-        english = any(index.language == DEFAULT_LANGUAGE for index in self.indexes)
-        whole = {**(usual_short_forms() if english else {}), **self.glossary}
-        return {term: text for term, text in sorted(whole.items()) if text}
+        is_english = any(index.language == DEFAULT_LANGUAGE for index in self.indexes)
+        terms = {**(usual_short_forms() if is_english else {}), **self.glossary}
+        return {term: text for term, text in sorted(terms.items()) if text}
 
     @property
     def base(self) -> Path:
@@ -224,7 +226,7 @@ class Configuration(Settings):
 
     @property
     def default(self) -> str:
-        """The name of the index that a search takes when it names none."""
+        """The name of the index that a search uses by default."""
         return self.default_index or self.indexes[0].name
 
     def index(self, name: str) -> IndexSettings:
@@ -232,10 +234,10 @@ class Configuration(Settings):
         return next(index for index in self.indexes if index.name == name)
 
     def catalogs_named(self, name: str) -> list[str]:
-        """Return the catalog of that name, or all catalogs for `all`.
+        """Return the names of all catalogs for `all`, otherwise only this name.
 
         Raises:
-            ConfigurationError: there is no such catalog; the message lists those there are.
+            ConfigurationError: there is no such catalog; the message lists all catalogs.
         """
         if name == "all":
             return list(self.catalogs)
@@ -258,10 +260,10 @@ def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -
     releases may use the encoders in `[[indexes]]`.
 
     Args:
-        run: a table `[run]` in place of the file's.
+        run: replaces the table `[run]` of the file.
 
     Raises:
-        ConfigurationError: the file cannot be read, or has problems; all are listed.
+        ConfigurationError: the file cannot be read, or is invalid; all problems are listed.
     """
     tables = read_toml(file, "write one with `pegboard init`")
     return check_configuration(file, tables if run is None else {**tables, "run": run})
@@ -269,7 +271,7 @@ def load_configuration(file: str | Path, run: Mapping[str, Any] | None = None) -
 
 def take_board_settings(file: str | Path) -> None:
     """Open the board of a pegboard.toml with its `[board.storage]` and hosted encoders from now on,
-    whatever is wrong with the rest of the file.
+    even if the rest of the file is invalid.
     """
     try:
         tables = read_toml(file, "")
@@ -281,7 +283,7 @@ def take_board_settings(file: str | Path) -> None:
 
 
 def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configuration:
-    """Check the tables of a pegboard.toml that was read; see `load_configuration`."""
+    """Check the tables of a pegboard.toml; see `load_configuration`."""
     tables = {**tables}
     tables.pop("sweep", None)  # checked by tasks/settings/sweep.py
     problems: list[str] = []
@@ -306,7 +308,7 @@ def check_configuration(file: str | Path, tables: Mapping[str, Any]) -> Configur
 
 
 def _as_text(value: Any) -> Any:
-    """Return a TOML value as stores take it: `true`, `5`; what is neither is left to the types."""
+    """Return a boolean or number of TOML as the text that stores expect, other values unchanged."""
     if isinstance(value, bool):
         return str(value).lower()
     return str(value) if isinstance(value, int | float) else value

@@ -1,4 +1,4 @@
-"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: what an LLM or people write."""
+"""`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: texts by an LLM or by people."""
 
 from typing import Annotated, Any, Literal, get_args
 
@@ -19,14 +19,14 @@ MAX_WAIT = 180
 
 
 class PriceSettings(Settings):
-    """USD for a million tokens, where LiteLLM does not know the price."""
+    """Prices in USD for a million tokens of a model whose price LiteLLM does not know."""
 
     input: Annotated[float, Field(ge=0)]
     output: Annotated[float, Field(ge=0)]
 
 
 class EnrichSettings(Settings):
-    """`[enrich]`: without this table no LLM is called.
+    """`[enrich]`: how an LLM enriches tools. Without this table no LLM is called.
 
     Attributes:
         options: further arguments of LiteLLM's `completion`; see `pegboard.llm.options`.
@@ -64,7 +64,7 @@ class EnrichSettings(Settings):
     @field_validator("products")
     @classmethod
     def _once_each(cls, products: tuple[Product, ...]) -> tuple[Product, ...]:
-        """Sort them: topics are made from questions, questions from descriptions."""
+        """Sort the products: topics are made from questions, questions from descriptions."""
         return tuple(product for product in PRODUCTS if product in products)
 
     @field_validator("api_key_env")
@@ -84,13 +84,13 @@ class UntrustedSettings(Settings):
 
 
 class DependencyOverride(Settings):
-    """One of the `dependencies` of an override: sets, changes or forbids one edge.
+    """One of the `dependencies` of an override, which sets, changes or forbids one edge.
 
     Attributes:
-        tool: the id of the tool that is needed, or its name if it is of the same agent.
-        parameter: of the tool that needs it; None for the tool as a whole, and with `forbid` for
-            every edge to that tool.
-        type: by default direct, for the parameter or for the tool as a whole.
+        tool: the id of the required tool, or its name if both tools have the same agent.
+        parameter: the parameter that the required tool provides; None for the tool in general,
+            and with `forbid` for every edge to that tool.
+        type: by default a direct dependency, of the parameter if there is one.
     """
 
     tool: str
@@ -101,7 +101,7 @@ class DependencyOverride(Settings):
 
 
 class OverrideSettings(Settings):
-    """`[overrides."catalog/agent/tool"]`: replaces what the catalog and the LLM say of a tool or
+    """`[overrides."catalog/agent/tool"]`: replaces what the catalog and the LLM say about a tool or
     an agent.
     """
 

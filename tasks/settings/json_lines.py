@@ -1,4 +1,4 @@
-"""Files of JSON lines that commands of Pegboard write and people edit or merge."""
+"""Files of JSON lines that Pegboard's commands write, and people edit or merge."""
 
 from pathlib import Path
 from typing import TypeVar
@@ -14,11 +14,11 @@ def read_lines(path: Path, row: type[Row], next_step: str) -> list[Row]:
     """Return the rows of a file.
 
     Args:
-        row: a dataclass, whose fields each line has.
-        next_step: for the message of an error, such as which command writes the file.
+        row: the dataclass of a row; each line has its fields.
+        next_step: the last sentence of an error, such as which command writes the file.
 
     Raises:
-        ConfigurationError: the file cannot be read, or a line is no row; lists all such lines.
+        ConfigurationError: the file cannot be read, or lines are invalid; all of them are listed.
     """
     try:
         lines = path.read_text("utf-8").split("\n")

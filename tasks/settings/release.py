@@ -1,6 +1,6 @@
 """`[graph]`, `[find]`, `[examples]`, `[golden]`, `[gate]` and `[lock]` of a pegboard.toml: the
-dependencies and the default strategy of a release, what it learns from use, and what it has to find
-before it is published.
+dependencies and the default strategy of a release, what it learns from use, and what is required
+before it goes live.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,17 +16,17 @@ LACKS_PROBABILITY = (
     "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
     "and named thresholds those of the ranker"
 )
-"""Of a strategy."""
+"""The problem of a strategy that uses probabilities none of its searches has."""
 PROMPTS_FOLDER = "prompts"
-"""The folder beside pegboard.toml; files of enrichment prompts stand there, too."""
+"""Name of the folder beside pegboard.toml with prompts, also those of enrichment."""
 
 
 class GraphSettings(Settings):
-    """`[graph]`: the dependencies between tools that a release has.
+    """`[graph]`: the dependencies between the tools of a release.
 
     Attributes:
         infer: also infer dependencies that no catalog declares.
-        min_confidence: leave out inferred ones with a lower measured precision.
+        min_confidence: smallest measured precision of inferred dependencies that are included.
     """
 
     infer: bool = True
@@ -51,12 +51,12 @@ class FindSettings(Settings):
 
 
 class ExamplesSettings(Settings):
-    """`[examples]`: example requests besides those of the catalogs; see `tasks/golden/reading.py`.
+    """`[examples]`: requests learned from use; see `tasks/golden/reading.py`.
 
     Attributes:
         queries: JSON lines with `query` and `tools`, as `pegboard examples` writes them.
         sequences: JSON lines with `after`, `next` and `clients`, as `pegboard examples --sequences`
-            writes them; none are learned if None.
+            writes them; no sequences are learned if None.
     """
 
     queries: str
@@ -64,8 +64,8 @@ class ExamplesSettings(Settings):
 
 
 MIN_QUERIES = 30
-"""Golden queries of which a mean says something: of fewer, the interval of a recall of .8 is .29
-wide.
+"""Default of the smallest number of golden queries. With 30 the interval of a recall of .8 is .29
+wide; with fewer a mean says little.
 """
 
 
@@ -73,8 +73,8 @@ class GoldenSettings(Settings):
     """`[golden]`: the golden queries that measure each release; see `tasks/golden/reading.py`.
 
     Attributes:
-        queries: JSON lines with `query` and `tools`, the true names or ids of the right ones.
-        min_queries: the least number of them; a mean of fewer is chance.
+        queries: JSON lines with `query` and `tools`, the names or ids of the relevant tools.
+        min_queries: smallest number of golden queries that a build accepts.
     """
 
     queries: str
@@ -82,15 +82,14 @@ class GoldenSettings(Settings):
 
 
 class GateSettings(Settings):
-    """`[gate]`: what a staged release has to find before a channel moves to it; see `tasks/gate/`.
+    """`[gate]`: the requirements on a release before a channel moves to it; see `tasks/gate/`.
 
     Attributes:
-        queries: a file of golden queries; those of `[golden]` if None.
-        canaries: a file of golden queries each of which has to find all its tools among the first
-            `canary_k`.
-        rules: such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their forms.
-        captured: the largest share of the queries and canaries whose first place may be taken by a
-            suspicious tool, or by a new or changed one of another agent; see
+        queries: a file of golden queries; by default those of `[golden]`.
+        canaries: a file of golden queries. Each must find all its tools among the first `canary_k`.
+        rules: such as `Recall@5 >= 0.9`; `tasks/gate/rules.py` has their grammar.
+        captured: largest share of the queries and canaries whose first place may be taken by a
+            suspicious tool, or by a new or changed tool of another agent; see
             `tasks/gate/regressions.py`.
     """
 
@@ -105,10 +104,10 @@ class LockSettings(Settings):
     """`[lock]`: the definitions that people approved; see `tasks/safety/lock.py`.
 
     Attributes:
-        file: where `pegboard lock` writes them, and `pegboard build --locked` reads them.
-        text_changes: whether other texts or results of an approved tool, which is called as before,
-            hold a release. With `pass` they do only if they have a new address or tell a model what
-            to do.
+        file: the lock file, which `pegboard lock` writes and `pegboard build --locked` reads.
+        text_changes: whether a release is held if only texts or results of an approved tool
+            changed. With `pass` it is held only if a text has a new address or a new instruction to
+            a model.
     """
 
     file: str = "pegboard.lock"
@@ -116,7 +115,7 @@ class LockSettings(Settings):
 
 
 def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return the strategy as a manifest has it, None for None.
+    """Return the strategy as JSON values for a manifest; None for None.
 
     Raises:
         QueryError: the strategy is unknown or invalid; all problems are listed.
@@ -132,7 +131,7 @@ def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any]
 
 
 def unknown_indexes(place: str, named: Iterable[str], names: list[str]) -> list[str]:
-    """Return a problem for each index that is named and not configured."""
+    """Return a problem for each of the named indexes that is not configured."""
     return [
         f"{place}: no index '{name}'; expected one of {', '.join(names)}{did_you_mean(name, names)}"
         for name in named
@@ -147,12 +146,12 @@ def published_prompts(base: Path) -> dict[str, str]:
         base: the folder of pegboard.toml.
 
     Raises:
-        ConfigurationError: lists every problem of these files, and files of unknown names.
+        ConfigurationError: a file is invalid or has an unknown name; lists all problems.
     """
     folder = base / PROMPTS_FOLDER
     if not folder.is_dir():
         return {}
-    # Loaded only here: few boards have prompts of their own.
+    # Imported late: few boards have prompts.
     from pegboard.llm.prompts import load_prompts
     from pegboard.retrieval.llm.questions import FORMATS, PROMPTS
     from tasks.enrichment.prompts import FORMATS as ENRICHMENT_FORMATS

@@ -1,5 +1,5 @@
-"""`[sweep]` of a pegboard.toml and the parameters of `pegboard sweep`: parameters override the
-table, the table overrides the defaults, and all problems are in one message.
+"""`[sweep]` of a pegboard.toml and the parameters of `pegboard sweep`. Parameters override the
+table, the table overrides the defaults, and all problems are reported in one message.
 """
 
 import re
@@ -21,22 +21,22 @@ from tasks.settings.configuration import Configuration, check_configuration
 from tasks.settings.release import LACKS_PROBABILITY, default_strategy
 
 MAX_K = 128
-"""The most tools that LLM providers accept in one request."""
+"""Largest number of tools that LLM providers accept in one request."""
 
 
 class SweepSettings(Settings):
-    """`[sweep]` of a pegboard.toml, and the options of `pegboard sweep`. Paths in the table
-    count from the file's folder.
+    """`[sweep]` of a pegboard.toml, and the options of `pegboard sweep`. Paths in the table count
+    from the file's folder.
 
     Attributes:
-        golden: JSON lines of golden queries; `[golden] queries` if None.
+        golden: JSON lines of golden queries; by default `[golden] queries`.
         strategies: names, JSON files, or tables of parts.
-        k: the cut-offs to measure: numbers, or `1..20`.
-        measures: kinds of measures; the first decides.
-        max_tokens, max_ms: limits on a choice: mean prompt tokens of its k tools, and the 95th
+        k: the cut-offs to measure, as numbers or as `1..20`.
+        measures: kinds of measures; candidates are compared by the first.
+        max_tokens, max_ms: limits on a candidate: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
-        margin: by how much a cheaper choice may be worse than the best by the first measure.
-        release: a release of the board, or a channel; that of the configuration if None.
+        margin: largest difference by the first measure of a cheaper candidate from the best.
+        release: a release of the board, or a channel; by default the configured channel.
     """
 
     golden: str | None = None
@@ -57,11 +57,12 @@ class SweepSettings(Settings):
         cut_offs: set[int] = set()
         items: Any = value if isinstance(value, list | tuple) else [value]
         for item in ",".join(map(str, items)).split(","):
-            span = re.fullmatch(r"\s*(\d{1,4})\s*(?:(?:\.\.|-)\s*(\d{1,4})\s*)?", item)
-            first, last = (int(span[1]), int(span[2] or span[1])) if span else (0, 0)
-            if not 1 <= first <= last <= MAX_K:
+            match = re.fullmatch(r"\s*(\d{1,4})\s*(?:(?:\.\.|-)\s*(\d{1,4})\s*)?", item)
+            start = int(match[1]) if match else 0
+            end = int(match[2] or match[1]) if match else 0
+            if not 1 <= start <= end <= MAX_K:
                 raise ValueError(f"expected numbers from 1 to {MAX_K}, or 1..20 (got {item!r})")
-            cut_offs.update(range(first, last + 1))
+            cut_offs.update(range(start, end + 1))
         return tuple(sorted(cut_offs))
 
     @field_validator("measures")
@@ -77,10 +78,10 @@ class SweepSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class Sweep:
-    """A sweep that is ready to run: its settings, and what they name.
+    """The checked input of a sweep.
 
     Attributes:
-        strategies: in the order in which they were given.
+        strategies: in the order of the settings.
     """
 
     settings: SweepSettings
@@ -90,27 +91,29 @@ class Sweep:
 
 
 def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
-    """Read and check what a sweep needs, before anything is searched.
+    """Read and check the input of a sweep.
 
     Args:
-        config: the pegboard.toml.
-        parameters: the options; None counts as not given. Their paths count from the
-            working directory.
+        config: path of the pegboard.toml.
+        parameters: options that override the table `[sweep]`, unless they are None. Their paths
+            count from the working directory.
 
     Raises:
-        ConfigurationError: lists every problem of the configuration, or of the sweep.
+        ConfigurationError: the configuration or the sweep is invalid; lists every problem.
     """
     file = Path(config).expanduser().resolve()
-    given = {name: value for name, value in parameters.items() if value is not None}
+    options = {name: value for name, value in parameters.items() if value is not None}
     tables = read_toml(config, "`pegboard init`")
-    configuration, problems = check_configuration(file, tables), list[str]()
+    configuration = check_configuration(file, tables)
+    problems: list[str] = []
     table = tables.get("sweep", {})
     if not isinstance(table, Mapping):
         raise ConfigurationError(f"{file}: sweep: expected a table [sweep] (got {table!r:.80})")
-    settings = _settings({**cast("Mapping[str, Any]", table), **given}, problems)
+    settings = _settings({**cast("Mapping[str, Any]", table), **options}, problems)
 
     def path(name: str, value: str) -> Path:
-        folder = file.parent if name in table and name not in given else Path.cwd()
+        is_of_table = name in table and name not in options
+        folder = file.parent if is_of_table else Path.cwd()
         return (folder / Path(value).expanduser()).resolve()
 
     strategies = _strategies(settings.strategies, lambda name: path("strategies", name), problems)
@@ -131,26 +134,32 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
-    """The settings, with defaults for those that are wrong, so that later checks still run."""
+    """Return the settings, with defaults for invalid ones, so that later checks still run."""
     try:
         return SweepSettings(**values)
     except ValidationError as error:
         problems += problems_of(error, SweepSettings)
-        wrong = {str(problem["loc"][0]) for problem in error.errors()}
-        return SweepSettings(**{name: value for name, value in values.items() if name not in wrong})
+        invalid = {str(problem["loc"][0]) for problem in error.errors()}
+        valid = {name: value for name, value in values.items() if name not in invalid}
+        return SweepSettings(**valid)
 
 
 def _strategies(
     references: Iterable[str | Mapping[str, Any]], path: Callable[[str], Path], problems: list[str]
 ) -> list[Strategy]:
-    """The valid ones of strategies given by name, as tables of parts or as JSON files at `path`."""
+    """Return the valid strategies; problems of the others are added to `problems`.
+
+    Args:
+        references: names of strategies, tables of parts, or names of JSON files.
+        path: returns the path of a JSON file.
+    """
     strategies: list[Strategy] = []
     for reference in references:
         try:
             table: Any = reference
             if isinstance(reference, str) and reference.endswith(".json"):
-                own: Any = load_strategy(str(path(reference)))
-                table = {"name": Path(reference).stem, **own}
+                parts: Any = load_strategy(str(path(reference)))
+                table = {"name": Path(reference).stem, **parts}
             strategies.append(Strategy.from_dict(default_strategy(table) or {}))
         except QueryError as error:
             problems.append(f"strategies: {error}")
@@ -177,8 +186,8 @@ def _strategies(
 
 
 def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:
-    queries, wrong = read_problems(golden)
-    problems += [f"golden: {problem}" for problem in wrong]
-    if not queries and not wrong:
+    queries, query_problems = read_problems(golden)
+    problems += [f"golden: {problem}" for problem in query_problems]
+    if not queries and not query_problems:
         problems.append(f"golden: {golden} has no queries")
     return queries

@@ -1,12 +1,12 @@
-"""The tools of a release that a person should look at, and what shows it.
+"""Find the tools of a release that a person should review, with the evidence.
 
-Tools that would take the requests of others (`safety/capture.py`), definitions that changed since
-the live release (`safety/changed.py`), and those that the lock file does not approve
+They may capture the requests of others (`safety/capture.py`), have a definition that changed since
+the live release (`safety/changed.py`), or have one that the lock file does not approve
 (`safety/lock.py`)."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
@@ -27,7 +27,11 @@ from tasks.settings.configuration import Configuration
 from tasks.settings.encoders import encoder_for
 from tasks.steps.plan import Plan
 
+if TYPE_CHECKING:
+    import polars as pl
+
 MAX_WARNINGS = 10
+"""Largest number of suspicious tools that warnings name."""
 
 Suspicious = dict[str, list[dict[str, Any]]]
 
@@ -39,61 +43,78 @@ def find_suspicious(
     *,
     locked: bool = False,
 ) -> Suspicious:
-    """Return the suspicious tools of a release by id, each with its flags and what shows them;
-    those that wait for approval first.
+    """Return the suspicious tools of a release by id, each with its flags and their evidence. Those
+    that wait for approval come first.
 
-    Of a copy and its original, only what is new or changed since the live release is flagged; both
-    are where nothing is live.
+    Only tools that are new or changed since the live release are flagged as copies. Without a live
+    release all may be.
 
     Args:
         snapshots: catalog -> digest.
-        locked: the lock file approves definitions, instead of the live release those of catalogs
-            with limited trust.
+        locked: definitions are approved by the lock file. Otherwise those of catalogs with limited
+            trust are approved by the live release.
     """
-    import polars as pl
-
     lake = Lake(configuration.uri)
-    found: Suspicious = defaultdict(list)
+    suspicious: Suspicious = defaultdict(list)
     examples = snapshot_rows(lake, snapshots, "tools", ["id", "examples"])
-    if (examples.get_column("examples").list.len() >= MIN_EXAMPLES).any():
-        encoder = encoder_for(configuration.index(configuration.default))
-        agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
-        ids = examples.get_column("id")
-        sample = tools_of(lake, snapshots, ids.gather_every(-(-len(ids) // MAX_TOOLS)))
-        own = examples.filter(pl.col("examples").list.len() >= MIN_EXAMPLES).get_column("id")
-        rows = snapshot_rows(lake, snapshots, "tools", ids=own)
-        for tool, evidence in stuffed(lake, encoder, rows, sample, agents):
-            found[tool].append(evidence)
-    fresh = {*plan.new, *plan.changed} if plan.live else set(examples.get_column("id"))
+    ids = examples.get_column("id")
+    for tool, evidence in _stuffed_tools(configuration, lake, snapshots, examples):
+        suspicious[tool].append(evidence)
+    fresh = {*plan.new, *plan.changed} if plan.live else set(ids)
     shingles = stored_shingles(lake, snapshots)
     for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
-        found[tool].append(evidence)
+        suspicious[tool].append(evidence)
     for tool, evidence in changed_definitions(configuration, plan, snapshots, locked=locked):
-        found[tool].append(evidence)
+        suspicious[tool].append(evidence)
     if locked:
         lock = read_lock(lock_file(configuration))
         for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, lock):
-            found[tool].append(evidence)
-    waiting = unapproved(found)
-    order = sorted(found, key=lambda tool: (tool not in waiting, tool))
-    return {tool: found[tool] for tool in order}
+            suspicious[tool].append(evidence)
+    waiting = unapproved(suspicious)
+    order = sorted(suspicious, key=lambda tool: (tool not in waiting, tool))
+    return {tool: suspicious[tool] for tool in order}
+
+
+def _stuffed_tools(
+    configuration: Configuration,
+    lake: Lake,
+    snapshots: Mapping[str, str],
+    examples: "pl.DataFrame",
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the tools that are stuffed with examples.
+
+    Args:
+        examples: `id` and `examples` of all tools.
+    """
+    import polars as pl
+
+    ids = examples.get_column("id")
+    has_examples = pl.col("examples").list.len() >= MIN_EXAMPLES
+    ids_with_examples = examples.filter(has_examples).get_column("id")
+    if not len(ids_with_examples):
+        return
+    encoder = encoder_for(configuration.index(configuration.default))
+    agents = {agent.id: agent for agent in agents_of(lake, snapshots)}
+    sample = tools_of(lake, snapshots, ids.gather_every(-(-len(ids) // MAX_TOOLS)))
+    rows = snapshot_rows(lake, snapshots, "tools", ids=ids_with_examples)
+    yield from stuffed(lake, encoder, rows, sample, agents)
 
 
 def warnings_of(suspicious: Suspicious) -> list[str]:
-    """Return a sentence for each suspicious tool, the first `MAX_WARNINGS`, and what to do."""
+    """Return a sentence with the next step for each suspicious tool that does not wait for
+    approval, at most `MAX_WARNINGS`.
+    """
     lines: list[str] = []
-    suspicious = {
-        tool: rows
-        for tool, rows in suspicious.items()
-        if any(row["flag"] != UNAPPROVED for row in rows)
-    }
-    for tool, rows in list(suspicious.items())[:MAX_WARNINGS]:
-        reasons = [_reason(row) for row in rows if row["flag"] != UNAPPROVED]
+    reasons_by_tool: dict[str, list[str]] = {}
+    for tool, rows in suspicious.items():
+        if reasons := [_reason(row) for row in rows if row["flag"] != UNAPPROVED]:
+            reasons_by_tool[tool] = reasons
+    for tool, reasons in list(reasons_by_tool.items())[:MAX_WARNINGS]:
         lines.append(
             f"{tool} is suspicious: {' and '.join(reasons)}. Look at it; skip it under "
             f'[overrides], or set trust = "limited" for its catalog.'
         )
-    if more := len(suspicious) - len(lines):
+    if more := len(reasons_by_tool) - len(lines):
         lines.append(f"{more} more tools are suspicious; the report has all.")
     return lines
 
@@ -113,27 +134,28 @@ def _reason(row: Mapping[str, Any]) -> str:
 def changed_definitions(
     configuration: Configuration, plan: Plan, snapshots: Mapping[str, str], *, locked: bool = False
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the tools whose definition waits for approval or says something new, with what shows
-    it; none without a live release.
+    """Yield the tools whose definition waits for approval or has a new address or instruction, with
+    the evidence; none without a live release.
 
-    In a catalog of limited trust that is live, a new tool waits, too: a changed name is one.
+    New tools of a catalog of limited trust wait, too, if the live release has the catalog: a
+    renamed tool is a new one.
 
     Args:
-        snapshots: catalog -> digest, revised.
-        locked: a lock file approves definitions, so that none waits for its limited trust.
+        snapshots: catalog -> digest of the revised snapshots.
+        locked: a lock file approves definitions, so that none waits because of limited trust.
     """
     if plan.live is None:
         return
-    listed = ReleaseStore(configuration.uri).get(plan.live).manifest.get("catalogs", ())
+    live_catalogs = ReleaseStore(configuration.uri).get(plan.live).manifest.get("catalogs", ())
     limited = {
         name
         for name in configuration.catalogs
-        if configuration.options(name).trust == "limited" and name in listed and not locked
+        if configuration.options(name).trust == "limited" and name in live_catalogs and not locked
     }
-    new = [tool for tool in plan.new if tool.partition("/")[0] in limited]
-    ids = (*plan.changed, *new)
-    for before, tool, fields in definitions_since(configuration, plan.live, snapshots, ids):
+    new_tools = [tool for tool in plan.new if tool.partition("/")[0] in limited]
+    ids = (*plan.changed, *new_tools)
+    for live_tool, tool, fields in definitions_since(configuration, plan.live, snapshots, ids):
         if fields and tool.catalog in limited:
             yield tool.id, {"flag": UNAPPROVED, "fields": fields}
-        if before and fields and (texts := new_texts(before, tool)):
+        if live_tool and fields and (texts := new_texts(live_tool, tool)):
             yield tool.id, {"flag": NEW_TEXT, "texts": texts}

@@ -1,4 +1,4 @@
-"""What progress says: done, total, rate and the time left, on stderr or in the log."""
+"""Lines of progress: done, total, rate and time left, on stderr or in the log."""
 
 import logging
 
@@ -19,7 +19,7 @@ from tasks.runtime import progress
         ((400, 400, 10.0), "400 of 400"),
     ],
 )
-def test_a_line_has_the_rate_and_the_time_left_while_they_last(arguments, text):
+def test_a_line_has_rate_and_time_left_of_a_running_step(arguments, text):
     assert progress_text(*arguments) == text
 
 

@@ -48,7 +48,9 @@ def honest():
 
 @pytest.fixture
 def suspicious(workshop):
-    """A function that publishes an honest catalog and then one more; what the manifest names."""
+    """A function that publishes an honest catalog, then another one, and returns the suspicious
+    tools of the manifest.
+    """
 
     def publish(*rows, trust="full"):
         catalogs = "".join(
@@ -66,26 +68,26 @@ def suspicious(workshop):
     return publish
 
 
-def flags(named):
-    return {tool: [row["flag"] for row in rows] for tool, rows in named.items()}
+def flags(suspicious_tools):
+    return {tool: [row["flag"] for row in rows] for tool, rows in suspicious_tools.items()}
 
 
-def test_a_tool_whose_examples_are_not_about_it_is_flagged_and_honest_ones_are_not(suspicious):
+def test_only_a_tool_with_unrelated_examples_is_flagged_as_stuffed(suspicious):
     stuffed = {"name": "assist", "description": "Archives old ledgers.", "examples": GENERIC}
 
-    named = suspicious(stuffed)
+    flagged = suspicious(stuffed)
 
-    assert flags(named) == {"other/other/assist": [STUFFING]}
-    assert set(named["other/other/assist"][0]["examples"]) <= set(GENERIC)
+    assert flags(flagged) == {"other/other/assist": [STUFFING]}
+    assert set(flagged["other/other/assist"][0]["examples"]) <= set(GENERIC)
 
 
-def test_without_examples_there_is_nothing_to_stuff(suspicious):
+def test_a_catalog_of_limited_trust_cannot_stuff_a_tool_with_examples(suspicious):
     stuffed = {"name": "assist", "description": "Archives old ledgers.", "examples": GENERIC}
 
     assert suspicious(stuffed, trust="limited") == {}
 
 
-def test_a_copy_is_flagged_with_its_original_and_the_original_is_not(suspicious):
+def test_a_copy_is_flagged_and_names_its_original(suspicious):
     copy = {
         "name": "paint_door_pro",
         "description": "Fast! Paints the door of a customer at home, and reliably.",
@@ -107,7 +109,7 @@ def test_a_copy_is_flagged_with_its_original_and_the_original_is_not(suspicious)
         ("shut", "Locks it.", ["door"], False),
     ],
 )
-def test_a_tool_with_the_name_description_and_parameters_of_another_is_a_copy_however_short(
+def test_a_short_tool_is_a_copy_if_name_description_and_parameters_are_equal(
     name, text, parameters, copied
 ):
     def tool(agent, name, text, parameters):
@@ -124,7 +126,7 @@ def test_a_tool_with_the_name_description_and_parameters_of_another_is_a_copy_ho
     )
 
 
-def test_tools_of_one_agent_and_boilerplate_are_no_copies():
+def test_equal_texts_of_one_agent_and_boilerplate_are_not_copies():
     def tool(agent, name, text):
         return Tool(f"kit/{agent}/{name}", "kit", f"kit/{agent}", name, text)
 
@@ -140,7 +142,7 @@ VARIANTS = ["{}", "Quickly: {}", "{} For you.", "When somebody says: {} (option 
 
 
 def wordings(count, variants=VARIANTS):
-    """Tools of one agent, each request in several near-copies."""
+    """Tools of one agent whose descriptions repeat each request in several near-copies."""
     requests = [
         f"Could you please carry the {noun}{number} of my {noun} to the yard of neighbour {number}"
         for number in range(-(-count // len(NOUNS) // len(variants)))
@@ -154,7 +156,7 @@ def wordings(count, variants=VARIANTS):
 
 
 @pytest.mark.parametrize("variants", [VARIANTS, [f"{{}} Option {n}." for n in range(30)]])
-def test_near_copies_of_each_other_that_fill_what_is_new_in_a_catalog_are_flagged(variants):
+def test_clones_are_flagged_if_they_are_most_of_the_new_tools_of_a_catalog(variants):
     tools = wordings(120, variants)
 
     flagged = dict(clones(shingle_rows(tools), {tool.id for tool in tools}))
@@ -164,7 +166,7 @@ def test_near_copies_of_each_other_that_fill_what_is_new_in_a_catalog_are_flagge
 
 
 @pytest.mark.parametrize(("copies", "others"), [(40, 0), (80, 100)])
-def test_families_of_operations_are_no_clones(copies, others):
+def test_families_of_operations_are_not_clones(copies, others):
     text = "Reads record {0} of archive {0} and returns its title, author and year {0}."
     distinct = [
         Tool(f"kit/a/r{number}", "kit", "kit/a", f"read_{number}x", text.format(f"{number}x"))
@@ -175,30 +177,30 @@ def test_families_of_operations_are_no_clones(copies, others):
     assert list(clones(shingle_rows(tools), {tool.id for tool in tools})) == []
 
 
-def test_a_warning_names_the_tool_and_the_remedy_and_the_list_is_bounded():
+def test_warnings_name_tool_reason_and_next_step_for_a_bounded_number_of_tools():
     copy = [{"flag": NEAR_COPY, "of": "good/good/tool", "similarity": 1.0}]
-    several = {f"other/other/tool_{number:02}": copy for number in range(13)}
+    copies = {f"other/other/tool_{number:02}": copy for number in range(13)}
 
-    first, *_, last = warnings_of(several)
+    first_warning, *_, last_warning = warnings_of(copies)
 
-    assert "other/other/tool_00 is suspicious" in first
-    assert "it repeats the description of good/good/tool" in first
-    assert "trust = " in first
-    assert last.startswith("3 more tools")
+    assert "other/other/tool_00 is suspicious" in first_warning
+    assert "it repeats the description of good/good/tool" in first_warning
+    assert "trust = " in first_warning
+    assert last_warning.startswith("3 more tools")
     assert warnings_of({"a/b/c": [{"flag": "unapproved", "fields": {}}]}) == []
     assert warnings_of({}) == []
 
 
-def test_copies_that_are_looked_for_in_parts_are_those_that_are_looked_for_at_once(monkeypatch):
+def test_comparing_tools_in_chunks_finds_the_same_copies(monkeypatch):
     rows = shingle_rows(
         replace(tool, id=f"kit/{agent}/{tool.name}", agent=f"kit/{agent}")
         for agent in ("good", "other")
         for tool in wordings(8)
     )
-    every = set(rows.get_column("tool"))
-    at_once = dict(near_copies(rows, every))
+    tools = set(rows.get_column("tool"))
+    copies = dict(near_copies(rows, tools))
 
     monkeypatch.setattr("tasks.safety.capture.AT_ONCE", 3)
 
-    assert at_once.keys() == every
-    assert dict(near_copies(rows, every)) == at_once
+    assert copies.keys() == tools
+    assert dict(near_copies(rows, tools)) == copies

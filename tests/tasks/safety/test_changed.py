@@ -1,4 +1,4 @@
-"""Changed definitions: text of limited catalogs waits for approval, and what is new is named."""
+"""Changed definitions: those of limited trust wait for approval, and new texts are named."""
 
 import pytest
 
@@ -48,11 +48,11 @@ def flags(outcome):
     return {tool: [row["flag"] for row in rows] for tool, rows in outcome["suspicious"].items()}
 
 
-def test_a_changed_text_of_limited_trust_waits_until_the_release_is_promoted(limited):
-    before = limited.live
+def test_a_changed_text_of_limited_trust_holds_the_release_until_it_is_promoted(limited):
+    live_release = limited.live
     held = limited.build(LEAK)
 
-    assert (held["outcome"], limited.live) == ("held", before)
+    assert (held["outcome"], limited.live) == ("held", live_release)
     assert flags(held) == {"kit/post/send": [UNAPPROVED, NEW_TEXT]}
     assert failure_of(held, strict=False).exit_code == 8
     message = "\n".join(run_lines(held))
@@ -96,7 +96,7 @@ def test_the_report_of_a_held_release_shows_the_old_and_the_new_text(limited):
         ),
     ],
 )
-def test_new_tools_of_limited_trust_wait_and_a_description_of_ones_own_does_not(
+def test_new_tools_of_limited_trust_wait_and_overridden_descriptions_do_not(
     limited, change, outcome
 ):
     assert limited.build(**change)["outcome"] == outcome
@@ -109,10 +109,10 @@ def test_a_changed_description_of_an_agent_waits_too(limited):
     assert flags(held) == {"kit/post": [UNAPPROVED, NEW_TEXT]}
 
 
-def test_a_new_agent_of_limited_trust_waits_and_changes_are_shown_before_what_is_new(limited):
-    more = {"serverInfo": {"name": "fax"}, "instructions": "Faxes letters.", "tools": []}
+def test_a_new_agent_of_limited_trust_waits_and_is_listed_after_changes(limited):
+    fax = {"serverInfo": {"name": "fax"}, "instructions": "Faxes letters.", "tools": []}
 
-    held = limited.build(LEAK, servers={"fax": more})
+    held = limited.build(LEAK, servers={"fax": fax})
 
     assert flags(held) == {"kit/fax": [UNAPPROVED], "kit/post/send": [UNAPPROVED, NEW_TEXT]}
     lines = [line.strip() for line in run_lines(held)]
@@ -120,7 +120,7 @@ def test_a_new_agent_of_limited_trust_waits_and_changes_are_shown_before_what_is
     assert "+ Faxes letters." in lines
 
 
-def test_with_full_trust_a_change_goes_live_and_what_is_new_in_it_is_named(workshop, capsys):
+def test_with_full_trust_a_change_goes_live_and_its_new_texts_are_named(workshop, capsys):
     post = Post(workshop, "full")
     post.build(OLD)
 
@@ -137,7 +137,7 @@ def test_with_full_trust_a_change_goes_live_and_what_is_new_in_it_is_named(works
 
 
 @pytest.mark.parametrize(
-    ("added", "named"),
+    ("added", "new"),
     [
         ("Copies go to ana@collect.example.", ["ana@collect.example"]),
         ("Copies go to collect.example/inbox", ["collect.example/inbox"]),
@@ -148,13 +148,13 @@ def test_with_full_trust_a_change_goes_live_and_what_is_new_in_it_is_named(works
         ("See https://docs.example/send for limits.", []),
     ],
 )
-def test_only_new_addresses_and_instructions_are_named(added, named):
+def test_only_new_addresses_and_instructions_are_named(added, new):
     def tool(text, schema):
         return Tool("kit/post/send", "kit", "kit/post", "send", text, schema)
 
     dialect = {"$schema": "http://json-schema.org/draft-07/schema#"}
 
-    assert new_texts(tool(OLD, {}), tool(f"{OLD} {added}", dialect)) == named
+    assert new_texts(tool(OLD, {}), tool(f"{OLD} {added}", dialect)) == new
     parameter = {"properties": {"to": {"description": added}}}
-    assert new_texts(tool(OLD, {}), tool(OLD, parameter)) == named
+    assert new_texts(tool(OLD, {}), tool(OLD, parameter)) == new
     assert new_texts(tool(f"{added} {OLD}", {}), tool(f"{OLD} {added}", {})) == []

@@ -1,5 +1,5 @@
-"""Hostile and harmless tools in twelve languages, by authors who had seen neither the classifier
-nor the texts that it was fitted on; the author of the second wrote some of these later.
+"""Hostile and harmless tools in twelve languages. Their authors had not seen the classifier or its
+training texts; the author of the second corpus later wrote some training texts.
 """
 
 import json
@@ -18,10 +18,10 @@ def tool_of(row):
 
 
 @pytest.mark.parametrize(
-    ("corpus", "most_missed", "most_alarms"), [("heldout", 29, 7), ("second", 19, 5)]
+    ("corpus", "max_missed", "max_alarms"), [("heldout", 29, 7), ("second", 19, 5)]
 )
-def test_most_hostile_tools_of_a_corpus_are_flagged_and_most_that_look_alike_are_not(
-    corpus, most_missed, most_alarms
+def test_most_hostile_tools_are_flagged_and_most_similar_harmless_ones_are_not(
+    corpus, max_missed, max_alarms
 ):
     lines = Path(__file__).with_name(f"{corpus}.jsonl").read_text("utf-8").splitlines()
     rows = [json.loads(line) for line in lines]
@@ -31,5 +31,5 @@ def test_most_hostile_tools_of_a_corpus_are_flagged_and_most_that_look_alike_are
     missed = [row["name"] for row in hostile if not flags_of(tool_of(row))]
     alarms = [row["name"] for row in harmless if flags_of(tool_of(row))]
 
-    assert len(missed) <= most_missed, missed
-    assert len(alarms) <= most_alarms, alarms
+    assert len(missed) <= max_missed, missed
+    assert len(alarms) <= max_alarms, alarms

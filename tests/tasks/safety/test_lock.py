@@ -1,4 +1,4 @@
-"""The lock file: what people approved, and what a locked build holds."""
+"""The lock file: approved definitions, and releases that a locked build holds."""
 
 import json
 
@@ -69,7 +69,7 @@ def waiting(outcome):
     }
 
 
-def test_a_locked_build_holds_what_the_lock_file_does_not_approve(locked):
+def test_a_locked_build_holds_a_release_with_unapproved_definitions(locked):
     live = locked.workshop.store.channel().release
 
     held = locked.build(text="Sends a message to anybody.")
@@ -105,7 +105,7 @@ def test_a_locked_build_holds_what_the_lock_file_does_not_approve(locked):
         ({"agent": "Posts letters."}, {}, "pass"),
     ],
 )
-def test_a_changed_text_may_pass_and_a_changed_call_never_does(
+def test_changed_texts_pass_if_configured_and_changed_calls_never_do(
     locked, definitions, changes, text_changes
 ):
     settings = f'[lock]\ntext_changes = "{text_changes}"\n'
@@ -133,9 +133,9 @@ def test_the_lock_file_approves_for_catalogs_of_limited_trust_and_first_releases
         assert locked.build()["outcome"] == "published"
 
 
-def test_check_shows_what_differs_and_writes_nothing(locked, capsys):
-    before = locked.file.read_bytes()
-    base = locked.workshop.write("base.lock", before.decode())
+def test_check_shows_the_differences_and_does_not_write(locked, capsys):
+    content = locked.file.read_bytes()
+    base = locked.workshop.write("base.lock", content.decode())
     locked.write(text="Sends it.", schema={"type": "object"}, agent="Posts letters.")
 
     assert locked.lock("--check", "--json") == 8
@@ -148,7 +148,7 @@ def test_check_shows_what_differs_and_writes_nothing(locked, capsys):
         "before": "Post.",
         "after": "Posts letters.",
     }
-    assert locked.file.read_bytes() == before
+    assert locked.file.read_bytes() == content
 
     assert locked.lock() == 0
     assert locked.lock("--check") == 0
@@ -159,40 +159,40 @@ def test_check_shows_what_differs_and_writes_nothing(locked, capsys):
     assert output.endswith("3 definitions; 1 changed, 1 with other texts or results\n")
 
 
-def test_the_file_has_a_sorted_line_for_each_definition_and_nothing_of_the_machine(locked):
+def test_the_file_has_a_sorted_line_for_each_definition_and_no_local_path(locked):
     rows = locked.rows()
 
     assert [row["id"] for row in rows] == ["kit/post", "kit/post/list_friends", "kit/post/send"]
     assert {tuple(row) for row in rows} == {("id", "definition", "call")}
     assert str(locked.workshop.folder) not in locked.file.read_text("utf-8")
-    before = locked.file.read_bytes()
+    content = locked.file.read_bytes()
     locked.write(more=[{"name": "burn", "description": "Burns."}])
     assert locked.lock() == 0
     assert len(locked.rows()) == 4
     locked.write()
     assert locked.lock() == 0
-    assert locked.file.read_bytes() == before
+    assert locked.file.read_bytes() == content
 
 
-def test_a_source_that_fails_removes_nothing_from_the_file(locked, capsys):
-    before = locked.file.read_bytes()
+def test_a_failed_source_leaves_the_file_as_it_is(locked, capsys):
+    content = locked.file.read_bytes()
     (locked.workshop.folder / "servers.json").unlink()
 
     assert locked.lock() == 3
     assert "Not every source could be listed" in capsys.readouterr().err
-    assert locked.file.read_bytes() == before
+    assert locked.file.read_bytes() == content
 
 
-def test_a_lock_file_that_cannot_be_used_ends_a_locked_build_at_its_start(locked):
-    [first, *rest] = locked.file.read_text("utf-8").splitlines()
+def test_an_invalid_lock_file_fails_a_locked_build_before_any_source_is_listed(locked):
+    [first_line, *other_lines] = locked.file.read_text("utf-8").splitlines()
     (locked.workshop.folder / "servers.json").unlink()
 
     for lines, problem in (
         (
-            [first, "<<<<<<< HEAD", *rest],
+            [first_line, "<<<<<<< HEAD", *other_lines],
             "line 2: expected id, definition, call, got .<<<<<<< HEAD",
         ),
-        ([first, first, *rest], "kit/post is there twice"),
+        ([first_line, first_line, *other_lines], "kit/post is listed twice"),
     ):
         locked.file.write_text("\n".join(lines), "utf-8")
         with pytest.raises(ConfigurationError, match=problem):

@@ -49,7 +49,7 @@ def test_the_examples_of_the_readme_load(load):
     assert [list(load(example).catalogs) for example in examples if "[board]" in example] != []
 
 
-def test_an_address_is_taken_as_it_is_and_paths_count_from_the_folder_of_the_file(
+def test_addresses_are_unchanged_and_paths_count_from_the_folder_of_the_file(
     load, tmp_path, monkeypatch
 ):
     for uri in ("s3://bucket/board", "az://container/board", "gs://bucket/a/b"):
@@ -164,19 +164,19 @@ SOURCE_NEEDED = "catalogs: expected at least one source"
         (INDEX + 'shape = "mutli"\n', "(got 'mutli'); did you mean 'multi'?"),
     ],
 )
-def test_a_problem_names_its_place(load, text, expected):
+def test_a_problem_names_the_setting(load, text, expected):
     assert expected in problems(load, text)
 
 
-def test_every_problem_of_a_published_prompt_is_found_with_the_configuration(load, tmp_path):
+def test_problems_of_published_prompts_are_problems_of_the_configuration(load, tmp_path):
     (tmp_path / "prompts").mkdir()
     (tmp_path / "prompts/grade.md").write_text('+++\nversion = "1"\n+++\n# system\n{{ tool }}\n')
     (tmp_path / "prompts/grades.md").write_text("")
 
-    found = problems(load, MINIMAL)
+    message = problems(load, MINIMAL)
 
-    assert "grade.md:5: unknown value `tool`" in found
-    assert "grades.md: no prompt has that name; did you mean 'grade.md'?" in found
+    assert "grade.md:5: unknown value `tool`" in message
+    assert "grades.md: no prompt has that name; did you mean 'grade.md'?" in message
 
 
 @pytest.mark.parametrize("text", ["[board\n", "a = \n", "= 5"])
@@ -193,22 +193,22 @@ def test_a_file_that_cannot_be_read_is_reported(tmp_path):
         load_configuration(tmp_path / "none.toml")
 
 
-def test_storage_options_are_used_for_the_board_from_then_on(load, monkeypatch):
+def test_loading_a_configuration_sets_the_storage_options_of_its_board_only(load, monkeypatch):
     monkeypatch.setenv("THE_KEY", "abcd1234")
-    text = MINIMAL.replace('"board"', '"s3://kept/board"')
+    text = MINIMAL.replace('"board"', '"s3://bucket/board"')
     storage = '[board.storage]\naws_access_key_id = "${THE_KEY}"\nallow_http = true\n\n[catalogs'
     configuration = load(text.replace("[catalogs", storage))
 
     assert configuration.board.storage == {"aws_access_key_id": "${THE_KEY}", "allow_http": "true"}
-    for uri in ("s3://kept/board", "s3://kept/board/", "s3://kept/board/lake"):
+    for uri in ("s3://bucket/board", "s3://bucket/board/", "s3://bucket/board/lake"):
         assert storage_options(uri)["aws_access_key_id"] == "abcd1234"
-    assert "aws_access_key_id" not in storage_options("s3://kept/other")
+    assert "aws_access_key_id" not in storage_options("s3://bucket/other")
     load(text)
-    assert "aws_access_key_id" not in storage_options("s3://kept/board")
+    assert "aws_access_key_id" not in storage_options("s3://bucket/board")
 
 
 @pytest.mark.parametrize("value", ['"hunter2"', '"${A}hunter2"', "[1]"])
-def test_a_secret_in_plain_text_is_refused_without_being_shown(load, value):
+def test_a_secret_in_plain_text_is_rejected_and_not_shown(load, value):
     storage = ("aws_secret_access_key", "AZURE_STORAGE_SAS_TOKEN", "connection_string", "password")
     for option in storage:
         message = problems(load, f"{MINIMAL}[board.storage]\n{option} = {value}\n")
@@ -228,7 +228,7 @@ def test_a_secret_in_plain_text_is_refused_without_being_shown(load, value):
         ('products = ["topics", "questions", "topics"]', ("questions", "topics")),
     ],
 )
-def test_products_are_made_in_their_order(load, products, expected):
+def test_products_are_sorted_by_their_dependencies(load, products, expected):
     settings = load(f'{MINIMAL}[enrich]\nmodel = "openai/gpt-4o-mini"\n{products}').enrich
 
     assert settings.products == expected
@@ -238,7 +238,7 @@ def test_products_are_made_in_their_order(load, products, expected):
 @pytest.mark.parametrize(
     "headers", ['"Bearer hunter2-hunter2"', "{ X-Any = [4711, 'hunter2-hunter2'] }"]
 )
-def test_a_wrong_value_that_may_be_a_secret_is_not_shown(workshop, headers):
+def test_an_invalid_value_that_may_be_a_secret_is_not_shown(workshop, headers):
     catalog = '[catalogs.shop]\ntype = "openapi"\nurl = "https://x/y.json"\n'
 
     with pytest.raises(ConfigurationError, match=r"headers.*\(got a value of type") as caught:

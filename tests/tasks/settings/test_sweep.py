@@ -24,7 +24,7 @@ def add(config, text):
     config.write_text(config.read_text("utf-8") + text, "utf-8")
 
 
-def test_parameters_stand_above_the_table_and_the_table_above_defaults(config):
+def test_parameters_override_the_table_which_overrides_defaults(config):
     add(config, TABLE + 'k = "1..4, 9"\nmax_ms = 30\n')
 
     table = read_sweep(config, {})
@@ -49,16 +49,20 @@ def test_strategies_may_be_files_or_tables(config, tmp_path):
 
 def test_all_problems_are_reported_together(config):
     add(config, "[sweep]\nspeed = 3\n")
-    own = {"name": "own", "indexes": ["full"]}
-    likely = {"name": "likely", "refine": [{"part": "at-least", "probability": "accept_90"}]}
-    given = {
+    with_indexes = {"name": "own", "indexes": ["full"]}
+    with_threshold = {
+        "name": "likely",
+        "refine": [{"part": "at-least", "probability": "accept_90"}],
+    }
+    parameters = {
         "golden": str(config.parent / "none.jsonl"),
-        "strategies": ["nosuch", "search", "search", own, likely, "step-back"],
-        **{"k": ["0"], "measures": ["Recall@5"]},
+        "strategies": ["nosuch", "search", "search", with_indexes, with_threshold, "step-back"],
+        "k": ["0"],
+        "measures": ["Recall@5"],
     }
 
     with pytest.raises(ConfigurationError) as error:
-        read_sweep(config, given)
+        read_sweep(config, parameters)
 
     message = str(error.value)
     assert message.startswith("The sweep has 9 problems:\n")
