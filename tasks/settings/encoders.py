@@ -11,7 +11,7 @@ def encoder_for(settings: IndexSettings) -> Encoder:
     """Return the encoder of an index, loaded once in a process.
 
     Raises:
-        EncoderError: it cannot load; no other encoder is ever used instead.
+        EncoderError: the encoder cannot be loaded. No other encoder is used instead.
     """
     return _encoder(settings.encoder, tuple(sorted(settings.options.items())))
 

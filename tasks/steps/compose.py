@@ -1,12 +1,9 @@
-"""The documents of an index, made from the tools, their agents and their enrichments.
-
-`pegboard.documents` decides their texts; here they become row sets of the lake. Pure text: no
-encoder, no clock.
+"""Compose the documents of an index from the tools, their agents and their enrichments, and store
+them as row sets of the lake. `pegboard.documents` defines their texts.
 
 Each index also has one document per agent, so that a request finds the owner of tools by its
-description (Tool-to-Agent Retrieval). Agent documents are the same in every index of one
-language; only the encoder differs, so they are stored once, and every index has a table
-`agents_<index>`.
+description (Tool-to-Agent Retrieval). Agent documents are the same in all indexes of one language.
+They are stored once, and each index has a table `agents_<index>` with vectors of its encoder.
 """
 
 from collections.abc import Mapping, Sequence
@@ -41,8 +38,8 @@ if TYPE_CHECKING:
 COMPOSE_VERSION = 6
 AGENTS_VERSION = 4
 SENTENCES_VERSION = 1
-"""Change when the same tools or agents give other documents or sentences, so that stored ones are
-not reused.
+"""Raise these when the same tools or agents give other documents or sentences, so that stored ones
+are not reused.
 """
 
 
@@ -50,8 +47,8 @@ not reused.
 class Documents:
     """The documents of one table of an index, as a row set of the lake.
 
-    Its columns are the table's, with the lists `texts` and `text_digests` in place of the vector;
-    documents of tools also have their inputs, see `lake/incremental.py`."""
+    Its columns are those of the table, with the lists `texts` and `text_digests` instead of the
+    vector. Documents of tools also have their inputs; see `lake/incremental.py`."""
 
     index: str
     path: str
@@ -123,8 +120,8 @@ def compose_agents(
 
 
 def _boilerplate(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
-    """The tools that have boilerplate: `tool`, and `boilerplate`, the sorted keys of the sentences
-    that many tools of its catalog have, with blanks between them.
+    """Return the tools that have boilerplate: `tool`, and `boilerplate`, the sorted keys of the
+    sentences that many tools of its catalog have, separated by spaces.
     """
     import polars as pl
 
@@ -166,29 +163,33 @@ def _tool_documents(
     enrichment_set: str | None,
     tools: "pl.DataFrame",
 ) -> "pl.DataFrame":
-    """The rows of these tools."""
-    lake, ids, owners = Lake(uri), tools.get_column("id"), tools.get_column("agent").unique()
+    """Return the rows of these tools."""
+    lake = Lake(uri)
+    ids = tools.get_column("id")
     enrichments = read_tool_enrichments(lake, enrichment_set, ids) if enrichment_set else {}
+    owners = tools.get_column("agent").unique()
     agents = {agent.id: agent for agent in agents_of(lake, snapshots, owners)}
     rows: list[dict[str, Any]] = []
-    shaped = partial(
+    documents = partial(
         documents_of, parts=settings.parts, shape=settings.shape, questions=settings.questions
     )
-    for listed in tools.iter_rows(named=True):
-        tool, known = tool_of(listed), (listed["boilerplate"] or "").split()
-        agent, enrichment = agents[tool.agent], enrichments.get(tool.id, NOTHING)
-        summary = summary_of(tool, settings.parts, enrichment, known)
-        own = _of_tool(tool, agent.kind, summary, settings.language)
-        for part, number, texts in shaped(tool, agent, enrichment, known):
-            row = {"key": row_key(tool.id, part, number), "part": part, **own}
-            rows.append(_with_texts(row, texts, settings.language, [own["summary"]]))
+    for tool_row in tools.iter_rows(named=True):
+        tool = tool_of(tool_row)
+        boilerplate = (tool_row["boilerplate"] or "").split()
+        agent = agents[tool.agent]
+        enrichment = enrichments.get(tool.id, NOTHING)
+        summary = summary_of(tool, settings.parts, enrichment, boilerplate)
+        tool_columns = _tool_columns(tool, agent.kind, summary, settings.language)
+        for part, number, texts in documents(tool, agent, enrichment, boilerplate):
+            row = {"key": row_key(tool.id, part, number), "part": part, **tool_columns}
+            rows.append(_with_texts(row, texts, settings.language, [summary]))
     return _frame(rows, "emb_full")
 
 
 def _agent_documents(
     lake: Lake, language: str, snapshots: Mapping[str, str], enrichment_set: str | None
 ) -> "pl.DataFrame":
-    described = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
+    descriptions = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
     rows = [
         _with_texts(
             {
@@ -198,7 +199,7 @@ def _agent_documents(
                 "agent": agent.id,
                 "kind": agent.kind,
             },
-            [agent_text(agent, described.get(agent.id, ""))],
+            [agent_text(agent, descriptions.get(agent.id, ""))],
             language,
         )
         for agent in agents_of(lake, snapshots)
@@ -206,8 +207,8 @@ def _agent_documents(
     return _frame(rows, "agents_full")
 
 
-def _of_tool(tool: Tool, kind: str, summary: str, language: str) -> dict[str, Any]:
-    """What all rows of a tool have in common."""
+def _tool_columns(tool: Tool, kind: str, summary: str, language: str) -> dict[str, Any]:
+    """Return the columns that are equal in all rows of a tool."""
     return {
         "tool": tool.id,
         "catalog": tool.catalog,
@@ -223,15 +224,20 @@ def _of_tool(tool: Tool, kind: str, summary: str, language: str) -> dict[str, An
 def _with_texts(
     row: Mapping[str, Any], texts: Sequence[str], language: str, more: Sequence[str] = ()
 ) -> dict[str, Any]:
-    """Return a row with its text, its words and the texts to encode; `more` are encoded only."""
-    text, texts = "\n".join(texts), [*texts, *more]
+    """Return a row with its text, its words, and the texts to encode.
+
+    Args:
+        more: texts that are encoded, but not part of the row's text.
+    """
+    text = "\n".join(texts)
+    encoded_texts = [*texts, *more]
     row = {
         **row,
         "text": text,
         "tokens": " ".join(tokenize(text, language)),
-        "text_digests": [digest(text) for text in texts],
+        "text_digests": [digest(encoded_text) for encoded_text in encoded_texts],
     }
-    return {**row, "digest": digest(row), "texts": list(texts)}
+    return {**row, "digest": digest(row), "texts": encoded_texts}
 
 
 def _stored_columns(table: str) -> list[str]:

@@ -1,10 +1,10 @@
-"""The rows of the table `edges`: which tool of the release needs which other.
+"""Compose the rows of the table `edges`: which tool of the release depends on which other.
 
-A catalog's declarations count most: where it declares what a tool depends on, nothing is inferred
-for that tool. On ToolLinkOS, what was inferred beside it cost half a point of mAP@10. `[overrides]`
-come after both. Only rows that differ are written.
+Declarations of a catalog take precedence: if it declares dependencies of a tool, none are inferred
+for that tool. On ToolLinkOS, additional inferred edges cost half a point of mAP@10. `[overrides]`
+are applied after both. Only rows that differ are written.
 
-Inferred edges are kept between builds, since those of an agent depend on nothing but its tools:
+Inferred edges are stored between builds, since those of an agent depend on its tools only:
 
     edges/inferred-<digest>      rows of `edges`, named by the digest of all tools
     edges/agents-<digest>.json   the digest of each agent's tools
@@ -38,20 +38,22 @@ if TYPE_CHECKING:
     import polars as pl
 
 EDGES_VERSION = 300 + INFERENCE_VERSION
-"""Part of the digest of edges: raise it whenever the same tools give other edges."""
+"""Raise this when the same tools give other edges; it is part of the digest of edges."""
 POINTER = "edges/latest"
 INFERRED_POINTER = f"edges/latest-inferred-{INFERENCE_VERSION}"
 TOOLS_AT_ONCE = 2_000
-"""Tools, of several agents, in one call of a worker."""
+"""Number of tools, of several agents, in one call of a worker."""
 DECIMALS = 4
-"""Decimals of a confidence, which every language writes alike."""
+"""Number of decimals of a confidence, so that all languages write it alike."""
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """The rows of a release's `edges` as a row set of the lake, and their counts by origin.
+    """The rows of a release's `edges` as a row set of the lake.
 
-    `unresolved` says of which declared dependencies no edge came, and why.
+    Attributes:
+        origins: number of edges by origin, `declared` or `inferred`.
+        unresolved: a sentence for each declared dependency that is not an edge, with the reason.
     """
 
     path: str
@@ -60,7 +62,7 @@ class Edges:
     unresolved: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """The counts, and what is unresolved, as JSON values."""
+        """Return the counts and the unresolved dependencies as JSON values."""
         return {
             "count": self.rows,
             "origins": dict(self.origins),
@@ -69,38 +71,43 @@ class Edges:
 
 
 def compose_edges(configuration: Configuration, snapshots: Mapping[str, str]) -> Edges:
-    """Make the edges between the tools of the snapshots (catalog -> digest), or find them."""
+    """Compose the edges between the tools of snapshots (catalog -> digest), or find them composed
+    before.
+    """
     import polars as pl
 
-    lake, settings = Lake(configuration.uri), configuration.graph
+    lake = Lake(configuration.uri)
+    settings = configuration.graph
     overrides = {
         tool: override.dependencies
         for tool, override in sorted(configuration.overrides.items())
         if override.dependencies
     }
     path = _path(lake, settings, snapshots, overrides)
-    if (known := _known(lake, path)) is not None:
-        return known
-    declared, reasons = declared_edges(_tools(lake, snapshots))
+    if (stored_edges := _known(lake, path)) is not None:
+        return stored_edges
+    declared, unresolved = declared_edges(_tools(lake, snapshots))
     frames: list[pl.DataFrame] = []
     inferred: list[Edge] = []
     if settings.infer:
-        declaring, source = {edge.source for edge in declared}, pl.col("source")
-        sure = pl.col("confidence") >= settings.min_confidence
-        rows = inferred_rows(lake, snapshots).filter(sure & ~source.is_in(declaring))
-        revised = source.is_in([*overrides])
-        frames.append(rows.filter(~revised))
-        inferred = _edges_of(rows.filter(revised))
+        source = pl.col("source")
+        declaring_tools = {edge.source for edge in declared}
+        is_confident = pl.col("confidence") >= settings.min_confidence
+        rows = inferred_rows(lake, snapshots)
+        rows = rows.filter(is_confident & ~source.is_in(declaring_tools))
+        is_overridden = source.is_in([*overrides])
+        frames.append(rows.filter(~is_overridden))
+        inferred = _edges_of(rows.filter(is_overridden))
     if overrides:
         ids = snapshot_rows(lake, snapshots, "tools", ["id"]).get_column("id")
-        chosen, declared, inferred = _overridden(
-            overrides, frozenset(ids), declared, inferred, reasons
+        override_edges, declared, inferred = _overridden(
+            overrides, frozenset(ids), declared, inferred, unresolved
         )
-        declared = [*chosen, *declared]
+        declared = [*override_edges, *declared]
     rows = pl.concat([_frame(_rows([*declared, *inferred], declared)), *frames])
-    lake.write_json(f"{path}-unresolved.json", {"unresolved": reasons})
-    done = store_latest(lake, path, POINTER, "key", rows, ["digest"])
-    return Edges(path, done.rows, _origins(rows), tuple(reasons))
+    lake.write_json(f"{path}-unresolved.json", {"unresolved": unresolved})
+    row_set = store_latest(lake, path, POINTER, "key", rows, ["digest"])
+    return Edges(path, row_set.rows, _origins(rows), tuple(unresolved))
 
 
 def _overridden(
@@ -110,68 +117,78 @@ def _overridden(
     inferred: Sequence[Edge],
     problems: list[str],
 ) -> tuple[list[Edge], list[Edge], list[Edge]]:
-    """Apply `[overrides]`; returns the edges that they set, and the others that they leave."""
+    """Apply `[overrides]`. Return the edges that they set, and the declared and inferred edges that
+    they leave. Overrides of unknown tools are added to `problems`.
+    """
     edges: list[Edge] = []
     replaced: set[tuple[str, str, str | None]] = set()
     forbidden: set[tuple[str, str]] = set()
-    for source, several in overrides.items():
-        for one in several if source in ids else ():
-            sibling = f"{source.rpartition('/')[0]}/{one.tool}"
-            target = one.tool if one.tool in ids else sibling
+    for source, dependencies in overrides.items():
+        if source not in ids:
+            continue
+        for dependency in dependencies:
+            sibling = f"{source.rpartition('/')[0]}/{dependency.tool}"
+            target = dependency.tool if dependency.tool in ids else sibling
             if target not in ids or target == source:
                 problems.append(
-                    f"{source}: its override names the tool '{one.tool}', which is not on the "
-                    f"board, or itself; give another tool's id, or its name at the same agent"
+                    f"{source}: its override names the tool '{dependency.tool}', which is not on "
+                    f"the board, or itself; give another tool's id, or its name at the same agent"
                 )
-            elif one.forbid and one.parameter is None:
+            elif dependency.forbid and dependency.parameter is None:
                 forbidden.add((source, target))
             else:
-                replaced.add((source, target, one.parameter))
-                if not one.forbid:
-                    type_ = one.type or dependency_type(one.parameter, True)
-                    edges.append(Edge(source, target, type_, one.parameter, one.reason))
+                replaced.add((source, target, dependency.parameter))
+                if not dependency.forbid:
+                    edges.append(_override_edge(source, target, dependency))
 
-    def stays(edge: Edge) -> bool:
+    def remains(edge: Edge) -> bool:
         pair = edge.source, edge.target
         return pair not in forbidden and (*pair, edge.parameter) not in replaced
 
-    return edges, [*filter(stays, declared)], [*filter(stays, inferred)]
+    return edges, [*filter(remains, declared)], [*filter(remains, inferred)]
+
+
+def _override_edge(source: str, target: str, dependency: DependencyOverride) -> Edge:
+    edge_type = dependency.type or dependency_type(dependency.parameter, True)
+    return Edge(source, target, edge_type, dependency.parameter, dependency.reason)
 
 
 def _tools(lake: Lake, snapshots: Mapping[str, str]) -> list[Tool]:
-    """The tools with dependencies, and those that dependencies may mean; without what they take
-    and return.
+    """Return the tools with dependencies, and the tools that dependencies may name, without their
+    schemas.
     """
     import polars as pl
 
     columns = ["id", "catalog", "agent", "name", "dependencies"]
     rows = snapshot_rows(lake, snapshots, "tools", columns)
-    asking = pl.col("dependencies") != "[]"
-    texts = rows.filter(asking).get_column("dependencies")
-    named = list({str(one["tool"]).strip() for text in texts for one in json.loads(text)})
-    rows = rows.filter(asking | pl.col("id").is_in(named) | pl.col("name").is_in(named))
+    has_dependencies = pl.col("dependencies") != "[]"
+    texts = rows.filter(has_dependencies).get_column("dependencies")
+    names = list({str(entry["tool"]).strip() for text in texts for entry in json.loads(text)})
+    is_named = pl.col("id").is_in(names) | pl.col("name").is_in(names)
     return [
-        Tool(*row, dependencies=tuple(Dependency(**one) for one in json.loads(dependencies)))
-        for *row, dependencies in rows.iter_rows()
+        Tool(*row, dependencies=tuple(Dependency(**entry) for entry in json.loads(dependencies)))
+        for *row, dependencies in rows.filter(has_dependencies | is_named).iter_rows()
     ]
 
 
 def _rows(edges: Iterable[Edge], declared: Iterable[Edge]) -> Iterator[dict[str, Any]]:
-    """Yield the rows without checksums, in the catalog's order: the important ones come first."""
-    said = {_key(edge): place for place, edge in enumerate(declared)}
+    """Yield the rows without checksums. The edges of a tool are sorted by importance: declared ones
+    first in the catalog's order, then direct ones, then by confidence.
+    """
+    declared_order = {_key(edge): position for position, edge in enumerate(declared)}
     by_source: dict[str, list[Edge]] = {}
     for edge in edges:
         by_source.setdefault(edge.source, []).append(edge)
-    for several in by_source.values():
-        several.sort(
+    for tool_edges in by_source.values():
+        tool_edges.sort(
             key=lambda edge: (
-                said.get(_key(edge), len(said)),
+                declared_order.get(_key(edge), len(declared_order)),
                 edge.type not in DIRECT,
                 -edge.confidence,
                 _key(edge),
             )
         )
-        for place, edge in enumerate(several):
+        for place, edge in enumerate(tool_edges):
             confidence = round(float(edge.confidence), DECIMALS)
             row = {
                 **asdict(edge),
@@ -193,8 +210,11 @@ def _path(
     overrides: Mapping[str, Sequence[DependencyOverride]],
 ) -> str:
     tools = snapshot_rows(lake, snapshots, "tools", ["id", "digest"]).sort("id").rows()
-    edges = {tool: [one.model_dump() for one in several] for tool, several in overrides.items()}
-    inputs = (settings.infer, settings.min_confidence, tools, edges)
+    override_values = {
+        tool: [dependency.model_dump() for dependency in dependencies]
+        for tool, dependencies in overrides.items()
+    }
+    inputs = (settings.infer, settings.min_confidence, tools, override_values)
     return f"edges/{digest(EDGES_VERSION, *inputs)}"
 
 
@@ -225,12 +245,12 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> "pl.DataFrame":
     )
 
 
-# --- Inferred edges, kept between builds ---
+# --- Inferred edges, which are stored between builds ---
 
 
 def inferred_rows(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
-    """Return the inferred edges of snapshots (catalog -> digest) as rows of `edges`; only agents
-    whose tools changed since the last build are looked at.
+    """Return the inferred edges of snapshots (catalog -> digest) as rows of `edges`. They are
+    inferred again only for agents whose tools changed since the last build.
     """
     import polars as pl
 
@@ -240,19 +260,27 @@ def inferred_rows(lake: Lake, snapshots: Mapping[str, str]) -> "pl.DataFrame":
     if find_rows(lake, path, rows.columns) is not None:
         return read_rows(lake, path, rows.columns)
     by_agent = groupby(tools.iter_rows(), itemgetter(1))
-    agents = {agent: digest([row[::2] for row in own]) for agent, own in by_agent}
+    agents = {
+        agent: digest([[tool, tool_digest] for tool, _, tool_digest in agent_tools])
+        for agent, agent_tools in by_agent
+    }
     base = latest_rows(lake, INFERRED_POINTER)
-    earlier = lake.read_json(_agents_path(base.path)) if base else None
-    stored = readable(lake, base, rows.columns) if base else None
-    frames, unchanged = [rows], set[str]()
-    if stored is not None and earlier is not None:
-        unchanged = {agent for agent, own in agents.items() if earlier.get(agent) == own}
-        agent = pl.col("source").str.replace("/[^/]*$", "")
-        frames.append(stored.filter(agent.is_in(unchanged)))
+    base_agents = lake.read_json(_agents_path(base.path)) if base else None
+    base_rows = readable(lake, base, rows.columns) if base else None
+    frames = [rows]
+    unchanged = set[str]()
+    if base_rows is not None and base_agents is not None:
+        unchanged = {
+            agent
+            for agent, agent_digest in agents.items()
+            if base_agents.get(agent) == agent_digest
+        }
+        source_agent = pl.col("source").str.replace("/[^/]*$", "")
+        frames.append(base_rows.filter(source_agent.is_in(unchanged)))
     changed = tools.filter(~pl.col("agent").is_in(unchanged))
-    texts = snapshot_rows(lake, snapshots, "tools", ids=changed.get_column("id"))
-    parts = _by_agents(texts.sort("agent", "id"), TOOLS_AT_ONCE)
-    calls = [partial(_infer_edges_of_rows, part) for part in parts]
+    changed_rows = snapshot_rows(lake, snapshots, "tools", ids=changed.get_column("id"))
+    chunks = _by_agents(changed_rows.sort("agent", "id"), TOOLS_AT_ONCE)
+    calls = [partial(_infer_edges_of_rows, chunk) for chunk in chunks]
     frames += [_frame(_rows(edges, ())) for edges in workers.each(calls)]
     rows = pl.concat(frames)
     lake.write_json(_agents_path(path), agents)
@@ -265,7 +293,9 @@ def _agents_path(path: str) -> str:
 
 
 def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
-    """Yield rows that are sorted by agent, `size` or more of several agents together."""
+    """Yield chunks of rows, which are sorted by agent. A chunk has all rows of its agents, and at
+    least `size` rows unless it is the last.
+    """
     start = end = 0
     for _, count in rows.group_by("agent", maintain_order=True).len().iter_rows():
         end += count
@@ -275,9 +305,9 @@ def _by_agents(rows: "pl.DataFrame", size: int) -> "Iterator[pl.DataFrame]":
 
 
 def _infer_edges_of_rows(tools: "pl.DataFrame") -> list[Edge]:
-    """Infer the edges of some agents; the rows of an agent's tools are one after the other."""
+    """Infer the edges of some agents, whose tools are sorted by agent."""
     by_agent = groupby(tools.iter_rows(named=True), itemgetter("agent"))
-    return [edge for _, own in by_agent for edge in infer_agent_edges([*map(tool_of, own)])]
+    return [edge for _, rows in by_agent for edge in infer_agent_edges([*map(tool_of, rows)])]
 
 
 def _edges_of(rows: "pl.DataFrame") -> list[Edge]:

@@ -1,6 +1,5 @@
-"""The vectors of texts that no run has encoded yet, shard by shard, each durable in the
-lake when it is done. A shard that is encoded again after its worker was killed leaves nothing
-twice.
+"""Encode the texts that no run has encoded yet, shard by shard. A finished shard is durable in the
+lake. A shard that is encoded again after its worker was killed leaves no duplicates.
 """
 
 from dataclasses import dataclass
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_SHARDS = 200
-"""Each shard is a file that later runs open. With more texts the shards are larger, and a kill
-costs one shard.
+"""Largest number of shards of a table, each of which is a file that later runs open. With more
+texts the shards are larger. A killed run loses at most the shards that it was encoding.
 """
 
 
@@ -39,8 +38,8 @@ class Shard:
 
     Attributes:
         table: the table of the documents, `emb_<index>` or `agents_<index>`.
-        number: counts from 1.
-        texts: (text_digest, text), each once, in the order of their digests.
+        number: position among the shards of the table, from 1.
+        texts: distinct rows (text_digest, text), sorted by digest.
     """
 
     table: str
@@ -50,7 +49,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True)
 class EmbedResult:
-    """How many texts were encoded, and how many of them the encoder truncated."""
+    """Number of texts that were encoded, and of those that the encoder truncated."""
 
     texts: int = 0
     truncated: int = 0
@@ -63,7 +62,7 @@ def at_once(settings: IndexSettings) -> int:
     """Return how many shards of an index to encode at once: one per core, or one if hosted.
 
     A batch is tokenised and pooled on one core while the model runs on others, so a single shard
-    leaves cores idle. A hosted encoder sends several requests at a time by itself.
+    leaves cores idle. A hosted encoder sends concurrent requests itself.
     """
     return processors() if runs_here(settings.encoder) else 1
 
@@ -72,45 +71,48 @@ def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[S
     """Return the shards of the texts that are not in the lake."""
     lake, fingerprint = Lake(uri), encoder_for(settings).fingerprint
     merge_small_files(lake, fingerprint)
-    texts = _missing(lake, documents.path, fingerprint)
-    size = max(SHARD_TEXTS, -(-texts.height // MAX_SHARDS))
+    missing = _missing(lake, documents.path, fingerprint)
+    size = max(SHARD_TEXTS, -(-missing.height // MAX_SHARDS))
     return [
-        Shard(documents.table, number, part)
-        for number, part in enumerate(texts.iter_slices(size), start=1)
-        if part.height
+        Shard(documents.table, number, texts)
+        for number, texts in enumerate(missing.iter_slices(size), start=1)
+        if texts.height
     ]
 
 
 def embed_shard(
     uri: str, shard: Shard, settings: IndexSettings, workers: Workers | None = None
 ) -> EmbedResult:
-    """Encode the texts of a shard in this process, or on workers if they are given."""
+    """Encode the texts of a shard in this process, or on workers if there are any."""
     if workers is None:
         return encode_missing(uri, shard.texts, settings)
     settings = for_worker(settings, workers.threads)
     result = workers.run(partial(encode_missing, uri, shard.texts, settings))
-    progress.advance("embed", shard.texts.height)  # a worker's own progress is not seen here
+    progress.advance("embed", shard.texts.height)  # A worker's own progress is not shown.
     return result
 
 
 def encode_missing(uri: str, texts: "pl.DataFrame", settings: IndexSettings) -> EmbedResult:
-    """Encode those of the texts (text_digest, text) that are not in the lake, and store their
-    vectors. Another table, or another run, may have encoded some since they were looked for.
+    """Encode the texts that are not in the lake, and store their vectors. Another table, or another
+    run, may have encoded some since the shards were made.
+
+    Args:
+        texts: rows (text_digest, text).
     """
     lake, encoder = Lake(uri), encoder_for(settings)
-    known = known_texts(lake, encoder.fingerprint)
-    missing = texts.join(known, on="text_digest", how="anti").sort("text_digest")
+    encoded = known_texts(lake, encoder.fingerprint)
+    missing = texts.join(encoded, on="text_digest", how="anti").sort("text_digest")
     if not missing.height:
         return EmbedResult()
-    before: int = getattr(encoder, "truncated", 0)
+    truncated_before: int = getattr(encoder, "truncated", 0)
     vectors = encode_texts(encoder, missing.get_column("text").to_list(), "embed")
     store_vectors(lake, encoder, missing.get_column("text_digest").to_list(), vectors)
-    return EmbedResult(missing.height, getattr(encoder, "truncated", 0) - before)
+    return EmbedResult(missing.height, getattr(encoder, "truncated", 0) - truncated_before)
 
 
 def for_worker(settings: IndexSettings, threads: int) -> IndexSettings:
-    """Return the settings for an encoder that shares its machine with others: it uses
-    `threads`, unless its options say how many. No vector depends on it.
+    """Return the settings for an encoder that shares its machine with others: it uses `threads`
+    threads, unless its options set another number. Vectors do not depend on it.
     """
     if not runs_here(settings.encoder) or settings.encoder.startswith("hashing"):
         return settings
@@ -118,18 +120,18 @@ def for_worker(settings: IndexSettings, threads: int) -> IndexSettings:
 
 
 def _missing(lake: Lake, path: str, fingerprint: str) -> "pl.DataFrame":
-    """The texts of documents without a vector in the lake as (text_digest, text), sorted, each
-    once.
+    """Return the distinct texts of documents without a vector in the lake, as rows (text_digest,
+    text) sorted by digest.
     """
     digests = (
         read_rows(lake, path, ["key", "text_digests"])
         .explode("text_digests")
         .rename({"text_digests": "text_digest"})
     )
-    new = digests.join(known_texts(lake, fingerprint), on="text_digest", how="anti")
-    keys: list[str] = new.get_column("key").unique().to_list()
-    lists = read_rows(lake, path, ["text_digests", "texts"], keys).rename(
+    missing = digests.join(known_texts(lake, fingerprint), on="text_digest", how="anti")
+    keys: list[str] = missing.get_column("key").unique().to_list()
+    documents = read_rows(lake, path, ["text_digests", "texts"], keys).rename(
         {"text_digests": "text_digest", "texts": "text"}
     )
-    texts = lists.explode("text_digest", "text").join(new, on="text_digest", how="semi")
+    texts = documents.explode("text_digest", "text").join(missing, on="text_digest", how="semi")
     return texts.unique("text_digest").sort("text_digest")

@@ -1,4 +1,4 @@
-"""The step between staging and publishing: golden queries decide whether a release goes live."""
+"""Evaluate a staged release on golden queries, and decide whether it may go live."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -32,15 +32,17 @@ from tasks.steps.release_spec import ReleaseSpec, staged_release
 from tasks.steps.snapshot import Snapshot
 
 MANIFEST_KEYS = ("passed", "golden", "queries", "rules", "canaries", "chosen", "live")
+"""Keys of the gate's details that the manifest has, too."""
 DEPTH = 20
-"""The least number of tools that are retrieved, so that the rank of a lost tool is known."""
+"""Smallest number of tools that are retrieved, so that the rank of a lost tool is known."""
 THRESHOLD = "accept_95"
-"""The threshold of the ranker that accepts 95 % of the requests with an answer."""
+"""Name of the ranker's threshold that accepts 95 % of the requests with a relevant tool."""
 MAX_WORST = 20
+"""Largest number of worst queries in the details."""
 MAX_CAPTURED = 20
-"""Maximum captured queries listed in the details; the count is of all."""
+"""Largest number of captured queries in the details, which have the count of all."""
 MAX_WON = 10
-"""Maximum won queries listed in the details; the count is of all."""
+"""Largest number of won queries in the details, which have the count of all."""
 
 
 def gate_release(
@@ -51,7 +53,7 @@ def gate_release(
     pins: dict[str, Pin],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType({}),
 ) -> dict[str, Any] | None:
-    """Return the decision of a configuration's gate on what was staged, as the manifest's `gate`
+    """Return the decision of the configured gate on the staged release, as the manifest's `gate`
     (see `docs/reference/table-contract.md`); None without a gate.
 
     Args:
@@ -74,8 +76,11 @@ def gate_release(
 
 
 class _Measurer:
-    """Evaluates releases of one board by their own default strategy and index, with results and
-    vectors kept. `paths` are those of the results in the lake.
+    """Evaluates releases of one board with their own default strategy and index. Results and
+    vectors are stored in the lake.
+
+    Attributes:
+        paths: the results of all evaluations in the lake.
     """
 
     def __init__(self, configuration: Configuration, gate: GateSpec) -> None:
@@ -88,7 +93,7 @@ class _Measurer:
         self._searchers: dict[str, Searcher] = {}
 
     def searcher(self, release: Release) -> Searcher:
-        """Return the release, loaded when it is first needed."""
+        """Return the searcher of a release, which is loaded once."""
         if release.id not in self._searchers:
             loaded = LoadedRelease(self._store, release, IN_MEMORY_ROWS)
             self._searchers[release.id] = Searcher(loaded, self._vectors)
@@ -98,7 +103,7 @@ class _Measurer:
         """Evaluate a release.
 
         Raises:
-            PegboardError: it cannot be searched, and no earlier results are kept.
+            PegboardError: the release cannot be searched, and the lake has no results of it.
         """
         system = ReleaseSystem.resolve(self.searcher(release))
         advance = partial(progress.advance, "gate")
@@ -107,7 +112,7 @@ class _Measurer:
         return Evaluation.of(system, results, self._measures)
 
     def measure_live(self, live: Release | None, queries: Sequence[GoldenQuery]) -> LiveResults:
-        """Evaluate the live release, or say why it cannot be searched."""
+        """Evaluate the live release. If it cannot be searched, the result has the reason."""
         if live is None:
             return LiveResults()
         try:
@@ -123,31 +128,33 @@ def _details(
     staged: Release,
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
-    """Evaluate the staged and the live release, each by its own default.
+    """Evaluate the staged and the live release, each with its own default strategy and index.
 
     Returns:
-        The details of the gate as JSON values, without the time and the path of their file.
+        The details of the gate as JSON values, without their time and path.
     """
     store = ReleaseStore(configuration.uri)
     live = store.get(plan.live) if plan.live else None
-    measurer, rounds = _Measurer(configuration, gate), 1 if live is None else 2
-    progress.start("gate", (len(gate.queries) + len(gate.canaries)) * rounds)
+    measurer = _Measurer(configuration, gate)
+    releases = 1 if live is None else 2
+    progress.start("gate", (len(gate.queries) + len(gate.canaries)) * releases)
     evaluation = measurer.measure(staged, gate.queries)
-    before = measurer.measure_live(live, gate.queries)
-    pairs = [(evaluation, before.evaluation)]
+    live_results = measurer.measure_live(live, gate.queries)
+    changes = tool_changes(store, live, staged)
+    pairs = [(evaluation, live_results.evaluation)]
+    broken: list[dict[str, Any]] = []
     if gate.canaries:
         canaries = measurer.measure(staged, gate.canaries)
-        pairs.append((canaries, measurer.measure_live(live, gate.canaries).evaluation))
-    changes = tool_changes(store, live, staged)
-    rules = [judge_rule(rule, evaluation, before) for rule in gate.rules]
-    broken = [row for pair in pairs[1:] for row in broken_canaries(*pair, gate.canary_k, changes)]
+        live_canaries = measurer.measure_live(live, gate.canaries).evaluation
+        pairs.append((canaries, live_canaries))
+        broken = broken_canaries(canaries, live_canaries, gate.canary_k, changes)
+    rules = [judge_rule(rule, evaluation, live_results) for rule in gate.rules]
+    rules_pass = all(rule["passed"] is not False for rule in rules)
     captured = _captured(gate, plan, measurer.searcher(staged).loaded, pairs, suspicious)
-    too_many = captured["most"] is not None and captured["count"] > captured["most"]
+    too_many_captured = captured["most"] is not None and captured["count"] > captured["most"]
     return {
         "release": staged.id,
-        "passed": not broken
-        and not too_many
-        and all(rule["passed"] is not False for rule in rules),
+        "passed": rules_pass and not broken and not too_many_captured,
         "rules": rules,
         "canaries": {"count": len(gate.canaries), "missed": len(broken)},
         "captured": captured,
@@ -155,7 +162,7 @@ def _details(
         "broken": broken,
         "changes": changes,
         "answers": measurer.paths,
-        **_compared(gate, evaluation, before, changes),
+        **_compared(gate, evaluation, live_results, changes),
     }
 
 
@@ -166,16 +173,26 @@ def _captured(
     pairs: Sequence[tuple[Evaluation, Evaluation | None]],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, Any]:
-    """Return the captured queries and canaries, and how many may be (`most`, None for all); `pairs`
-    are the evaluations of staged and of live.
+    """Return the captured queries and canaries.
+
+    Args:
+        pairs: evaluations of the staged and of the live release.
+
+    Returns:
+        Their count, the number of all queries (`of`), the largest count that passes (`most`; None
+        without a limit), and the first of them.
     """
     changed = {*plan.new, *plan.changed} if plan.live else set[str]()
     flags = _flags_of_first(loaded, [evaluation for evaluation, _ in pairs], suspicious)
     captured = [row for pair in pairs for row in captured_queries(*pair, changed, flags)]
     count = len(gate.queries) + len(gate.canaries)
-    most = None if gate.captured is None else max(1, int(gate.captured * count))
-    first = captured[:MAX_CAPTURED]
-    return {"count": len(captured), "of": count, "most": most, "queries": first}
+    limit = None if gate.captured is None else max(1, int(gate.captured * count))
+    return {
+        "count": len(captured),
+        "of": count,
+        "most": limit,
+        "queries": captured[:MAX_CAPTURED],
+    }
 
 
 def _flags_of_first(
@@ -183,24 +200,23 @@ def _flags_of_first(
     evaluations: Sequence[Evaluation],
     suspicious: Mapping[str, Sequence[Mapping[str, Any]]],
 ) -> dict[str, list[str]]:
-    """Return the flags of the first tool of each query, of those that have any."""
+    """Return the flags of the suspicious tools that are first for a query, by tool."""
     results = [result for evaluation in evaluations for result in evaluation.results]
-    first = {result.retrieved[0].id for result in results if result.retrieved}
-    flags = {
-        tool: [
-            *record.flags,
-            # What only the lock file does not approve is not suspicious.
-            *(str(row["flag"]) for row in suspicious.get(tool, ()) if "change" not in row),
-        ]
-        for tool, record in loaded.tools(sorted(first)).items()
-    }
-    return {tool: codes for tool, codes in flags.items() if set(codes) - {CREDENTIAL}}
+    first_tools = {result.retrieved[0].id for result in results if result.retrieved}
+    flags_by_tool: dict[str, list[str]] = {}
+    for tool, record in loaded.tools(sorted(first_tools)).items():
+        # A definition that only lacks the approval of the lock file is not suspicious.
+        rows = [row for row in suspicious.get(tool, ()) if "change" not in row]
+        flags = [*record.flags, *(str(row["flag"]) for row in rows)]
+        if set(flags) - {CREDENTIAL}:
+            flags_by_tool[tool] = flags
+    return flags_by_tool
 
 
 def _compared(
     gate: GateSpec, staged: Evaluation, live: LiveResults, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The details about the golden queries, beside the live release's results."""
+    """Return the details about the golden queries, compared with the live release."""
     lost, won = lost_and_won(staged, live.evaluation, gate.k, changes)
     return {
         "golden": gate.digest,
@@ -223,10 +239,11 @@ def _compared(
 
 
 def _chosen(gate: GateSpec, evaluation: Evaluation, staged: Searcher) -> dict[str, Any]:
-    """The default strategy and index with their main measure, and the probability from which on a
-    request has an answer; None for a search that is not hybrid.
+    """Return the default strategy and index with their main measure. `threshold` is the probability
+    from which a request counts as answered; None unless the search is hybrid.
     """
-    mean, threshold = evaluation.interval(gate.main), None
+    mean = evaluation.interval(gate.main)
+    threshold = None
     if strategy_of(None, staged.loaded).mode == "hybrid":
         thresholds = staged.loaded.index_manifest(evaluation.index)["ranker"]["thresholds"]
         threshold = {"name": THRESHOLD, "probability": thresholds[THRESHOLD]}

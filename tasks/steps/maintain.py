@@ -1,21 +1,21 @@
-"""Indices and upkeep of a board's tables, by LanceDB's own index builds and compaction.
+"""Maintain the indices of a board's tables, and compact them, with LanceDB.
 
-Every embedding table has a text index. A vector index follows the number of rows:
+Every embedding table has a text index. Its vector index depends on the number of rows:
 
     up to 50,000 rows    none: readers hold the table in memory
-    above                IVF_FLAT: vectors as they are, in partitions of about 1,000
+    above                IVF_FLAT: exact vectors, in partitions of about 1,000
 
-A table with a vector index has one for every column by which a search is filtered, and a large
-table of tools or agents has one for their ids, by which readers fetch them.
+A table with a vector index also has an index for every column by which searches filter, and a large
+table of tools or agents has an index of ids, by which readers fetch rows.
 
 Each release adds a fragment (a file of rows) and marks the rows that it replaced as deleted. New
-rows become a segment of each index. When fragments are many or much is deleted, the table is
-compacted and its indices are built again. The text index is rebuilt whenever rows changed, since
-BM25 depends on all of them. What is due is read from the table itself, so that a run finishes what
-a killed one left undone.
+rows become a segment of each index. If there are many fragments or many deleted rows, the table is
+compacted and its indices are rebuilt. The text index is rebuilt whenever rows changed, since BM25
+depends on all rows. The state is read from the table, so that a run completes what a killed run
+left undone.
 
-`Table.optimize` is not called: it compacts at every call, and its clean-up fails where a release
-pins an old version."""
+`Table.optimize` is not used: it compacts at every call, and its clean-up fails if a release pins an
+old version."""
 
 import os
 from collections.abc import Collection, Mapping
@@ -31,29 +31,32 @@ if TYPE_CHECKING:
     from lancedb.table import Table
 
 FILTERS = ("tool", "agent", "catalog", "kind", "tags")
-"""Columns with a scalar index, where a table has them; the first has a value for most rows."""
+"""Columns that get a scalar index if a table has them; the first has a distinct value for most
+rows."""
 KEY = "id"
-"""Of tools and agents; documents are found by their vectors and words."""
+"""The id column of tools and agents; documents are found by vectors and words."""
 PROBES = 3.2
-"""A query visits this many times the root of the number of partitions. With clustered vectors and
-queries far from every cluster, recall@10 is .99 and better (32 dimensions, 20,000 to 250,000 rows);
-with vectors that are pure noise, for which no index of this kind helps, it is not."""
+"""Number of partitions that a query visits, as a multiple of the square root of all partitions.
+With clustered vectors and queries far from every cluster, recall@10 is .99 and better (32
+dimensions, 20,000 to 250,000 rows); with random vectors, for which no index of this kind helps, it
+is not."""
 MOST_FRAGMENTS = 16
-"""Maximum fragments before compaction: a scan opens each."""
+"""Largest number of fragments without compaction; a scan opens each."""
 MOST_DELETED = 0.3
+"""Largest share of deleted rows without compaction."""
 FEWEST_DELETED = 1_000
-"""Minimum deleted rows, and their minimum share, for compaction."""
+"""Smallest number of deleted rows for compaction."""
 PARTITION_ROWS = 1_000
-"""Rows in a partition of a vector index."""
+"""Target number of rows in a partition of a vector index."""
 
 
 def partitions_for(rows: int) -> int | None:
-    """Return the partitions of the vector index for a number of rows; None if they need none."""
+    """Return the number of partitions of the vector index of a table; None if it needs no index."""
     return None if rows <= IN_MEMORY_ROWS else max(1, round(rows / PARTITION_ROWS))
 
 
 def still_fits(partitions: int, rows: int) -> bool:
-    """Return whether an index is within a factor of 2 of the partitions for a number of rows."""
+    """Return whether a number of partitions is within a factor of 2 of that for this many rows."""
     target = partitions_for(rows)
     return target is not None and target <= 2 * partitions <= 4 * target
 
@@ -73,7 +76,7 @@ def maintain(table: "Table", uri: str, rows: int) -> None:
     """Maintain the newest version of a table.
 
     Args:
-        table: opened so that it follows to the newest version.
+        table: opened without a version, so that it follows to the newest one.
         uri: the board's root.
         rows: the number of rows.
     """
@@ -85,13 +88,13 @@ def maintain(table: "Table", uri: str, rows: int) -> None:
     current = index_partitions(open_dataset(uri, table.name))
     if current is not None and not still_fits(current, rows):
         _drop_indices(table, {"vector"})
-    due = [
+    incomplete = [
         index.name
         for index in table.list_indices()
         if index.num_unindexed_rows and index.columns != ["tokens"]
     ]
-    if due:
-        segment = {"num_indices_to_merge": 0, "index_names": due}
+    if incomplete:
+        segment = {"num_indices_to_merge": 0, "index_names": incomplete}
         open_dataset(uri, table.name).optimize.optimize_indices(**segment)
     stale = _text_is_stale(open_dataset(uri, table.name), rows)
     fit_indices(table, rows, changed=stale)
@@ -154,15 +157,15 @@ def index_partitions(dataset: "LanceDataset") -> int | None:
     name = _index_name(dataset, "vector")
     if name is None:
         return None
-    # Otherwise every call copies all centroids, and logs that on stderr.
+    # With them, every call copies all centroids and logs that on stderr.
     os.environ.setdefault("LANCE_INCLUDE_VECTOR_CENTROIDS", "false")
-    first = dataset.stats.index_stats(name)["indices"][0]
-    return first.get("num_partitions") or len(first["partitions"])
+    statistics = dataset.stats.index_stats(name)["indices"][0]
+    return statistics.get("num_partitions") or len(statistics["partitions"])
 
 
 def open_dataset(uri: str, table: str, version: int | None = None) -> "LanceDataset":
     """Open a table of the board at `uri` with pylance, by default at its newest version."""
-    # It logs, on stderr, every partition into which no new row falls.
+    # At lower levels it logs every partition without new rows on stderr.
     os.environ.setdefault("LANCE_LOG", "error")
     import lance
 
@@ -175,8 +178,8 @@ def _is_fragmented(dataset: "LanceDataset") -> bool:
     fragments = dataset.get_fragments()
     deleted = sum(fragment.num_deletions for fragment in fragments)
     rows = sum(fragment.physical_rows for fragment in fragments)
-    much = deleted >= FEWEST_DELETED and deleted > MOST_DELETED * rows
-    return much or len(fragments) > MOST_FRAGMENTS
+    many_deleted = deleted >= FEWEST_DELETED and deleted > MOST_DELETED * rows
+    return many_deleted or len(fragments) > MOST_FRAGMENTS
 
 
 def _text_is_stale(dataset: "LanceDataset", rows: int) -> bool:
@@ -194,5 +197,5 @@ def _index_name(dataset: "LanceDataset", column: str) -> str | None:
 
 
 def _filters(columns: Collection[str]) -> list[str]:
-    """Return the columns by which rows are filtered; the first has a value for nearly every row."""
+    """Return the columns by which searches filter, in the order of `FILTERS`."""
     return [column for column in FILTERS if column in columns]

@@ -1,4 +1,4 @@
-"""What a run will do: new, changed and removed tools, and the texts to encode."""
+"""Plan a run: which tools are new, changed or removed, and how many texts have to be encoded."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -21,9 +21,9 @@ from tasks.steps.compose import compose_agents, compose_index
 from tasks.steps.snapshot import Snapshot
 
 MAX_NAMED = 5
-"""Maximum tools named in an error; the count is of all."""
+"""Largest number of tools named in an error, which has the count of all."""
 MAX_COMPARED = 1_000
-"""Changed tools whose fields are compared."""
+"""Largest number of changed tools whose fields are compared."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +32,15 @@ class Plan:
 
     Attributes:
         live: the release of the channel; None for an empty board.
-        generation: the channel's generation now; the promotion at the end of the run is a
-            compare-and-set with it.
+        generation: the channel's current generation, with which the run promotes its release by
+            compare-and-set.
         new, changed, removed: ids of tools.
-        texts: for each index, the number of texts and of those to encode. Empty with an LLM: its
-            replies decide.
+        unchanged: number of unchanged tools.
+        texts: for each index, the number of all texts and of those to encode. Empty with an LLM,
+            since its replies decide.
         withdrawn: the releases from which the channel was rolled back.
-        tokens: of the texts to encode, for each index with a hosted encoder; an estimate.
-        changes: of the first `MAX_COMPARED` changed tools the fields that differ, old and new.
+        tokens: estimated tokens of the texts to encode, for each index with a hosted encoder.
+        changes: the differing fields of the first `MAX_COMPARED` changed tools, old and new.
     """
 
     channel: str
@@ -57,10 +58,10 @@ class Plan:
     )
 
     def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
-        """Check that no source failure is published as a removal of tools.
+        """Check that a failed source is not published as a removal of its tools.
 
-        A source that fails without a last good snapshot, on a new board or after its lake was lost,
-        would otherwise empty the board.
+        A source that fails without a last good snapshot, on a new board or after its lake was
+        deleted, would otherwise empty the board.
 
         Raises:
             SourceError: no source could be read, a first release would have no tools, or published
@@ -90,13 +91,13 @@ class Plan:
             if agent not in snapshot.kept
         }
         prefixes = tuple(f"{owner}/" for owner in missing)
-        if lost := [tool for tool in self.removed if tool.startswith(prefixes)]:
-            more = " ..." if len(lost) > MAX_NAMED else ""
+        if lost_tools := [tool for tool in self.removed if tool.startswith(prefixes)]:
+            more = " ..." if len(lost_tools) > MAX_NAMED else ""
             raise SourceError(
-                f"{len(lost)} published tools would be lost, because their sources failed and have "
-                f"no earlier snapshot in the lake: {', '.join(lost[:MAX_NAMED])}{more}. Nothing is "
-                f"published. Repair the sources and run again, or take them out of the "
-                f"configuration.{problems}"
+                f"{len(lost_tools)} published tools would be lost, because their sources failed "
+                f"and have no earlier snapshot in the lake: "
+                f"{', '.join(lost_tools[:MAX_NAMED])}{more}. Nothing is published. Repair the "
+                f"sources and run again, or take them out of the configuration.{problems}"
             )
 
     def to_dict(self) -> dict[str, Any]:
@@ -111,11 +112,11 @@ class Plan:
             "withdrawn": list(self.withdrawn),
             "texts": {
                 index: {
-                    "documents": all_,
-                    "to_encode": new,
+                    "documents": total,
+                    "to_encode": missing,
                     **({"tokens": self.tokens[index]} if index in self.tokens else {}),
                 }
-                for index, (all_, new) in self.texts.items()
+                for index, (total, missing) in self.texts.items()
             },
             "changes": {
                 tool: {name: asdict(change) for name, change in fields.items()}
@@ -142,25 +143,25 @@ def make_plan(
     state, live = live_release(uri, channel)
     if live is not None and live.contract > CONTRACT:
         check_contract(live.contract, live.id)
-    before = _published_digests(uri, live)
-    after = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
-    common = before.keys() & after.keys()
-    changed = sorted(tool for tool in common if before[tool] != after[tool])
+    published = _published_digests(uri, live)
+    listed = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
+    common = published.keys() & listed.keys()
+    changed = sorted(tool for tool in common if published[tool] != listed[tool])
     texts: dict[str, tuple[int, int]] = {}
     tokens: dict[str, int] = {}
     for index in configuration.indexes if configuration.enrich is None else ():
-        hosted = not runs_here(index.encoder)
-        total, missing, size = _texts(uri, index, snapshots, sizes=hosted)
+        is_hosted = not runs_here(index.encoder)
+        total, missing, size = _texts(uri, index, snapshots, sizes=is_hosted)
         texts[index.name] = (total, missing)
-        if hosted:
+        if is_hosted:
             tokens[index.name] = round(size / BYTES_PER_TOKEN)
     return Plan(
         channel=channel,
         live=live.id if live else None,
         generation=state.generation if state else 0,
-        new=tuple(sorted(after.keys() - before.keys())),
+        new=tuple(sorted(listed.keys() - published.keys())),
         changed=tuple(changed),
-        removed=tuple(sorted(before.keys() - after.keys())),
+        removed=tuple(sorted(published.keys() - listed.keys())),
         unchanged=len(common) - len(changed),
         texts=texts,
         withdrawn=state.withdrawn if state else (),
@@ -184,11 +185,11 @@ def live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None
     except BoardNotFound:
         if not damaged:
             raise
-    return state, None  # its row was damaged; this run records it again
+    return state, None  # Its row was damaged; this run records it again.
 
 
 def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
-    """The digests of a release's tools as their catalogs listed them, by id."""
+    """Return the digests of a release's tools as their catalogs listed them, by id."""
     if release is None:
         return {}
     pin = release.tables["tools"]
@@ -200,23 +201,26 @@ def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
 def _changes(
     uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> dict[str, dict[str, FieldChange]]:
-    """The fields of tools that differ from the live release, as far as catalogs list them."""
+    """Return the listed fields of tools that differ from the live release, by tool."""
     if live is None or not ids:
         return {}
-    before = tools_with_kinds(ReleaseStore(uri), live, ids)
+    live_tools = tools_with_kinds(ReleaseStore(uri), live, ids)
     changes: dict[str, dict[str, FieldChange]] = {}
     for row in snapshot_rows(Lake(uri), snapshots, "tools", ids=ids).iter_rows(named=True):
-        tool, kind = before[row["id"]]
-        listed = replace(tool_of(row), enrichment=tool.enrichment, flags=tool.flags)
-        changes[tool.id] = field_changes((tool, kind), (listed, row["kind"]))
+        live_tool, live_kind = live_tools[row["id"]]
+        tool = replace(tool_of(row), enrichment=live_tool.enrichment, flags=live_tool.flags)
+        changes[tool.id] = field_changes((live_tool, live_kind), (tool, row["kind"]))
     return dict(sorted(changes.items()))
 
 
 def _texts(
     uri: str, index: IndexSettings, snapshots: Mapping[str, str], *, sizes: bool
 ) -> tuple[int, int, int]:
-    """Count the texts of an index's tools and agents, those that are not encoded yet, and the bytes
-    of these; 0 bytes without `sizes`, which costs reading the texts.
+    """Return the number of texts of an index's tools and agents, the number of those that are not
+    encoded yet, and the bytes of the latter.
+
+    Args:
+        sizes: count the bytes, for which the texts are read; otherwise 0.
     """
     import polars as pl
 
@@ -224,9 +228,9 @@ def _texts(
     documents = [compose(uri, index, snapshots) for compose in (compose_index, compose_agents)]
     columns = ["text_digests", "texts"] if sizes else ["text_digests"]
     rows = pl.concat(read_rows(lake, table.path, columns).explode(*columns) for table in documents)
-    known = known_texts(lake, encoder_for(index).fingerprint)
+    encoded = known_texts(lake, encoder_for(index).fingerprint)
     missing = rows.unique("text_digests").join(
-        known, left_on="text_digests", right_on="text_digest", how="anti"
+        encoded, left_on="text_digests", right_on="text_digest", how="anti"
     )
     size = missing.get_column("texts").str.len_bytes().sum() if sizes else 0
     return rows.height, missing.height, int(size)

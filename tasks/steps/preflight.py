@@ -1,4 +1,5 @@
-"""What can be known to fail before any source is listed or LLM called, all problems together."""
+"""Check what can be checked before any source is listed or an LLM is called, and report all
+problems together."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -13,17 +14,18 @@ from tasks.settings.encoders import encoder_for
 
 
 def check_before_run(configuration: Configuration, *, locked: bool = False) -> None:
-    """Read the gate's files and the prompts, load the encoder of every index, and look for its key.
+    """Read the gate's files and the prompts, load the encoder of every index, and check for its
+    key.
+
+    LiteLLM, which takes seconds to load, checks the model and its price only if a run has requests
+    (`tasks.steps.enrich`), or if there is a problem here anyway.
 
     Args:
         locked: read the lock file, too.
 
-    LiteLLM, which takes seconds to load, is asked about models and prices only if a run has
-    something to ask for (`tasks.steps.enrich`), or if it fails here anyway.
-
     Raises:
         PegboardError: there is one problem.
-        ConfigurationError: there are several; lists them all.
+        ConfigurationError: there are several problems; lists all of them.
     """
     encoders = {(index.encoder, str(index.options)): index for index in configuration.indexes}
     checks: list[Callable[[], object]] = [partial(read_gate, configuration)]
@@ -51,7 +53,7 @@ def _check_encoder(index: IndexSettings) -> None:
 
 
 def failures_of(checks: Iterable[Callable[[], object]]) -> list[PegboardError]:
-    """Return what the checks raise."""
+    """Return the errors that the checks raise."""
     failures: list[PegboardError] = []
     for check in checks:
         try:
@@ -62,7 +64,7 @@ def failures_of(checks: Iterable[Callable[[], object]]) -> list[PegboardError]:
 
 
 def raise_together(configuration: Configuration, failures: list[PegboardError]) -> None:
-    """Raise the only failure as it is, several as one ConfigurationError that lists them."""
+    """Raise a single failure as it is, and several as one ConfigurationError that lists them."""
     if len(failures) == 1:
         raise failures[0]
     if failures:

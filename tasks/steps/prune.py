@@ -1,13 +1,13 @@
-"""Remove what is no longer needed; never what was computed or paid for (lake/vectors,
-lake/ledger).
+"""Remove releases, table versions and files that are no longer needed; never vectors or replies of
+an LLM (lake/vectors, lake/ledger), which cost time or money.
 
-A release is needed if a channel names it or would roll back to it, if it is among the newest, or
-young, or if the one after it is younger than the grace period, so that a slow reader keeps what it
-reads. Everything else goes by its age.
+A release is needed if a channel names it or would roll back to it, if it is one of the newest or
+recent, or if its successor is younger than the grace period, so that a slow reader keeps what it
+reads. Everything else is removed by age.
 
-The order of removal is that of publishing, backwards: the release's row, its tags, the versions
-that nothing pins, with Lance's own clean-up, sets of the lake. So a prune that is killed
-leaves every needed release whole, and the next one finishes."""
+Removal is in the reverse order of publishing: the release's row, its tags, the versions that are
+not pinned (by Lance's clean-up), row sets of the lake. So a killed prune leaves every needed
+release intact, and the next prune completes it."""
 
 import logging
 import re
@@ -35,16 +35,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 JOURNAL = "prune.json"
-"""The file of the lake with the releases that are being removed."""
+"""Name of the lake's file with the releases that are being removed."""
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
-"""The tags by which releases protect what they pin (see `tasks/steps/publish.py`). Others are those
-of channels and of people, and stay.
+"""The tags by which releases protect what they pin (see `tasks/steps/publish.py`). Other tags
+belong to channels and to people, and are kept.
 """
 OWN_TABLES = ("releases", "channels")
+"""Names of the tables that record releases and channels."""
 READING = timedelta(minutes=10)
-"""Readers take the newest version of these two, without a tag, and everyone writes to them: what
-was just replaced or is just being written stays, however short the grace period is."""
+"""Smallest age of a replaced version of `OWN_TABLES` that is removed. Their versions have no tags,
+readers open the newest one, and every run writes to them."""
 ANY_AGE = timedelta(days=36_500)
+"""An age that no version has, so that clean-up by age removes no version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +54,11 @@ class PruneResult:
     """What a prune removed, or would remove.
 
     Attributes:
-        kept: the releases that are needed.
-        removed: those that are gone.
-        tables: the tables that are gone because no release has them.
-        bytes: of everything that is gone. Those of versions whose tags go are not in a dry run.
+        kept: ids of the releases that are needed.
+        removed: ids of the removed releases.
+        tables: names of the removed tables, which no release has.
+        bytes: bytes of everything that was removed. A dry run does not count versions whose tags
+            it would remove.
     """
 
     kept: tuple[str, ...] = ()
@@ -72,7 +75,7 @@ def prune_board(
 
     Args:
         now: the time from which ages are measured.
-        dry_run: only return what would go.
+        dry_run: only return what would be removed.
 
     Raises:
         BoardNotFound: there is no board.
@@ -88,17 +91,17 @@ def prune_board(
     kept = kept_releases(releases, channels, keep, now)
     removed = [release for release in releases if release.id not in kept]
     if dry_run:
-        staying = [release for release in releases if release.id in kept]
+        remaining = [release for release in releases if release.id in kept]
     else:
         for channel in channels:
             store.tag_channel(channel.name)
         removed = _remove_releases(store, lake, removed)
-        staying = store.all()
-    tables, freed = _prune_tables(store, staying, before, dry_run=dry_run)
+        remaining = store.all()
+    tables, freed = _prune_tables(store, remaining, before, dry_run=dry_run)
     age = max(timedelta(days=keep.days), timedelta(hours=keep.grace_hours))
-    freed += remove_unused_files(uri, staying, before=before, unused=now - age, dry_run=dry_run)
-    reported = {release.id for release in staying}
-    freed += remove_reports(uri, reported, before=before, dry_run=dry_run)
+    freed += remove_unused_files(uri, remaining, before=before, unused=now - age, dry_run=dry_run)
+    remaining_ids = {release.id for release in remaining}
+    freed += remove_reports(uri, remaining_ids, before=before, dry_run=dry_run)
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
         removed=tuple(release.id for release in removed),
@@ -122,23 +125,27 @@ def kept_releases(
     kept |= {
         release.id for release in releases if now - release.created_at < timedelta(days=keep.days)
     }
-    kept |= {old.id for new, old in pairwise(releases) if now - new.created_at < grace}
+    kept |= {
+        release.id
+        for successor, release in pairwise(releases)
+        if now - successor.created_at < grace
+    }
     for channel in channels:
         history = [
             release
             for release in channel.history
             if release in existing and release != channel.release
         ]
-        # What the channel names and what a rollback takes, however few are to be kept.
+        # The channel's release and the target of a rollback, however few are to be kept.
         kept |= {channel.release, *history[: max(1, keep.releases - 1)]}
     return kept & existing
 
 
 def _remove_releases(store: ReleaseStore, lake: Lake, unneeded: Sequence[Release]) -> list[Release]:
-    """Remove releases; returns those that are gone."""
+    """Remove releases, and return those that were removed."""
     if unneeded:
-        # On the disk before the rows go: killed now, the next prune has what it needs to put back
-        # one that was promoted meanwhile.
+        # Durable before the rows are deleted: if this prune is killed, the next one can restore a
+        # release that was promoted meanwhile.
         lake.write_json(JOURNAL, {"going": [_record_of(release) for release in unneeded]})
         _finish(store, lake)
     existing = {release.id for release in store.all()}
@@ -146,24 +153,24 @@ def _remove_releases(store: ReleaseStore, lake: Lake, unneeded: Sequence[Release
 
 
 def _finish(store: ReleaseStore, lake: Lake) -> None:
-    """Remove the rows of the releases in the journal, then their tags; restore those that a channel
-    names after all.
+    """Remove the rows of the releases in the journal, then their tags. Restore releases that a
+    channel names meanwhile.
     """
     try:
         journal: Mapping[str, Any] = lake.read_json(JOURNAL) or {}
     except DamagedFile:
         journal = {}
-    going = [_release_of(record) for record in journal.get("going", [])]
-    if not going:
+    releases = [_release_of(record) for record in journal.get("going", [])]
+    if not releases:
         return
     current = {channel.release for channel in store.channels()}
-    removable = [release for release in going if release.id not in current]
+    removable = [release for release in releases if release.id not in current]
     if removable:
         with store_errors(store.uri):
             rows = open_table(store.database, "releases", store.uri)
             rows.delete(f"release IN ({sql_literals(release.id for release in removable)})")
     current = {channel.release for channel in store.channels()}
-    for release in going:
+    for release in releases:
         if release.id in current:
             store.add(release)
             protect(store, release)
@@ -171,7 +178,7 @@ def _finish(store: ReleaseStore, lake: Lake) -> None:
                 "Release %s was promoted while it was to be pruned; it stays.", release.id
             )
     recorded = {release.id for release in store.all()}
-    for release in going:
+    for release in releases:
         if release.id not in recorded:
             _untag(store, release)
     lake.delete(JOURNAL)
@@ -191,23 +198,28 @@ def _untag(store: ReleaseStore, release: Release) -> None:
 def _prune_tables(
     store: ReleaseStore, releases: Sequence[Release], before: datetime, *, dry_run: bool
 ) -> tuple[tuple[str, ...], int]:
-    """Return the tables that were dropped, and the bytes that they and unneeded versions had."""
+    """Drop unneeded tables and remove unneeded versions. Return the names of the dropped tables,
+    and the bytes of all that was removed.
+    """
     pins: dict[str, dict[str, int]] = {name: {} for name in OWN_TABLES}
     for release in releases:
         for pin in release.tables.values():
             pins.setdefault(pin.table, {})[f"{release.id}-v{pin.version}"] = pin.version
     with store_errors(store.uri):
         names = table_names(store.database)
-    dropped, freed = list[str](), 0
+    dropped: list[str] = []
+    freed = 0
     for name in names:
         if name not in pins:
             if (size := _drop(store, name, before, dry_run=dry_run)) is not None:
                 dropped.append(name)
                 freed += size
             continue
-        replaced = min(before, datetime.now(UTC) - READING) if name in OWN_TABLES else before
+        replaced_before = before
+        if name in OWN_TABLES:
+            replaced_before = min(before, datetime.now(UTC) - READING)
         with store_errors(store.uri):
-            freed += _prune_versions(store, name, pins[name], replaced, dry_run=dry_run)
+            freed += _prune_versions(store, name, pins[name], replaced_before, dry_run=dry_run)
     return tuple(dropped), freed
 
 
@@ -217,7 +229,8 @@ def _prune_versions(
     """Remove the versions of a table that are not pinned, and return their bytes.
 
     Args:
-        pins: the tags that there should be, with their versions.
+        pins: the expected tags of releases, with their versions. Missing tags are created.
+        before: only versions that were replaced before this time are removed.
     """
     dataset = open_dataset(store.uri, name)
     try:
@@ -229,16 +242,15 @@ def _prune_versions(
         for tag, version in pins.items():
             set_tag(table, tag, version)
         tags = cast("Mapping[str, Any]", dataset.tags.list())
-    staying = set(pins.values())
-    existing = (
-        {version["version"] for version in dataset.versions()}
-        if pins.keys() - tags.keys()
-        else set[int]()
-    )
-    for tag in sorted(pins.keys() - tags.keys()):
+    pinned = set(pins.values())
+    missing_tags = sorted(pins.keys() - tags.keys())
+    existing = set[int]()
+    if missing_tags:
+        existing = {version["version"] for version in dataset.versions()}
+    for tag in missing_tags:
         if pins[tag] not in existing:
             logger.warning(
-                "Release %s is not whole: table '%s' has no version %s.",
+                "Release %s is incomplete: table '%s' has no version %s.",
                 tag.split("-")[0],
                 name,
                 pins[tag],
@@ -246,59 +258,59 @@ def _prune_versions(
         elif not dry_run:
             dataset.tags.create(tag, pins[tag])
     for tag, tagged in tags.items():
-        # A young one may be of a release that is recorded only now.
+        # A recent tag may belong to a release that is being recorded.
         if tag in pins or not RELEASE_TAG.fullmatch(tag) or tagged["updated_at"] > before:
-            staying.add(tagged["version"])
+            pinned.add(tagged["version"])
         elif not dry_run:
             dataset.tags.delete(tag)
-    freed = _clean_up(dataset, superseded(dataset, before, staying), dry_run=dry_run)
+    freed = _clean_up(dataset, superseded(dataset, before, pinned), dry_run=dry_run)
     if name in OWN_TABLES and not dry_run:
         _tidy(store, name)
     return freed
 
 
 def superseded(dataset: "LanceDataset", before: datetime, pinned: Collection[int]) -> list[int]:
-    """Return the versions that were replaced before a moment and that nothing pins.
+    """Return the versions that are not pinned and were replaced before a time, never the newest.
 
-    The newest version is never among them. Lance's own choice would be by the age of a version: a
-    reader of `channels` may have opened an old one that was replaced a second ago.
+    Lance would choose by the age of a version, but a reader of `channels` may have opened an old
+    version that was replaced a second ago.
     """
     versions = sorted(dataset.versions(), key=lambda version: version["version"])
     return [
-        old["version"]
-        for old, new in pairwise(versions)
-        if old["version"] not in pinned and _utc(new["timestamp"]) <= before
+        version["version"]
+        for version, successor in pairwise(versions)
+        if version["version"] not in pinned and _utc(successor["timestamp"]) <= before
     ]
 
 
 def _clean_up(dataset: "LanceDataset", versions: list[int], *, dry_run: bool) -> int:
-    """Remove versions and what only they have, and files older than a week that no version has;
-    tagged versions stay. Returns their bytes.
+    """Remove versions with the files that only they have, and unreferenced files older than a week;
+    tagged versions are kept. Return the removed bytes.
     """
-    which: dict[str, Any] = {"versions": versions} if versions else {"older_than": ANY_AGE}
-    which["error_if_tagged_old_versions"] = False
+    options: dict[str, Any] = {"versions": versions} if versions else {"older_than": ANY_AGE}
+    options["error_if_tagged_old_versions"] = False
     if dry_run:
-        return dataset.explain_cleanup_old_versions(**which).stats.bytes_removed
-    return dataset.cleanup_old_versions(**which).bytes_removed
+        return dataset.explain_cleanup_old_versions(**options).stats.bytes_removed
+    return dataset.cleanup_old_versions(**options).bytes_removed
 
 
-def _utc(stamp: Any) -> datetime:
-    return stamp.astimezone(UTC)  # pylance returns naive local time
+def _utc(timestamp: Any) -> datetime:
+    return timestamp.astimezone(UTC)  # pylance returns naive local time.
 
 
 def _tidy(store: ReleaseStore, name: str) -> None:
-    """Join the fragments of `releases` or `channels`, of which every publishing adds release."""
+    """Compact `releases` or `channels`, to which every published release adds a fragment."""
     try:
         with store_errors(store.uri):
             table = open_table(store.database, name, store.uri)
             maintain(table, store.uri, table.count_rows())
     except StoreError as error:
-        logger.info("Table '%s' stays as it is, since someone else writes to it: %s", name, error)
+        logger.info("Table '%s' is not compacted: another run writes to it: %s", name, error)
 
 
 def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) -> int | None:
-    """Drop a table that no release has, and return its bytes; None if a run is writing to it. The
-    remains of a killed drop go, too.
+    """Drop a table that no release has, or what a killed drop left of it, and return its bytes;
+    None if a run is writing to it.
     """
     try:
         open_table(store.database, name, store.uri)
@@ -308,13 +320,13 @@ def _drop(store: ReleaseStore, name: str, before: datetime, *, dry_run: bool) ->
         with store_errors(store.uri):
             dataset = open_dataset(store.uri, name)
             tags = cast("Mapping[str, Any]", dataset.tags.list())
-            dates = [tag["updated_at"] for tag in tags.values()]
-            written = [_utc(version["timestamp"]) for version in dataset.versions()]
-            if max([*written, *dates]) > before:
+            tag_times = [tag["updated_at"] for tag in tags.values()]
+            version_times = [_utc(version["timestamp"]) for version in dataset.versions()]
+            if max([*version_times, *tag_times]) > before:
                 return None
             files: Any = dataset.all_files().read_all()
             size = sum(files.column("size_bytes").to_pylist())
-    # Asked again at the last moment: a run may have published it meanwhile.
+    # Checked again just before the drop: a run may have published the table meanwhile.
     if any(pin.table == name for release in store.all() for pin in release.tables.values()):
         return None
     if not dry_run:

@@ -1,8 +1,8 @@
-"""One release, all tables or none, and the channel moved to it by compare-and-set.
+"""Record a release with all its tables, and move the channel to it by compare-and-set.
 
 The order is: tables (staged), tags that protect the pinned versions, the release's row, the
-channel. A release that its gate holds, or that has unapproved text, is recorded, so that it can be
-opened, compared and promoted by hand, but no channel moves."""
+channel. A release that is held by its gate, or because of unapproved text, is recorded, so that it
+can be opened, compared and promoted by hand, but no channel moves."""
 
 import logging
 from collections.abc import Mapping
@@ -37,39 +37,40 @@ def publish_release(
 ) -> Release:
     """Record the release, and move the channel to it unless it is held.
 
-    Every step may have been done before by a run that was killed. A recorded release keeps its
-    pins, unless what it pins was pruned: then it is recorded again with these. If another run moved
-    the channel to the same release meanwhile, that is the result.
+    A killed run may have done part of this before. A recorded release keeps its pins, unless the
+    pinned versions were pruned: then it is recorded again with these pins. If another run moved the
+    channel to the same release meanwhile, that release is returned.
 
     Args:
-        gate: the decision of its gate, which replaces an earlier one in the manifest.
-        suspicious: the result of `find_suspicious`; it holds the release if it has unapproved text.
+        gate: the decision of the gate, which replaces an earlier one in the manifest; None without
+            a gate.
+        suspicious: the result of `find_suspicious`; unapproved text in it holds the release.
 
     Raises:
-        PromotionConflict: the channel moved since the plan was made. If that was before the release
-            was recorded, nothing was changed.
-        PublishError: the staged rows are no longer there.
+        PromotionConflict: the channel moved since the plan was made. Nothing was changed if that
+            was before the release was recorded.
+        PublishError: the staged rows are gone.
     """
     store = ReleaseStore(configuration.uri)
     if (published := _published_meanwhile(store, plan, spec.release)) is not None:
         return published
     release = _recorded(store, spec.release)
-    decided: dict[str, Any] = {} if gate is None else {"gate": dict(gate)}
+    decision: dict[str, Any] = {} if gate is None else {"gate": dict(gate)}
     waiting = len(unapproved(suspicious))
     if waiting:
-        decided["unapproved"] = waiting
+        decision["unapproved"] = waiting
     if release is None or not is_whole(store, release):
         _check_pins(store, spec, pins)
         release = staged_release(configuration, plan, snapshots, spec, pins, suspicious)
-        release = replace(release, manifest={**release.manifest, **decided})
+        release = replace(release, manifest={**release.manifest, **decision})
         protect(store, release)
         _check_pins(store, spec, pins)
         if (published := _published_meanwhile(store, plan, spec.release)) is not None:
             return published
         if not store.add(release):
             store.update(release)
-    elif any(release.manifest.get(name) != value for name, value in decided.items()):
-        release = replace(release, manifest={**release.manifest, **decided})
+    elif any(release.manifest.get(name) != value for name, value in decision.items()):
+        release = replace(release, manifest={**release.manifest, **decision})
         store.update(release)
     protect(store, release)
     if not waiting and (gate is None or gate["passed"]):
@@ -79,7 +80,7 @@ def publish_release(
         if _recorded(store, release.id) is None:
             store.add(release)
         protect(store, release)
-    except StoreError as error:  # too late to say that nothing was published
+    except StoreError as error:  # The release is already published.
         logger.warning("Release %s is published, but: %s", release.id, error)
         return release
     return store.get(release.id)
@@ -88,7 +89,7 @@ def publish_release(
 def protect(store: ReleaseStore, release: Release) -> None:
     """Tag the versions that a release pins, so that no clean-up of old versions removes them.
 
-    A tag names the release and the version, and never moves; setting it again renews its date.
+    A tag's name has the release and the version. Setting a tag again renews its date.
     """
     with store_errors(store.uri):
         for pin in release.tables.values():
@@ -115,7 +116,7 @@ def _pin_holds(store: ReleaseStore, name: str, pin: Pin) -> bool:
 
 
 def _check_pins(store: ReleaseStore, spec: ReleaseSpec, pins: Mapping[str, Pin]) -> None:
-    """Raise PublishError if the pins do not hold the rows of the spec: staging may be long ago."""
+    """Raise PublishError if the pinned versions no longer have the rows of the spec."""
     changed = [
         table.name
         for table in spec.tables

@@ -1,5 +1,5 @@
-"""What a release has in each table: the rows of `tools` and `agents`, every table as a row set of
-the lake, and the digests by which tables and releases are compared.
+"""Make the spec of a release: the rows of `tools` and `agents`, every table as a row set of the
+lake, and the digests by which tables and releases are compared.
 """
 
 import hashlib
@@ -40,13 +40,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 RECORDS_VERSION = 3
-"""Changes when the same snapshots and enrichments give other rows of `tools` or `agents`."""
+"""Raise this when the same snapshots and enrichments give other rows of `tools` or `agents`."""
 MAX_SUSPICIOUS = 200
-"""Suspicious tools in a manifest, which every reader loads."""
+"""Largest number of suspicious tools in a manifest, which every reader loads."""
 DIGESTED = 50_000
-"""Rows of a table whose digests are serialised at once."""
+"""Number of rows of a table whose digests are serialised at once."""
 RELEASE_ID_DIGITS = 12
-"""Hexadecimal digits of its digest that name a release; enough for 2^24 releases without a
+"""Number of hexadecimal digits of a release's digest in its id; enough for 2^24 releases without a
 collision.
 """
 
@@ -56,8 +56,8 @@ class Records:
     """The rows of a release's `tools` and `agents`, as paths of row sets.
 
     Attributes:
-        enriched: how many tools have an enrichment.
-        flagged: how many tools have suspicious text.
+        enriched: number of tools with an enrichment.
+        flagged: number of tools with suspicious text.
     """
 
     tools_path: str
@@ -89,9 +89,9 @@ class ReleaseSpec:
     Attributes:
         queries: the digest of the gate's golden queries; None without a gate.
         understood: for each index, the share of its texts in languages that its encoder may know.
-        advice: what to set where an index does not fit the languages of its texts.
-        rankers: of each index, by whether its encoder can read most of its texts.
-        sequences: the share of the clients that called a tool next, by the tool before and then it.
+        advice: what to change if an index does not fit the languages of its texts.
+        rankers: the ranker of each index, which depends on whether its encoder can read most texts.
+        sequences: tool -> next tool -> share of the clients that called it next.
     """
 
     release: str
@@ -153,12 +153,12 @@ def make_release_spec(
 ) -> ReleaseSpec:
     """Return the spec of the release with these records, edges and documents.
 
-    Its digest covers the rows, index configurations, encoders, ranker, glossary, strategy, prompts,
-    golden queries, contract, and the queries of its gate. The gate's rules are not part of it: a
-    held release is judged again when they change.
+    Its digest covers the contract, rows, index configurations, encoders, rankers, glossary,
+    strategy, prompts, learned sequences, and the queries of the gate. It does not cover the gate's
+    rules: a held release is judged again when they change.
 
     Args:
-        documents: of the tools and of the agents of every index.
+        documents: the documents of the tools and of the agents of every index.
     """
     uri = configuration.uri
     tables = [
@@ -193,36 +193,43 @@ def make_release_spec(
         for index in configuration.indexes
         for share in (1.0, 0.0)
     ]
-    whole = digest(CONTRACT, recipes, configuration.default, contents, retrieval, rankers)
+    release_digest = digest(CONTRACT, recipes, configuration.default, contents, retrieval, rankers)
     counts = {"enriched": records.enriched, "flagged": records.flagged, "edges": edges.rows}
     paths = {table.table: table.path for table in documents}
     languages = [
         (index, _languages(Lake(uri), paths[index.table])) for index in configuration.indexes
     ]
+    advice = [
+        text
+        for index, index_languages in languages
+        for text in index_languages.advice(index.name, index.encoder, index.language)
+    ]
     return ReleaseSpec(
-        whole[:RELEASE_ID_DIGITS],
-        whole,
-        tuple(tables),
-        counts,
-        gate.digest if gate else None,
-        {index.name: own.understood(index.encoder) for index, own in languages},
-        tuple(
-            text
-            for index, own in languages
-            for text in own.advice(index.name, index.encoder, index.language)
-        ),
-        {
-            index.name: default_ranker(index.encoder, own.legible(index.encoder))
-            for index, own in languages
+        release=release_digest[:RELEASE_ID_DIGITS],
+        digest=release_digest,
+        tables=tuple(tables),
+        counts=counts,
+        queries=gate.digest if gate else None,
+        understood={
+            index.name: index_languages.understood(index.encoder)
+            for index, index_languages in languages
         },
-        sequences,
+        advice=tuple(advice),
+        rankers={
+            index.name: default_ranker(index.encoder, index_languages.legible(index.encoder))
+            for index, index_languages in languages
+        },
+        sequences=sequences,
     )
 
 
 def _languages(lake: Lake, documents: str) -> IndexLanguages:
-    rows = read_rows(lake, documents, ["catalog", "text"])
-    groups = rows.group_by("catalog", maintain_order=True)
-    texts: dict[str, Any] = {str(name): own.get_column("text") for (name,), own in groups}
+    documents_by_catalog = read_rows(lake, documents, ["catalog", "text"]).group_by(
+        "catalog", maintain_order=True
+    )
+    texts: dict[str, Any] = {
+        str(catalog): rows.get_column("text") for (catalog,), rows in documents_by_catalog
+    }
     return IndexLanguages.of(texts)
 
 
@@ -277,12 +284,11 @@ def table_rows(
     columns: list[str] | None = None,
     keys: Collection[str] | None = None,
 ) -> "pl.DataFrame":
-    """Return the rows of a table, ordered by key.
-
-    The digest of an embedding's row covers the encoder's fingerprint.
+    """Return the rows of a table, sorted by key. The digest of a row with a vector covers the
+    encoder's fingerprint.
 
     Args:
-        keys: only the rows with these keys; layers without them are not read.
+        keys: return only the rows with these keys, and do not read layers without them.
     """
     import polars as pl
 
@@ -294,18 +300,19 @@ def table_rows(
 
 
 def table_digest(rows: "pl.DataFrame") -> str:
-    """Return the digest of a table from its rows (key, digest), whatever their order.
+    """Return the digest of a table from its rows (key, digest), in any order.
 
-    Equal to `canonical.digest` of the sorted list, and faster: lists of texts have no other
-    canonical form, so `DIGESTED` rows are serialised by one call.
+    Equal to `canonical.digest` of the sorted list, and faster: rows of texts are in canonical form
+    already, so `DIGESTED` rows are serialised by one call.
     """
-    hashed, comma = hashlib.sha256(b"[["), b""
-    for part in rows.sort(rows.columns[0]).iter_slices(DIGESTED):
-        text = json.dumps(part.rows(), ensure_ascii=False, separators=(",", ":"))
-        hashed.update(comma + text[1:-1].encode())
-        comma = b","
-    hashed.update(b"]]")
-    return hashed.hexdigest()
+    sha256 = hashlib.sha256(b"[[")
+    separator = b""
+    for chunk in rows.sort(rows.columns[0]).iter_slices(DIGESTED):
+        text = json.dumps(chunk.rows(), ensure_ascii=False, separators=(",", ":"))
+        sha256.update(separator + text[1:-1].encode())
+        separator = b","
+    sha256.update(b"]]")
+    return sha256.hexdigest()
 
 
 def _index_entry(index: IndexSettings, understood: float, ranker: Ranker) -> dict[str, Any]:
@@ -340,7 +347,7 @@ def _table(uri: str, table: TableSpec) -> TableSpec:
 
 
 def _tool_rows(uri: str, enrichment_set: str | None, tools: "pl.DataFrame") -> "pl.DataFrame":
-    """The rows of these tools."""
+    """Return the rows of these tools."""
     import polars as pl
 
     ids = tools.get_column("id")
@@ -355,8 +362,8 @@ def _tool_rows(uri: str, enrichment_set: str | None, tools: "pl.DataFrame") -> "
 def _agent_rows(
     lake: Lake, snapshots: Mapping[str, str], enrichment_set: str | None
 ) -> "pl.DataFrame":
-    described = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
-    enrichments = {agent: Enrichment(description=text) for agent, text in described.items()}
+    descriptions = read_agent_descriptions(lake, enrichment_set) if enrichment_set else {}
+    enrichments = {agent: Enrichment(description=text) for agent, text in descriptions.items()}
     rows = snapshot_rows(lake, snapshots, "agents")
     rows = rows.join(_enrichment_rows(enrichments), on="id", how="left")
     rows = _with_digests(rows, ["digest", "enrichment"])
@@ -381,7 +388,7 @@ def _enrichment_rows(enrichments: Mapping[str, Enrichment]) -> "pl.DataFrame":
 
 
 def _with_digests(rows: "pl.DataFrame", columns: Sequence[str]) -> "pl.DataFrame":
-    """The rows with a digest over these columns, which determine the whole row."""
+    """Return the rows with a digest of these columns, which determine the other columns."""
     import polars as pl
 
     digests = [digest(*row) for row in rows.select(columns).iter_rows()]

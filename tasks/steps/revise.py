@@ -1,11 +1,10 @@
-"""What people decided about tools (`[overrides]`), requests that led to their use
-(`golden/reading.py`), which of their examples are golden queries and so held out of the index
-(`golden/reading.py`), what a catalog of limited `trust` may not contribute, and which tools are
-quarantined because their text is suspicious (`[untrusted]`).
+"""Revise the snapshots: apply `[overrides]`, add learned requests as examples, hold out examples
+that are golden queries (both `golden/reading.py`), remove what a catalog of limited `trust` may not
+contribute, and quarantine tools with suspicious text (`[untrusted]`).
 
-A catalog that this changes gets a revised snapshot in the lake, under a digest of its own;
-`latest.json` still names the listed one. Other catalogs keep their snapshot, and are not even read
-if nothing applies to them."""
+A catalog that changes gets a revised snapshot in the lake, with its own digest; `latest.json` still
+names the listed one. Other catalogs keep their snapshot, and are not read if nothing applies to
+them."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,19 +32,20 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_ARGUMENTS = 20
-"""Arguments of a tool that a problem names."""
+"""Largest number of arguments of a tool that a problem names."""
 NOTHING: frozenset[str] = frozenset()
+"""The held-out examples of a tool that has none."""
 
 
 @dataclass(slots=True)
 class Revision:
-    """The snapshots to go on with, and what was changed.
+    """The revised snapshots, and what was changed.
 
     Attributes:
-        digests: the snapshots, catalog -> digest.
-        quarantined: what was left out, and why.
+        digests: catalog -> digest.
+        quarantined: tools and descriptions of agents that were left out, and why.
         problems: overrides that apply to nothing.
-        held_out: the number of examples that are golden queries instead.
+        held_out: number of examples that were removed because they are golden queries.
     """
 
     digests: dict[str, str]
@@ -58,7 +58,7 @@ class Revision:
         self.problems.append(f'overrides."{key}": {text}')
 
     def quarantine(self, subject: Agent | Tool, flags: Iterable[str], consequence: str) -> None:
-        """Add what these flags of an agent or tool lead to."""
+        """Record the consequence of an agent's or tool's flags."""
         why = (
             f"{'; '.join(sorted(flags))}; {consequence}. Describe it in your own words under "
             f'[overrides."{subject.id}"], or correct it at its source.'
@@ -76,16 +76,15 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
     revision = Revision(dict(snapshots))
     overrides = _by_catalog(configuration, revision)
     lake = Lake(configuration.uri)
-    held = held_out(configuration, lake, snapshots)
+    held_out_queries = held_out(configuration, lake, snapshots)
     learned = learned_examples(configuration, lake, snapshots)
     for catalog, snapshot in snapshots.items():
-        limited = configuration.options(catalog).trust == "limited"
         rules = _Rules(
-            overrides.get(catalog, {}),
-            held.get(catalog, {}),
-            learned.get(catalog, {}),
-            quarantine,
-            limited,
+            overrides=overrides.get(catalog, {}),
+            held_out=held_out_queries.get(catalog, {}),
+            learned=learned.get(catalog, {}),
+            quarantine=quarantine,
+            limited=configuration.options(catalog).trust == "limited",
         )
         if rules != _Rules():
             revision.digests[catalog] = _revise_catalog(lake, catalog, snapshot, rules, revision)
@@ -94,17 +93,18 @@ def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str])
 
 @dataclass(frozen=True, slots=True)
 class _Rules:
-    """What applies to one catalog.
+    """What to change in one catalog.
 
     Attributes:
         overrides: by the id of a tool or agent.
-        held: the queries to remove from each tool's examples, as their words.
+        held_out: the queries to remove from each tool's examples, as their words.
         learned: the requests to add to each tool's examples.
-        limited: leave out examples and the reasons of dependencies, which nothing checks.
+        quarantine: leave out tools and descriptions with suspicious text.
+        limited: leave out examples and the reasons of dependencies, which cannot be checked.
     """
 
     overrides: Mapping[str, OverrideSettings] = field(default_factory=dict[str, OverrideSettings])
-    held: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    held_out: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
     learned: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     quarantine: bool = False
     limited: bool = False
@@ -156,7 +156,9 @@ def _revise_catalog(
 def _revised_agents(
     rows: "pl.DataFrame", overrides: Mapping[str, OverrideSettings], revision: Revision
 ) -> tuple[list[Agent], set[str]]:
-    """The agents that stay, and the ids of those that are skipped with their tools."""
+    """Return the agents with their overrides, and the ids of agents that are skipped with their
+    tools.
+    """
     agents = {row["id"]: Agent(**row) for row in rows.drop("digest").to_dicts()}
     skipped: set[str] = set()
     for key in sorted(agents.keys() & overrides.keys()):
@@ -181,22 +183,24 @@ def _revised_tools(
     import polars as pl
 
     frame = frame.filter(~pl.col("agent").is_in(sorted(skipped)))
-    ids = sorted(rules.overrides.keys() | rules.held.keys() | rules.learned.keys())
+    ids = sorted(rules.overrides.keys() | rules.held_out.keys() | rules.learned.keys())
     affected = pl.lit(value=True) if rules.limited else pl.col("id").is_in(ids)
     rows = frame.filter(affected).to_dicts()
     revised = [_revised_tool(tool_of(row), rules, revision) for row in rows]
     if not rows:
         return frame
-    rest = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
+    unaffected = frame.filter(~pl.col("id").is_in([row["id"] for row in rows]))
     tools = [tool for tool in revised if tool is not None]
-    return pl.concat([rest, tool_frame(agents, tools)]).sort("id")
+    return pl.concat([unaffected, tool_frame(agents, tools)]).sort("id")
 
 
 def _revised_tool(tool: Tool, rules: _Rules, revision: Revision) -> Tool | None:
-    """The tool with its override, without held-out and untrusted texts; None if it is skipped."""
+    """Return the tool with its override, and without held-out and untrusted texts; None if it is
+    skipped.
+    """
     if rules.limited:
-        needs = tuple(replace(need, reason="") for need in tool.dependencies)
-        tool = replace(tool, examples=(), dependencies=needs)
+        dependencies = tuple(replace(dependency, reason="") for dependency in tool.dependencies)
+        tool = replace(tool, examples=(), dependencies=dependencies)
     if (override := rules.overrides.get(tool.id)) is not None:
         changes = _changes(tool, override, revision)
         if override.skip:
@@ -204,7 +208,7 @@ def _revised_tool(tool: Tool, rules: _Rules, revision: Revision) -> Tool | None:
         tool = replace(tool, **changes)
     learned = () if tool.is_destructive else rules.learned.get(tool.id, ())
     tool = replace(tool, examples=with_learned(tool, learned))
-    examples = remaining_examples(tool, rules.held.get(tool.id, NOTHING))
+    examples = remaining_examples(tool, rules.held_out.get(tool.id, NOTHING))
     revision.held_out += len(tool.examples) - len(examples)
     return replace(tool, examples=examples)
 
@@ -224,7 +228,11 @@ def _changes(tool: Tool, override: OverrideSettings, revision: Revision) -> dict
 
 
 def _described(tool: Tool, texts: Mapping[str, str], revision: Revision) -> dict[str, Any] | None:
-    """The tool's properties with these descriptions; None if it has none of the arguments."""
+    """Return the tool's properties with these descriptions; None if it has none of the arguments.
+
+    Args:
+        texts: descriptions by the name of an argument.
+    """
     schema = tool.input_schema.get("properties")
     properties: dict[str, Any] = dict(schema) if isinstance(schema, Mapping) else {}
     valid = [
@@ -269,10 +277,8 @@ def _log_missing(
 ) -> None:
     for key in sorted(overrides.keys() - ids):
         kind = "tool" if key.count("/") == 2 else "agent"
-        near = get_close_matches(
-            key, [name for name in sorted(ids) if name.count("/") == key.count("/")]
-        )
+        candidates = [name for name in sorted(ids) if name.count("/") == key.count("/")]
         hint = "Correct the id, or remove the override."
-        if near:
-            hint = f"The nearest: {', '.join(near)}."
+        if similar := get_close_matches(key, candidates):
+            hint = f"The nearest: {', '.join(similar)}."
         revision.add_problem(key, f"no such {kind}. {hint}")

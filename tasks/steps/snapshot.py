@@ -1,7 +1,7 @@
-"""List each source and store its snapshot in the lake. A source that fails keeps its last
-good snapshot, and is reported.
+"""List each source and store its snapshot in the lake. If a source fails, its last good snapshot is
+kept, and the failure is reported.
 
-A source made of files that are what they were is not read again; see `fingerprint_of`.
+Unchanged file sources are skipped; see `fingerprint_of`.
 """
 
 import hashlib
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 MIN_HELD_REMOVAL = 5
-"""Tools: fewer may go at once, however small the catalog."""
+"""Smallest number of removed tools that is held back; fewer may go at once in any catalog."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +48,11 @@ class Snapshot:
 
     Attributes:
         digest: the digest of the snapshot in the lake.
-        problems: what went wrong this time.
-        kept: the agents (or, as `*`, the whole catalog) whose last good tools replace a listing
-            that failed, was suddenly empty, or lacked too many of them.
-        failed: the agents (or `*`) that could not be listed; missing unless they are in `kept`.
+        problems: what went wrong in this listing.
+        kept: the agents (`*` for the whole catalog) whose last good tools replace a listing that
+            failed, was suddenly empty, or lacked too many tools.
+        failed: the agents (`*` for the whole catalog) that could not be listed. Their tools are
+            missing unless they are in `kept`.
     """
 
     catalog: str
@@ -72,16 +73,18 @@ def take_snapshot(
     fresh: bool = True,
     dry_run: bool = False,
 ) -> Snapshot:
-    """List a catalog's source and store its snapshot, with the last good one where it failed.
+    """List a catalog's source and store its snapshot. Where listing fails, the last good tools are
+    kept.
 
     Args:
-        allow_removal: accept that a source lists far fewer tools than before, or none.
-        dry_run: a removal that is allowed is no precedent for a later run.
-        fresh: false: take the stored snapshot, if there is one, without listing the source.
+        allow_removal: accept a listing with far fewer tools than before, or with none.
+        fresh: list the source; if false, return the stored snapshot if there is one.
+        dry_run: do not record allowed removals.
     """
     snapshot = None if fresh else stored_snapshot(configuration, catalog)
     if snapshot and has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
-        snapshot = replace(snapshot, rejected=(), problems=())  # reported when it was listed
+        # Rejected records and problems were reported when the source was listed.
+        snapshot = replace(snapshot, rejected=(), problems=())
     else:
         snapshot = _list_and_store(
             configuration, catalog, allow_removal=allow_removal, dry_run=dry_run
@@ -104,18 +107,25 @@ def last_snapshots(configuration: Configuration) -> dict[str, str]:
 def _list_and_store(
     configuration: Configuration, catalog: str, *, allow_removal: bool, dry_run: bool
 ) -> Snapshot:
-    same = unchanged_snapshot(configuration, catalog, allow_removal=allow_removal)
-    if same is not None:
-        return same
-    lake, before = Lake(configuration.uri), stored_snapshot(configuration, catalog)
-    # Taken before the source is read: a file that changes meanwhile is read again in the next run.
+    unchanged = unchanged_snapshot(configuration, catalog, allow_removal=allow_removal)
+    if unchanged is not None:
+        return unchanged
+    lake = Lake(configuration.uri)
+    previous = stored_snapshot(configuration, catalog)
+    # Before the source is read, so that a file that changes meanwhile is read again in the next
+    # run.
     inputs = fingerprint_of(configuration, catalog)
     listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
     rows = row_frame(listing.rows)
-    share = 1.0 if allow_removal else configuration.board.max_removal
-    held = _held_removal(listing, rows, lake, before, share)
+    max_removal = 1.0 if allow_removal else configuration.board.max_removal
+    held_removal = _held_removal(listing, rows, lake, previous, max_removal)
     agents, tools, kept = _merge(
-        listing, rows, lake, before, allow_removal=allow_removal, held=bool(held)
+        listing,
+        rows,
+        lake,
+        previous,
+        allow_removal=allow_removal,
+        keep_catalog=held_removal is not None,
     )
     snapshot = Snapshot(
         catalog=catalog,
@@ -123,15 +133,15 @@ def _list_and_store(
         tools=tools.height,
         agents=len(agents),
         rejected=listing.rejected,
-        problems=tuple(_problems(catalog, listing, kept, held)),
+        problems=tuple(_problems(catalog, listing, kept, held_removal)),
         kept=tuple(kept),
         failed=tuple(sorted({failure.agent for failure in listing.failures})),
     )
-    earlier = before.digest if before else None
-    if earlier != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
-        store_snapshot(lake, catalog, snapshot.digest, agent_frame(agents), tools, earlier)
+    previous_digest = previous.digest if previous else None
+    if previous_digest != snapshot.digest or not has_snapshot(lake, catalog, snapshot.digest):
+        store_snapshot(lake, catalog, snapshot.digest, agent_frame(agents), tools, previous_digest)
     if "*" not in (*kept, *snapshot.failed) and not (allow_removal and dry_run):
-        repeatable = listing.repeatable and not listing.failures and not listing.unreadable
+        is_repeatable = listing.repeatable and not listing.failures and not listing.unreadable
         latest = {
             "snapshot": snapshot.digest,
             "rejected": [asdict(row) for row in snapshot.rejected],
@@ -139,7 +149,7 @@ def _list_and_store(
             "agents": snapshot.agents,
             "kept": snapshot.kept,
             "problems": snapshot.problems,
-            "inputs": inputs if repeatable else None,
+            "inputs": inputs if is_repeatable else None,
         }
         lake.write_json(f"snapshots/{catalog}/latest.json", latest)
     return snapshot
@@ -148,8 +158,8 @@ def _list_and_store(
 def unchanged_snapshot(
     configuration: Configuration, catalog: str, *, allow_removal: bool = False
 ) -> Snapshot | None:
-    """Return what `take_snapshot` would return, without reading the source; None if the files of
-    the source changed, or it has none.
+    """Return the stored snapshot if the files of the source are unchanged; None if they changed, or
+    the source does not consist of files.
     """
     lake = Lake(configuration.uri)
     latest = lake.read_json(f"snapshots/{catalog}/latest.json")
@@ -170,18 +180,20 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
         digest=latest["snapshot"],
         tools=latest["tools"],
         agents=latest["agents"],
-        # Boards of earlier versions have a digest there.
+        # Boards of earlier versions have a digest instead of rows.
         rejected=tuple(Rejected(**row) for row in latest["rejected"] if isinstance(row, dict)),
         problems=tuple(latest["problems"]),
         kept=tuple(latest["kept"]),
     )
 
 
-def _problems(catalog: str, listing: Listing, kept: Sequence[str], held: str | None) -> list[str]:
-    """What went wrong with a listing, and why last good tools are kept.
+def _problems(
+    catalog: str, listing: Listing, kept: Sequence[str], held_removal: str | None
+) -> list[str]:
+    """Return what went wrong in a listing, and why last good tools are kept.
 
     Args:
-        held: why the whole catalog is kept, if it is.
+        held_removal: why the whole catalog is kept; None if it is not.
     """
     problems = [
         failure.why if failure.agent == "*" else f"{failure.agent}: {failure.why}"
@@ -193,8 +205,8 @@ def _problems(catalog: str, listing: Listing, kept: Sequence[str], held: str | N
         for why in listing.unreadable
     ]
     allow = "If that is intended, run once with --allow-removal (allow_removal in a flow)."
-    if held:
-        return [*problems, f"{held}, so the catalog keeps its last good tools. {allow}"]
+    if held_removal:
+        return [*problems, f"{held_removal}, so the catalog keeps its last good tools. {allow}"]
     failed = {failure.agent for failure in listing.failures}
     silent = [agent for agent in kept if agent not in failed and not listing.unreadable]
     return problems + [
@@ -205,79 +217,87 @@ def _problems(catalog: str, listing: Listing, kept: Sequence[str], held: str | N
 
 
 def _held_removal(
-    new: Listing, tools: "pl.DataFrame", lake: Lake, stored: Snapshot | None, share: float
+    listing: Listing,
+    tools: "pl.DataFrame",
+    lake: Lake,
+    previous: Snapshot | None,
+    max_removal: float,
 ) -> str | None:
-    """Say how many of its tools a catalog lost, if that is more than a share of them.
+    """Return how many of its tools a catalog lost if that is more than allowed, otherwise None.
 
-    An empty listing, failed agents and unreadable files are `_merge`'s: they keep their tools."""
-    if stored is None or tools.is_empty() or new.failures or new.unreadable:
+    `_merge` handles empty listings, failed agents and unreadable files, which keep their tools."""
+    if previous is None or tools.is_empty() or listing.failures or listing.unreadable:
         return None
-    if not has_snapshot(lake, stored.catalog, stored.digest):
+    if not has_snapshot(lake, previous.catalog, previous.digest):
         return None
-    before = snapshot_rows(lake, {stored.catalog: stored.digest}, "tools", ["id"])
-    lost = set(before.get_column("id")) - set(tools.get_column("id"))
-    if len(lost) < MIN_HELD_REMOVAL or len(lost) <= share * before.height:
+    previous_tools = snapshot_rows(lake, {previous.catalog: previous.digest}, "tools", ["id"])
+    removed = set(previous_tools.get_column("id")) - set(tools.get_column("id"))
+    if len(removed) < MIN_HELD_REMOVAL or len(removed) <= max_removal * previous_tools.height:
         return None
     return (
-        f"{len(lost)} of the {before.height} tools of {stored.catalog} are no longer listed, more "
-        f"than [board] max_removal = {share:g} allows"
+        f"{len(removed)} of the {previous_tools.height} tools of {previous.catalog} are no longer "
+        f"listed, more than [board] max_removal = {max_removal:g} allows"
     )
 
 
 def _merge(
-    new: Listing,
+    listing: Listing,
     tools: "pl.DataFrame",
     lake: Lake,
-    stored: Snapshot | None,
+    previous: Snapshot | None,
     *,
     allow_removal: bool,
-    held: bool,
+    keep_catalog: bool,
 ) -> tuple[tuple[Agent, ...], "pl.DataFrame", list[str]]:
-    """Return the new agents and rows of tools, with the last good ones where the source failed or
-    is suddenly empty; and whose tools were kept.
+    """Return the agents and rows of tools, with the last good ones where the source failed or is
+    suddenly empty, and the agents whose tools were kept.
 
     Args:
         tools: the rows of the listing.
-        held: keep the whole catalog.
+        keep_catalog: keep the last good tools of the whole catalog.
     """
     import polars as pl
 
-    failed = {failure.agent for failure in new.failures}
-    silent = {agent.id for agent in new.agents} - set(tools.get_column("agent"))
-    silent = set[str]() if allow_removal else silent
-    empty = tools.is_empty() and not allow_removal and not failed
-    if stored is None or not (failed or silent or empty or new.unreadable or held):
-        return new.agents, tools, []
-    last = {stored.catalog: stored.digest}
-    before = snapshot_rows(lake, last, "tools")
-    if "*" in failed or held or (empty and stored.tools):
-        return agents_of(lake, last), before, ["*"]
-    listed = set(tools.get_column("id"))
-    keep = before.filter(
+    failed = {failure.agent for failure in listing.failures}
+    silent = set[str]()
+    if not allow_removal:
+        silent = {agent.id for agent in listing.agents} - set(tools.get_column("agent"))
+    is_empty = tools.is_empty() and not allow_removal and not failed
+    is_incomplete = failed or silent or is_empty or listing.unreadable or keep_catalog
+    if previous is None or not is_incomplete:
+        return listing.agents, tools, []
+    previous_digests = {previous.catalog: previous.digest}
+    previous_tools = snapshot_rows(lake, previous_digests, "tools")
+    if "*" in failed or keep_catalog or (is_empty and previous.tools):
+        return agents_of(lake, previous_digests), previous_tools, ["*"]
+    listed_ids = set(tools.get_column("id"))
+    kept_tools = previous_tools.filter(
         [
-            agent in failed | silent or (bool(new.unreadable) and tool not in listed)
-            for tool, agent in before.select("id", "agent").rows()
+            agent in failed | silent or (bool(listing.unreadable) and tool not in listed_ids)
+            for tool, agent in previous_tools.select("id", "agent").rows()
         ]
     )
-    owners = set(keep.get_column("agent"))
-    first, then = new.agents, agents_of(lake, last, owners)
-    if new.unreadable:
-        first, then = then, first
-    agents = {agent.id: agent for agent in (*first, *then)}
-    rest = tools.filter(~tools.get_column("id").is_in(keep.get_column("id").to_list()))
-    merged = pl.concat([rest, keep.select(rest.columns)]).sort("id")
-    return tuple(agents[key] for key in sorted(agents)), merged, sorted(owners)
+    kept_owners = set(kept_tools.get_column("agent"))
+    previous_agents = agents_of(lake, previous_digests, kept_owners)
+    agents = {agent.id: agent for agent in listing.agents}
+    for agent in previous_agents:
+        # With unreadable files only some tools of an agent are kept; its new description stands.
+        if not listing.unreadable or agent.id not in agents:
+            agents[agent.id] = agent
+    other_tools = tools.filter(~tools.get_column("id").is_in(kept_tools.get_column("id").to_list()))
+    merged = pl.concat([other_tools, kept_tools.select(other_tools.columns)]).sort("id")
+    return tuple(agents[key] for key in sorted(agents)), merged, sorted(kept_owners)
 
 
 READERS = ("jsonschema-rs", "polars", "pydantic", "pyyaml")
-"""Other people's packages that decide what is in a listing, and what is rejected."""
+"""Third-party packages whose version can change what a listing has, and what is rejected."""
 
 
 def fingerprint_of(configuration: Configuration, catalog: str) -> str | None:
-    """Return a digest over all that decides the listing of a catalog.
+    """Return a digest of all inputs of a catalog's listing: files, options, code and packages.
 
-    Files are known by their content, not by their dates: a checkout gives every file a new date.
-    None for a source that asks a server or runs code: it is listed in every run.
+    Files are compared by content, not by date: a checkout gives every file a new date. None for a
+    source that calls a server or runs code, which is listed in every run.
     """
     options = configuration.options(catalog)
     kind = source_kind(options.type)
@@ -301,12 +321,13 @@ def _file_digest(path: Path) -> str:
 
 @cache
 def _code(reader: str | None) -> str | None:
-    """A digest over the code that lists sources; None where it is not there as files."""
+    """Return a digest of the code that lists sources; None if it is not available as files."""
     packages = (catalogs, foreign, schemas)
     folders = [Path(folder) for package in packages for folder in package.__path__]
-    own: Sequence[Path] = sorted(file for folder in folders for file in folder.rglob("*.py"))
-    others = [Path(file) for file in (canonical.__file__, records.__file__, reader) if file]
-    if len(own) < len(packages) or reader is None:
+    modules: Sequence[Path] = sorted(file for folder in folders for file in folder.rglob("*.py"))
+    single_modules = (canonical.__file__, records.__file__, reader)
+    other_modules = [Path(file) for file in single_modules if file]
+    if len(modules) < len(packages) or reader is None:
         return None
-    texts = [_file_digest(file) for file in (*own, *others)]
-    return digest(texts, [[name, version(name)] for name in READERS], sys.version)
+    digests = [_file_digest(file) for file in (*modules, *other_modules)]
+    return digest(digests, [[name, version(name)] for name in READERS], sys.version)

@@ -1,8 +1,7 @@
-"""Bring the tables to the rows of the release spec, as new versions beside those that
-readers use.
+"""Write the rows of the release spec to the tables, as new versions beside those that readers use.
 
-Only rows that differ are written. What is staged is read back and compared with the spec: two runs
-that write to the same tables at once cannot publish a mixture.
+Only rows that differ are written. Staged rows are read back and compared with the spec, so that two
+concurrent runs cannot publish a mixture.
 """
 
 import logging
@@ -39,28 +38,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ATTEMPTS = 3
-"""Concurrent writers can disturb each other; after a random pause one of them succeeds."""
+"""Default number of attempts to write a table while other runs write to it."""
 CONFLICT = ("conflict", "incompatible transaction", "preempted")
-"""Words by which Lance reports that another commit came first."""
+"""Words in Lance's errors about a concurrent commit."""
 ROWS_AT_ONCE = 50_000
-"""Rows in memory at once, with the vectors of all their texts: about 300 MB with four texts of 384
-dimensions in each. Each such part is a version of the table."""
+"""Number of rows in memory at once, with the vectors of all their texts: about 300 MB with four
+texts of 384 dimensions in each. Each such chunk becomes a version of the table."""
 DELETE_CHUNK = 1_000
-"""Keys in one delete condition: the condition is parsed as text."""
-
+"""Number of keys in one delete condition, which is parsed as text."""
 
 SoundVersions = Mapping[tuple[str, int], Mapping[str, int]]
 
 
 class _ConcurrentWriteError(PublishError):
-    """Another run wrote to the table meanwhile: worth another attempt."""
+    """Another run wrote to the table at the same time; another attempt may succeed."""
 
 
 def stage_tables(uri: str, spec: ReleaseSpec, attempts: int = ATTEMPTS) -> dict[str, Pin]:
-    """Bring every table to the rows of the spec, and return the pins of the release by table.
+    """Write the rows of the spec to every table, and return the pins of the release by table.
 
     Args:
-        attempts: how often a table that another run writes to is tried.
+        attempts: number of attempts for a table to which another run writes.
 
     Raises:
         PublishError: another run writes to the same tables; nothing is published.
@@ -77,7 +75,7 @@ def stage_tables(uri: str, spec: ReleaseSpec, attempts: int = ATTEMPTS) -> dict[
 
 
 def key_digests(table: "Table", key: str) -> "pl.DataFrame":
-    """Return the rows (key, digest) of a table, in no order."""
+    """Return the rows (key, digest) of a table, unsorted."""
     return _columns(table, key, "digest")
 
 
@@ -96,7 +94,7 @@ def _stage_with_retries(
             if isinstance(error, StoreError) and not any(word in message for word in CONFLICT):
                 raise
             logger.warning("Attempt %s of %s: %s", attempt, attempts, error)
-            time.sleep(random.uniform(0.5, 3))  # noqa: S311  no secret
+            time.sleep(random.uniform(0.5, 3))  # noqa: S311  not a secret
     return _stage(uri, database, spec, sound)
 
 
@@ -118,8 +116,9 @@ def _stage(
         pinned = open_table(database, table.name, uri, version)
         columns = None
         if rows <= LOADED_ROWS:
-            whole = pinned.search().to_arrow()
-            columns, staged = column_checksums(whole), _frame(whole, spec.key, "digest", CHECKSUM)
+            staged_table = pinned.search().to_arrow()
+            columns = column_checksums(staged_table)
+            staged = _frame(staged_table, spec.key, "digest", CHECKSUM)
         else:
             staged = _columns(pinned, spec.key, "digest", CHECKSUM)
     if table_digest(staged.select(spec.key, "digest")) != spec.digest:
@@ -133,14 +132,15 @@ def _stage(
 
 
 def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVersions) -> int:
-    """Upsert rows that differ or are damaged, delete rows that are gone; returns their number."""
+    """Upsert rows that differ or are damaged, and delete rows that are not in the spec. Return the
+    number of rows of the spec.
+    """
     rows = table_rows(uri, spec, [spec.key, "digest"])
     stored, damaged = _stored_rows(table, spec.key, sound)
     changed = rows.join(stored, on=[spec.key, "digest"], how="anti").get_column(spec.key)
-    changed = changed.append(
-        damaged.filter(damaged.is_in(rows.get_column(spec.key).implode()))
-    ).unique()
-    gone = stored.join(rows, on=spec.key, how="anti").get_column(spec.key).to_list()
+    damaged_rows = damaged.filter(damaged.is_in(rows.get_column(spec.key).implode()))
+    changed = changed.append(damaged_rows).unique()
+    removed = stored.join(rows, on=spec.key, how="anti").get_column(spec.key).to_list()
     if len(changed):
         schema = table.schema
         columns = [
@@ -149,20 +149,20 @@ def _write_differences(uri: str, table: "Table", spec: TableSpec, sound: SoundVe
             if name not in ("summary_vector", CHECKSUM)
         ]
         upserts = table_rows(uri, spec, columns, keys=changed)
-        for part in upserts.iter_slices(ROWS_AT_ONCE):
-            arrow = _arrow(uri, schema, part, spec)
+        for chunk in upserts.iter_slices(ROWS_AT_ONCE):
+            arrow = _arrow(uri, schema, chunk, spec)
             if stored.height:
                 merge = table.merge_insert(spec.key).when_matched_update_all()
                 merge.when_not_matched_insert_all().execute(arrow)
             else:
                 table.add(arrow)
-    for start in range(0, len(gone), DELETE_CHUNK):
-        table.delete(f"{spec.key} IN ({sql_literals(gone[start : start + DELETE_CHUNK])})")
+    for start in range(0, len(removed), DELETE_CHUNK):
+        table.delete(f"{spec.key} IN ({sql_literals(removed[start : start + DELETE_CHUNK])})")
     return rows.height
 
 
 def _describe(uri: str, table: "Table", spec: TableSpec) -> None:
-    """Bring the schema metadata of a table up to date."""
+    """Update the schema metadata of a table if it differs."""
     metadata = table_metadata(spec.name, spec.encoder, spec.fingerprint or "")
     stored = table.schema.metadata or {}
     if any(stored.get(name.encode()) != value.encode() for name, value in metadata.items()):
@@ -178,22 +178,25 @@ def _sound_versions(store: ReleaseStore) -> SoundVersions:
 def _stored_rows(
     table: "Table", key: str, sound: SoundVersions
 ) -> "tuple[pl.DataFrame, pl.Series]":
-    """Return the rows (key, digest) of a table; and in one that readers load, the keys of rows that
-    differ from their checksum. A version whose columns have the checksums that a release pinned has
-    none.
+    """Return the rows (key, digest) of a table, and the keys of its damaged rows.
+
+    A row is damaged if it differs from its checksum. Only tables that readers load are checked, and
+    only if their columns do not have the checksums that a release pinned.
     """
     import polars as pl
 
     if table.count_rows() > LOADED_ROWS:
         return key_digests(table, key), pl.Series(dtype=pl.String)
-    rows, keys = table.search().to_arrow(), list[str]()
+    rows = table.search().to_arrow()
+    damaged: list[str] = []
     if sound.get((table.name, table.version)) != column_checksums(rows):
-        columns = rows.column(key).to_pylist(), rows.column(CHECKSUM).to_pylist()
-        triples = zip(*columns, row_checksums(rows), strict=True)
-        keys = [name for name, stored, computed in triples if stored != computed]
-    if keys:
-        logger.warning("Table '%s': %d damaged rows are written again.", table.name, len(keys))
-    return _frame(rows, key, "digest"), pl.Series(keys, dtype=pl.String)
+        keys = rows.column(key).to_pylist()
+        stored_checksums = rows.column(CHECKSUM).to_pylist()
+        triples = zip(keys, stored_checksums, row_checksums(rows), strict=True)
+        damaged = [name for name, stored, computed in triples if stored != computed]
+    if damaged:
+        logger.warning("Table '%s': %d damaged rows are written again.", table.name, len(damaged))
+    return _frame(rows, key, "digest"), pl.Series(damaged, dtype=pl.String)
 
 
 def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Table":
@@ -209,7 +212,7 @@ def _open_or_create(uri: str, database: "DBConnection", spec: TableSpec) -> "Tab
     for name in names:
         if name in existing and (table := open_table(database, name, uri)).schema.equals(schema):
             return table
-    # Only then a new one: a name may be free again because an earlier table was pruned.
+    # A new table only after all names were checked: one may be free because a table was pruned.
     for name in names:
         if name not in existing:
             return database.create_table(name, schema=schema, exist_ok=True)
@@ -241,16 +244,18 @@ def _arrow(uri: str, schema: "pa.Schema", rows: "pl.DataFrame", spec: TableSpec)
         if field.name not in ("vector", "summary_vector", CHECKSUM)
     }
     if spec.fingerprint is not None and spec.dimensions is not None:
-        kind = schema.field("vector").type
-        for name, own in _texts_by_vector(rows, schema.names).items():
-            vectors = row_vectors(uri, spec.fingerprint, own, spec.dimensions)
-            columns[name] = pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), type=kind)
+        vector_type = schema.field("vector").type
+        for name, texts in _texts_by_vector(rows, schema.names).items():
+            vectors = row_vectors(uri, spec.fingerprint, texts, spec.dimensions)
+            columns[name] = pa.FixedSizeListArray.from_arrays(
+                pa.array(vectors.ravel()), type=vector_type
+            )
     columns[CHECKSUM] = pa.array(row_checksums(pa.table(columns)), pa.string())
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
 def _texts_by_vector(rows: "pl.DataFrame", columns: Collection[str]) -> "dict[str, pl.DataFrame]":
-    """Return the rows with the texts of each vector column: a summary is the last of a row's."""
+    """Return the rows with the texts of each vector column; the last text is the summary."""
     if "summary_vector" not in columns:
         return {"vector": rows}
     import polars as pl
