@@ -1,4 +1,4 @@
-"""English in the names and descriptions of tools: closed classes of words, and noun phrases.
+"""Parse English names and descriptions of tools with word classes and noun phrases.
 
 `get_stock_ticker` reads as the verb get and the noun phrase (stock, ticker)."""
 
@@ -16,13 +16,14 @@ from typing import Any
 from pegboard.text.words import identifier_words
 
 MAX_PHRASE = 5
-"""Words of a noun phrase; of a longer one the last are kept, where English puts the main noun."""
+"""Largest number of words of a noun phrase. A longer one is cut at its start, since the main noun
+is last in English."""
 
 _WORDS: dict[str, Any] = tomllib.loads(Path(__file__).with_name("words.toml").read_text("utf-8"))
 
 
 def _word_class(name: str) -> frozenset[str]:
-    """Return a class of `words.toml`, which says what each is."""
+    """Return a word class of `words.toml`, which describes each class."""
     return frozenset(_WORDS[name].split())
 
 
@@ -58,8 +59,13 @@ _ES_PLURALS = tuple(_WORDS["es_plurals"].split())
 
 @dataclass(frozen=True, slots=True)
 class ParsedName:
-    """The words of a name before its verb, the verb, and its noun phrase: that after the verb, or
-    where there is none (`before_verb`) that before it.
+    """A parsed name of a tool.
+
+    Attributes:
+        before: the words before the verb.
+        verb: the verb; empty if there is none.
+        phrase: the noun phrase after the verb, or the one before it if there is none after it.
+        before_verb: whether the phrase is before the verb.
     """
 
     before: tuple[str, ...]
@@ -69,22 +75,22 @@ class ParsedName:
 
 
 def words_of(text: str) -> tuple[str, ...]:
-    """Split a text into words: plurals as singulars, abbreviations written out, endings that mean
-    an id as `id`. The text search has words of its own, which need not be words at all.
+    """Split a text into words, with plurals as singulars, abbreviations expanded, and words for an
+    id as `id`. The text search splits texts in another way, into stems.
     """
-    # No word goes across a blank, and few of the pieces between blanks are new.
-    return tuple(chain.from_iterable(map(_words_between_blanks, text.split())))
+    # No word spans a space, and most of the pieces between spaces are cached.
+    return tuple(chain.from_iterable(map(_words_between_spaces, text.split())))
 
 
 @lru_cache(maxsize=100_000)
-def _words_between_blanks(text: str) -> tuple[str, ...]:
+def _words_between_spaces(text: str) -> tuple[str, ...]:
     text = re.sub(r"(?i)\bwi-fi\b", "wifi", unicodedata.normalize("NFKC", text))
     words = (singular(word.casefold()) for word in identifier_words(text).split())
     return tuple(sys.intern(_SAME.get(word, word)) for word in words)
 
 
 def singular(word: str) -> str:
-    """Return an English noun without its plural ending: repository of repositories."""
+    """Return an English noun in the singular: repository for repositories."""
     if len(word) < 3 or not word.endswith("s") or word in _NO_PLURALS:
         return word
     if word.endswith("ies") and len(word) > 4 and word not in _IE_PLURALS:
@@ -95,7 +101,7 @@ def singular(word: str) -> str:
 
 
 def noun_phrase(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the words up to the first preposition, without articles: (list,) of list of a file."""
+    """Return the words up to a preposition, without articles: (list,) for `list of a file`."""
     phrase: list[str] = []
     for word in words:
         if word not in FUNCTION_WORDS:
@@ -112,24 +118,26 @@ def parameter_phrase(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=20_000)
 def parse_name(name: str) -> ParsedName:
-    """Parse a tool's name. A name without a known verb is its own phrase."""
+    """Parse a tool's name. A name without a known verb is a noun phrase."""
     words = words_of(name)
     forms = verb_forms()
-    for at, word in enumerate(words):
+    for position, word in enumerate(words):
         verb = forms.get(word, "return")
-        if verb == "return":  # `return_book` returns nothing to its caller
+        if verb == "return":  # `return_book` returns nothing to its caller.
             continue
-        after = words[at + 1 :]
-        sought = verb in SEEKING and after[:1] == ("for",)
-        if (sought or not PREPOSITIONS.intersection(after[:1])) and (phrase := noun_phrase(after)):
-            return ParsedName(words[:at], verb, phrase)
-        # `issues_list_for_repo`, `users.list`: what is listed is said before.
-        return ParsedName((), verb, noun_phrase(words[:at]), True)
+        before = words[:position]
+        after = words[position + 1 :]
+        is_search_for = verb in SEEKING and after[:1] == ("for",)
+        has_object = is_search_for or not PREPOSITIONS.intersection(after[:1])
+        if has_object and (phrase := noun_phrase(after)):
+            return ParsedName(before, verb, phrase)
+        # In `issues_list_for_repo` and `users.list` the object is before the verb.
+        return ParsedName((), verb, noun_phrase(before), True)
     return ParsedName((), "", noun_phrase(words))
 
 
 def has_plural(name: str, phrase: Sequence[str]) -> bool:
-    """Whether the last word of this phrase stands in the name in the plural."""
+    """Return whether the name has the last word of this phrase in the plural."""
     if not phrase:
         return False
     words = [word.casefold() for word in identifier_words(name).split()]
@@ -139,12 +147,12 @@ def has_plural(name: str, phrase: Sequence[str]) -> bool:
 
 @cache
 def verb_forms() -> dict[str, str]:
-    """Map each form of the classes' verbs to the verb: `retrieves` and `retrieve` to retrieve."""
+    """Return the verb of each verb form: `retrieve` for `retrieves` and `retrieve`."""
     forms: dict[str, str] = {}
     for verb in sorted(FINDING | READING | CREATING | MAKING | CHANGING | CHECKING):
-        third = verb + ("es" if verb.endswith(("s", "h")) else "s")
+        third_person = verb + ("es" if verb.endswith(("s", "h")) else "s")
         if verb.endswith("y"):
-            third = verb[:-1] + "ies"
-        for form in (verb, third):
+            third_person = verb[:-1] + "ies"
+        for form in (verb, third_person):
             forms.update(dict.fromkeys(words_of(form), verb))
     return forms

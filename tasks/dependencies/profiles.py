@@ -1,14 +1,15 @@
-"""What a tool needs and what it provides, as noun phrases, read from its names, schemas and path.
+"""Extract what a tool needs and what it provides, as noun phrases, from its names, schemas and
+path.
 
-A parameter needs the noun phrase of its name, with the object of its tool before it where the name
-alone says nothing (`id` of `cancel_order` is an order id). In a path, the segment before a
-parameter says what it identifies: `/customers/{ref}` takes a customer's id.
+A parameter needs the noun phrase of its name, prefixed by the object of its tool if the name is
+generic (`id` of `cancel_order` is an order id). In a path, the segment before a parameter says what
+it identifies: `/customers/{ref}` takes a customer's id.
 
-A tool provides what a caller has after the call and had not before. One that lists or finds things
-provides their ids, one that creates a thing its id; names (`get_stock_ticker`: a stock ticker),
-paths and output schemas say which. What a tool itself requires, it does not provide. Ids that an
-output mentions besides, such as the owner's of each thing in a list, are not provided: they
-are not why the tool is called."""
+A tool provides values that the caller did not have before the call. A tool that lists or finds
+things provides their ids, a tool that creates a thing provides its id. Names (`get_stock_ticker`: a
+stock ticker), paths and output schemas say which. A tool does not provide what it requires itself.
+Other ids in an output, such as the owner's id of each thing in a list, are not provided: they are
+not the purpose of the call."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,13 +40,13 @@ from tasks.dependencies.language import (
 )
 
 MAX_DESCRIPTION = 2_000
-"""Characters of a tool's description whose words count."""
+"""Largest number of characters that are read of a tool's description."""
 MAX_PARAMETERS = 200
-"""Parameters of a tool that are looked at, in the schema's order."""
+"""Largest number of parameters that are read of a tool, in the schema's order."""
 MAX_RESULTS = 60
-"""Properties of an output schema that are read."""
+"""Largest number of properties that are read of an output schema."""
 MAX_SEGMENTS = 30
-"""Segments of a path that are read."""
+"""Largest number of segments that are read of a path."""
 
 _PERSONAL = {("username",), ("login",), ("nickname",), ("email",)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
@@ -61,8 +62,12 @@ Schema = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter of a tool; `required` means without a default. `types` may be empty; those of
-    an array's items are among them if they are objects.
+    """One parameter of a tool.
+
+    Attributes:
+        required: whether it is required and has no default.
+        types: its JSON types, without null, and `object` for an array of objects; may be empty.
+        has_choices: whether its values are an enumeration or a constant.
     """
 
     name: str
@@ -73,7 +78,7 @@ class Parameter:
 
     @property
     def takes_values(self) -> bool:
-        """Whether its value may come from another tool: neither a flag nor an object."""
+        """Whether its value may come from another tool: it is neither a flag nor an object."""
         scalars = self.types & {"string", "integer", "number"}
         return bool(scalars) or self.types in (frozenset(), {"array"})
 
@@ -82,7 +87,8 @@ class Parameter:
 class Result:
     """A property of the things in a list that a tool returns.
 
-    `owner` is the name of that list; empty where it says nothing, as `items` does.
+    Attributes:
+        owner: the name of the list; empty if it is generic, such as `items`.
     """
 
     name: str
@@ -94,7 +100,7 @@ class Address:
     """Method and path of an HTTP operation; both empty for other tools.
 
     Attributes:
-        segments: of the path, `{}` for each that is a parameter.
+        segments: the segments of the path, `{}` for each parameter.
         places: the position in `segments` of each parameter in the path.
     """
 
@@ -110,33 +116,36 @@ class Address:
 
     @property
     def collection(self) -> Sequence[tuple[str, ...]]:
-        """The noun phrases for what the path ends in: `/teams/{team}/members` in a member."""
+        """The noun phrases for the resource at the end of the path: a member for
+        `/teams/{team}/members`.
+        """
         for segment in reversed(self.segments):
             if segment == "{}":
                 continue
             words = words_of(segment)
-            if len(words) == 1 and has_plural(segment, words):  # of things called `shows`
+            if len(words) == 1 and has_plural(segment, words):  # `shows` may be a verb, too.
                 return [words]
             if phrase := parse_name(segment).phrase:
                 return [phrase]
         return []
 
     def resource_before(self, parameter: str) -> tuple[str, ...] | None:
-        """The noun phrase that stands before a parameter in the path; None if it is not in it."""
+        """Return the noun phrase before a parameter in the path; None if it is not in the path."""
         place = self.places.get(parameter)
         if place is None:
             return None
-        before = self.segments[place - 1] if place else "{}"
-        return () if before == "{}" else noun_phrase(words_of(before))
+        segment_before = self.segments[place - 1] if place else "{}"
+        return () if segment_before == "{}" else noun_phrase(words_of(segment_before))
 
     def prefix_of(self, parameter: str) -> tuple[str, ...]:
-        """The path before a parameter; empty if it is not in the path."""
+        """Return the path before a parameter; empty if it is not in the path."""
         return self.segments[: self.places.get(parameter, 0)]
 
 
 def address_of(tool: Tool) -> Address:
     """Read `method` and `path` of a tool's annotations."""
-    method, path = tool.annotations.get("method"), tool.annotations.get("path")
+    method = tool.annotations.get("method")
+    path = tool.annotations.get("path")
     if not isinstance(method, str) or not isinstance(path, str) or not path.startswith("/"):
         return Address()
     segments: list[str] = []
@@ -207,7 +216,7 @@ def _properties(schema: Schema) -> Iterator[tuple[str, Schema]]:
 
 
 def _parts(schema: Schema, root: Schema) -> list[Schema]:
-    """Return a subschema, what it refers to, and its alternatives, each once."""
+    """Return a subschema, the target of its reference, and its alternatives, each once."""
     if _INDIRECT.isdisjoint(schema):
         return [schema]
     parts: list[Schema] = []
@@ -230,7 +239,7 @@ def _parts(schema: Schema, root: Schema) -> list[Schema]:
 
 
 def _resolve(reference: Any, root: Schema) -> Schema | None:
-    """Return the target of a reference within the schema, or None; others are not followed."""
+    """Return the target of a reference within the schema; None for any other reference."""
     if not isinstance(reference, str) or not reference.startswith("#/"):
         return None
     target: Any = root
@@ -259,14 +268,16 @@ Phrase = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Provided:
-    """Something that a tool provides.
+    """A value that a tool provides.
 
     Attributes:
-        words: a noun phrase.
+        words: a noun phrase for the value.
         core: its words without `ROLES`.
-        origin: `listed`, the ids of what it lists or finds; `created`, the id of what it creates;
-            `found`, the id of what it reads; `named`, the tool's name.
-        contextual: it needs no argument and is the caller's own: the current date.
+        origin: `listed` for the ids of things that the tool lists or finds, `created` for the id
+            of a thing that it creates, `found` for the id of a thing that it reads, `named` for the
+            noun phrase of its name.
+        contextual: whether it belongs to the caller's context and needs no argument, such as the
+            current date.
     """
 
     words: Phrase
@@ -277,12 +288,13 @@ class Provided:
 
 @dataclass(frozen=True, slots=True)
 class ToolProfile:
-    """A tool as far as dependencies are concerned.
+    """What the inference of dependencies uses of a tool.
 
     Attributes:
         address: its method and path; empty if it has none.
         lists: whether it returns things that the caller cannot name yet.
-        name_words, text_words: the words of its name, and of name, path and description.
+        name_words: the words of its name.
+        text_words: the words of its name, path and description.
     """
 
     tool: Tool
@@ -297,8 +309,10 @@ class ToolProfile:
 
 
 def profile_of(tool: Tool) -> ToolProfile:
-    """Read a tool's parameters, its name and path, and what it provides."""
-    parameters, parsed, address = parameters_of(tool), parse_name(tool.name), address_of(tool)
+    """Return the profile of a tool."""
+    parameters = parameters_of(tool)
+    parsed = parse_name(tool.name)
+    address = address_of(tool)
     results = results_of(tool)
     verb = _verb(parsed, address)
     name_words = frozenset(words_of(tool.name))
@@ -309,18 +323,18 @@ def profile_of(tool: Tool) -> ToolProfile:
         for entity in (parsed.phrase, *address.collection)
         for phrase in phrases_of(parameter, entity, address)
     }
-    # `/albums?ids=` returns only what the caller can name already.
-    batch = any(frozenset((*phrase, "id")) in requires for phrase in address.collection)
-    lists = not batch and _lists(tool, parsed, verb, address, results)
-    free = not required and verb in READING
+    # `/albums?ids=` returns only things whose ids the caller has already.
+    is_batch_read = any(frozenset((*phrase, "id")) in requires for phrase in address.collection)
+    lists = not is_batch_read and _lists(tool, parsed, verb, address, results)
+    needs_no_argument = not required and verb in READING
     provides: dict[Phrase, Provided] = {}
     for words, origin in _provided(parsed, verb, lists, address, results):
         core = frozenset(words) - ROLES
         if core and core not in requires and words not in provides:
             in_context = bool(CONTEXT & (name_words | set(words)))
-            if address.method:  # `/user/email` is one of many e-mail addresses
-                in_context &= words[-1] in WORLD
-            contextual = free and origin == "named" and in_context
+            if address.method:  # `/user/email` is one of many e-mail addresses.
+                in_context = in_context and words[-1] in WORLD
+            contextual = needs_no_argument and origin == "named" and in_context
             provides[words] = _interned(words, core, origin, contextual)
     text = f"{' '.join(address.segments)} {tool.description[:MAX_DESCRIPTION]}"
     return ToolProfile(
@@ -340,10 +354,10 @@ _interned = lru_cache(maxsize=100_000)(Provided)
 
 
 def phrases_of(parameter: Parameter, entity: Phrase, address: Address) -> Sequence[Phrase]:
-    """Return the noun phrases that may say what a parameter is, the likeliest first.
+    """Return the noun phrases for what a parameter may need, the most likely first.
 
     Args:
-        entity: the object of its tool.
+        entity: the object of the parameter's tool.
     """
     words = parameter_phrase(parameter.name)
     resource = address.resource_before(parameter.name)
@@ -369,21 +383,23 @@ def phrases_of(parameter: Parameter, entity: Phrase, address: Address) -> Sequen
 
 
 def is_personal(parameter: Parameter) -> bool:
-    """Whether callers know such a value without a lookup."""
+    """Return whether callers know the value of a parameter without a lookup."""
     return parameter_phrase(parameter.name)[-1:] in _PERSONAL
 
 
 def _takes_id(parameter: Parameter) -> bool:
-    """Whether the description of a parameter such as `customer` says that it is an id."""
+    """Return whether a parameter's description says that it is an id, as for `customer`."""
     if parameter.types and not parameter.types & {"string", "integer", "number", "array"}:
         return False
     return "id" in words_of(parameter.description[:200])
 
 
 def _verb(parsed: ParsedName, address: Address) -> str:
-    usual, verb = address.usual_verb, parsed.verb
-    agrees = not usual or (verb not in CREATING | CHANGING) == (usual in READING)
-    return verb if verb and agrees else usual
+    """Return the verb of the name, or that of the HTTP method if they disagree."""
+    method_verb = address.usual_verb
+    verb = parsed.verb
+    agrees = not method_verb or (verb not in CREATING | CHANGING) == (method_verb in READING)
+    return verb if verb and agrees else method_verb
 
 
 def _lists(
@@ -393,9 +409,9 @@ def _lists(
         return False
     if verb in FINDING or any(not result.owner for result in results):
         return True
-    last = address.segments[-1] if address.segments else ""
+    last_segment = address.segments[-1] if address.segments else ""
     return has_plural(tool.name, parsed.phrase) or any(
-        has_plural(last, phrase) for phrase in address.collection
+        has_plural(last_segment, phrase) for phrase in address.collection
     )
 
 
@@ -419,7 +435,8 @@ def _provided(
         if origin is not None and phrase[-1] not in ID_NOUNS:
             yield (*phrase, "id"), origin
     for result in results if lists else ():
-        words, owner = noun_phrase(words_of(result.name)), noun_phrase(words_of(result.owner))
+        words = noun_phrase(words_of(result.name))
+        owner = noun_phrase(words_of(result.owner))
         if words and words[-1] in KEYS and owner and not set(owner) <= GENERIC:
             yield (*owner, "id"), "listed"
 
