@@ -1,10 +1,10 @@
-"""A sweep: each strategy in each index of a release, at every k, on golden queries; the best of
-them within the limits, and the one to choose.
+"""Sweep: evaluate each strategy in each index of a release at every k on golden queries, and
+recommend a candidate within the limits.
 
 A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
 margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
-difference, by a paired bootstrap over the queries, is not below minus the margin. That a difference
-is not significant shows nothing: with few queries or many candidates none is."""
+difference, by a paired bootstrap over the queries, is not below minus the margin. A difference that
+is not significant shows nothing: with few queries or many candidates none is significant."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -32,21 +32,23 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TIMED = 20
-"""Requests of each system that are sent one at a time to measure latency."""
+"""Largest number of requests of each system that are sent one at a time to measure latency."""
 MAX_NAMES = 10
+"""Largest number of unknown tools that a problem names."""
 USUAL_K = 5
+"""The k of the result table, or the measured one nearest to it, if no candidate is recommended."""
 Table = tuple[Sequence[str], list[list[str]]]
 """A header and rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A measure of one strategy in one index at one k, and what its tools cost.
+    """A measure of one strategy in one index at one k, and the cost of its tools.
 
     Attributes:
-        mean: over the queries.
-        tokens: the mean prompt tokens of the k tools, an estimate.
-        ms_p50, ms_p95: milliseconds per request.
+        mean: the mean over the queries, with its interval.
+        tokens: estimated mean prompt tokens of the k tools.
+        ms_p50, ms_p95: milliseconds per request, median and 95th percentile.
         values: the measure of each query.
     """
 
@@ -62,11 +64,11 @@ class Result:
 
     @property
     def cost(self) -> tuple[float, float, float]:
-        """Sorts by tokens, then by milliseconds, then highest value first."""
+        """A sort key: by tokens, then by milliseconds, then highest value first."""
         return self.tokens, self.ms_p50, -self.mean.value
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values, without those of single queries."""
+        """Return the result as JSON values, without `values`."""
         names = ("index", "strategy", "k", "measure", "tokens", "ms_p50", "ms_p95")
         return {name: getattr(self, name) for name in names} | self.mean.to_dict()
 
@@ -83,11 +85,11 @@ class Choice:
     """The best candidate and the recommended one: results by the first measure.
 
     Attributes:
-        candidates, allowed: the number of candidates, and of those within the limits.
-        best: None if no candidate is within the limits.
-        recommended: the cheapest of those that are shown to be within the margin of the best.
-        near: all of those but the best, cheapest first, each with the 90 % interval of its
-            difference from the best.
+        candidates, allowed: number of candidates, and of those within the limits.
+        best: the best allowed candidate; None if there is none.
+        recommended: the cheapest of the best and those in `near`.
+        near: the other candidates that are shown to be within the margin of the best, cheapest
+            first, each with the 90 % interval of its difference from the best.
     """
 
     candidates: int
@@ -97,7 +99,7 @@ class Choice:
     near: tuple[tuple[Result, Interval], ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON values."""
+        """Return the choice as JSON values."""
         return {
             "candidates": self.candidates,
             "allowed": self.allowed,
@@ -111,21 +113,26 @@ def open_release(sweep: Sweep) -> Searcher:
     """Return the release to measure, with the encoders of the configuration.
 
     Raises:
-        ConfigurationError: lists every reason why the release cannot be swept.
+        ConfigurationError: the release cannot be swept; lists every reason.
         BoardNotFound: there is no such release.
     """
-    configuration, k = sweep.configuration, sweep.settings.k[-1]
+    configuration = sweep.configuration
+    largest_k = sweep.settings.k[-1]
     store = ReleaseStore(configuration.uri)
     release = store.named(sweep.settings.release or configuration.board.channel)
     vectors = ConfiguredVectors(configuration.indexes, Lake(configuration.uri))
     searcher = Searcher(LoadedRelease(store, release, IN_MEMORY_ROWS), vectors)
     problems: list[str] = []
-    if k > (tools := len(searcher.names.catalogs)):
-        problems.append(f"k: expected at most the {tools} tools of the release, got {k}")
-    unknown = [searcher.names.resolve(query.tools).unknown for query in sweep.queries]
-    if names := sorted({name for missing in unknown for name in missing}):
+    tool_count = len(searcher.names.catalogs)
+    if largest_k > tool_count:
         problems.append(
-            f"golden: {sum(map(bool, unknown))} queries need tools that the release does not have: "
+            f"k: expected at most the {tool_count} tools of the release, got {largest_k}"
+        )
+    unknown_by_query = [searcher.names.resolve(query.tools).unknown for query in sweep.queries]
+    if names := sorted({name for unknown in unknown_by_query for name in unknown}):
+        affected_queries = sum(map(bool, unknown_by_query))
+        problems.append(
+            f"golden: {affected_queries} queries need tools that the release does not have: "
             f"{list_text(names, MAX_NAMES)}; correct or remove them, `pegboard golden check` "
             f"lists them"
         )
@@ -175,9 +182,11 @@ def _measure_system(sweep: Sweep, system: ReleaseSystem) -> list[Result]:
 def _tokens(
     evaluation: Evaluation, loaded: LoadedRelease, cut_offs: Sequence[int]
 ) -> dict[int, float]:
-    """The mean prompt tokens of the first k tools, by k."""
-    most = max(cut_offs)
-    retrieved = [[tool.id for tool in result.retrieved[:most]] for result in evaluation.results]
+    """Return the mean prompt tokens of the first k tools, by k."""
+    largest_k = max(cut_offs)
+    retrieved = [
+        [tool.id for tool in result.retrieved[:largest_k]] for result in evaluation.results
+    ]
     sizes = prompt_tokens(loaded, {tool for tools in retrieved for tool in tools})
     return {
         k: sum(sizes[tool] for tools in retrieved for tool in tools[:k]) / len(retrieved)
@@ -209,7 +218,7 @@ def choose(results: Sequence[Result], settings: SweepSettings) -> Choice:
 
 
 def sentences(choice: Choice, sweep: Sweep) -> list[str]:
-    """Return what a person reads of a choice."""
+    """Return the choice as sentences."""
     best, recommended, margin = choice.best, choice.recommended, sweep.settings.margin
     if best is None or recommended is None:
         return [
@@ -222,7 +231,7 @@ def sentences(choice: Choice, sweep: Sweep) -> list[str]:
             f"Recommended: the same. No cheaper candidate is shown to be within {margin:g} of it."
         )
     else:
-        gap = choice.near[0][1]  # the recommended one is the cheapest
+        gap = choice.near[0][1]  # The recommended candidate is the cheapest.
         lines.append(
             f"Recommended: {recommended}: the cheapest of {len(choice.near)} that are shown to be "
             f"no worse than the best by more than {margin:g} ({difference_text(asdict(gap))}, 95 % "
@@ -237,11 +246,13 @@ def sentences(choice: Choice, sweep: Sweep) -> list[str]:
 
 def result_table(results: Sequence[Result], choice: Choice, settings: SweepSettings) -> Table:
     """Return the first measure of each index and strategy with tokens and latency, at the
-    recommended k or the one nearest to the usual one.
+    recommended k, or else at the k nearest to `USUAL_K`.
     """
     measure = settings.measures[0]
-    k = min(settings.k, key=lambda k: (abs(k - USUAL_K), k))
-    k = choice.recommended.k if choice.recommended else k
+    if choice.recommended:
+        k = choice.recommended.k
+    else:
+        k = min(settings.k, key=lambda cut_off: (abs(cut_off - USUAL_K), cut_off))
     lines = [
         [
             result.index,

@@ -1,4 +1,4 @@
-"""What changed in a release against the one that was live when it was made."""
+"""The changes of a release against the one that was live when it was made."""
 
 import json
 from collections.abc import Sequence
@@ -11,9 +11,9 @@ from tasks.report.excerpts import LONG, SHORT, excerpt, first_rows
 from tasks.safety.changed import differing_parts
 
 MAX_ITEMS = 10
-"""Items of a list, such as example requests, that are shown as added or removed."""
+"""Largest number of added, and of removed, items of a list that are shown, such as examples."""
 COUNTS = {"added": "new", "removed": "removed", "changed": "changed", "unchanged": "unchanged"}
-"""The names of the counts in a report, and in a manifest."""
+"""The name of each count in a report -> its name in a manifest."""
 
 
 def changes_data(
@@ -27,22 +27,22 @@ def changes_data(
 
     Args:
         releases: all releases of the board.
-        count: how many tools of each kind of change are shown.
+        count: largest number of tools that are shown for each kind of change.
     """
     changes = release.manifest.get("changes", {})
     against = changes.get("against")
     if against is None:
         counts = {"added": release.tables["tools"].rows, "removed": 0, "changed": 0, "unchanged": 0}
         return {"against": None, "counts": counts}
-    before = next((other for other in releases if other.id == against), None)
-    if before is None:
+    predecessor = next((other for other in releases if other.id == against), None)
+    if predecessor is None:
         return {
             "against": against,
             "counts": {name: changes.get(key) for name, key in COUNTS.items()},
-            "missing": f"Release {against}, against which this one was made, was pruned; only the "
+            "missing": f"Release {against}, the predecessor of this one, was pruned; only the "
             f"numbers are known.",
         }
-    diff = diff_releases(store, before, release)
+    diff = diff_releases(store, predecessor, release)
     changed = [_changed_tool(change) for change in diff.changed[:count]]
     return {
         "against": against,
@@ -74,17 +74,20 @@ def _changed_index(name: str, index: IndexDiff) -> dict[str, Any]:
 
 
 def _changed_field(name: str, change: FieldChange) -> dict[str, Any]:
-    """What differs of a field before and after; of a list the items added and removed."""
+    """Return the differing parts of a field, or the items that were added to and removed from a
+    list.
+    """
     if change.added or change.removed:
         return {
             "field": name,
             "added": [excerpt(item, SHORT) for item in change.added[:MAX_ITEMS]],
             "removed": [excerpt(item, SHORT) for item in change.removed[:MAX_ITEMS]],
         }
-    before, after = _text(change.old), _text(change.new)
-    if before and after:
-        before, after = differing_parts(before, after)
-    return {"field": name, "before": _excerpt(before), "after": _excerpt(after)}
+    old_text = _text(change.old)
+    new_text = _text(change.new)
+    if old_text and new_text:
+        old_text, new_text = differing_parts(old_text, new_text)
+    return {"field": name, "before": _excerpt(old_text), "after": _excerpt(new_text)}
 
 
 def _text(value: Any) -> str | None:

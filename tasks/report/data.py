@@ -1,8 +1,8 @@
-"""Everything that a report shows of a release, as JSON values.
+"""The contents of a report on a release, as JSON values.
 
 They come from the manifest, the tables, the lake and the run; the page is made from them alone.
-Lists have `total`, and under `shown` as many rows as fit on a page. What is not known is None, with
-the reason beside it under `missing`."""
+Lists have `total`, and a bounded number of rows in `shown`. Unknown values are None or absent, with
+the reason in `missing`."""
 
 import json
 import logging
@@ -24,20 +24,21 @@ from tasks.report.twins import twins_data
 logger = logging.getLogger(__name__)
 
 FORMAT = 1
-"""Of the JSON; grows when a key gets another meaning."""
+"""The format of the JSON; raise it when a key gets another meaning."""
 REPORT = FileKind("reports", ".*", FORMAT)
 MAX_ROWS = 200
-"""Rows of a list that are shown; all are counted."""
+"""Largest number of rows of a list that are shown; all are counted."""
 MAX_REJECTED = 1_000
-"""Rejected rows in a report's JSON, so that the report can be made again without the run."""
+"""Largest number of rejected rows in a report's JSON, which has them so that the report can be made
+again without the run."""
 MAX_NAMED = 50
-"""Problems of the run in a report's JSON."""
+"""Largest number of problems of the run in a report's JSON."""
 INDEX_KEYS = ("encoder", "dimensions", "shape", "questions", "language", "understood")
 RUN_KEYS = ("outcome", "encoded", "truncated", "catalogs", "enrichment", "seconds")
 
 
 class Reports(Lake):
-    """The folder of a board's reports, written and read like the lake."""
+    """The folder of a board's reports, which is written and read like the lake."""
 
     def __init__(self, uri: str) -> None:
         self.uri = f"{uri.rstrip('/')}/reports"
@@ -46,7 +47,7 @@ class Reports(Lake):
         return REPORT
 
     def values(self, release: str) -> dict[str, Any] | None:
-        """Return the JSON of the report on a release; None if there is none that can be read."""
+        """Return the JSON of the report on a release; None if there is none or it is damaged."""
         try:
             values = self.read_json(f"{release}.json")
         except (StoreError, json.JSONDecodeError):
@@ -55,22 +56,24 @@ class Reports(Lake):
 
 
 def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return what is known of a release of the board at `uri`.
+    """Return the report on a release of the board at `uri`, as JSON values.
 
     Args:
-        release: its id, or the beginning of one.
-        outcome: the outcome of the run that made it; without it, what an earlier
-            report has of that run.
+        release: its id, or the start of the id.
+        outcome: the outcome of the run that made the release; by default the values of that run in
+            an earlier report are used.
 
     Raises:
         BoardNotFound: there is no such release.
-        StoreError: the store refuses.
+        StoreError: the store fails.
     """
-    store, reports = ReleaseStore(uri), Reports(uri)
-    subject, releases, channels = store.get(release), store.all(), store.channels()
+    store = ReleaseStore(uri)
+    subject = store.get(release)
+    releases = store.all()
+    channels = store.channels()
     loaded = LoadedRelease(store, subject, IN_MEMORY_ROWS)
-    earlier = None if outcome else reports.values(subject.id)
-    run = run_data(subject, outcome) or (earlier or {}).get("run")
+    previous_report = None if outcome else Reports(uri).values(subject.id)
+    run = run_data(subject, outcome) or (previous_report or {}).get("run")
     gate, measurements = gate_data(uri, subject)
     changes = _try("changes", lambda: changes_data(store, subject, releases, loaded, MAX_ROWS))
     return {
@@ -99,7 +102,7 @@ def report_data(uri: str, release: str, outcome: Mapping[str, Any] | None = None
 
 
 def _try(part: str, make: Callable[[], Any]) -> Any:
-    """A part of the report; or why it is missing, where the store or the lake lacks its data."""
+    """Return a part of the report, or why it is missing if the store or the lake lacks its data."""
     try:
         return make()
     except PegboardError as error:
@@ -108,23 +111,24 @@ def _try(part: str, make: Callable[[], Any]) -> Any:
 
 
 def _flagged_data(store: ReleaseStore, release: Release, loaded: LoadedRelease) -> dict[str, Any]:
-    """The tools whose text looks suspicious, with the codes of what was found."""
+    """Return the tools with flags, and their flags."""
     if release.manifest.get("counts", {}).get("flagged") == 0:
         return first_rows([], MAX_ROWS)
     pin = release.tables["tools"]
     rows = store.read_rows(pin, ["id", "flags"])
-    codes = dict(zip(rows.column("id").to_pylist(), rows.column("flags").to_pylist(), strict=True))
-    flagged = sorted(tool for tool in codes if codes[tool])
+    ids = rows.column("id").to_pylist()
+    flags = dict(zip(ids, rows.column("flags").to_pylist(), strict=True))
+    flagged = sorted(tool for tool in flags if flags[tool])
     tools = loaded.tools(flagged[:MAX_ROWS])
     shown = [
-        {"id": tool, "flags": list(codes[tool]), "description": excerpt(tools[tool].description)}
+        {"id": tool, "flags": list(flags[tool]), "description": excerpt(tools[tool].description)}
         for tool in flagged[:MAX_ROWS]
     ]
     return {"total": len(flagged), "shown": shown}
 
 
 def _suspicious(release: Release) -> list[dict[str, Any]]:
-    """The tools that `find_suspicious` names, with what was found of each."""
+    """Return the suspicious tools of a release, with the evidence."""
     suspicious: Mapping[str, Any] = release.manifest.get("suspicious") or {}
     return [
         {"id": tool, "findings": [dict(finding) for finding in suspicious[tool]]}
@@ -162,10 +166,10 @@ def _index_data(release: Release) -> list[dict[str, Any]]:
 
 
 def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return what a report shows of a run; None without one, or if it made another release.
+    """Return the part of a report about a run; None without a run, or if it made another release.
 
     Args:
-        outcome: the outcome of a run, see `flows.reindex`.
+        outcome: the outcome of a run; see `flows.reindex`.
     """
     if not outcome or outcome.get("release") != release.id:
         return None
@@ -180,27 +184,27 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
 
 
 def _sources_data(release: Release, run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
-    """Return each catalog with its counts, the agents that were kept, and the run's problems."""
+    """Return each catalog with its counts, the agents whose last good tools were kept, and the
+    run's problems.
+    """
     listings = (run or {}).get("catalogs") or {}
     sources: list[dict[str, Any]] = []
     for name, catalog in release.manifest.get("catalogs", {}).items():
         problems: Sequence[str] | None = listings.get(name, {}).get("problems")
+        excerpts = None if problems is None else [excerpt(text, LONG) for text in problems]
         sources.append(
             {
                 "catalog": name,
                 **{key: catalog.get(key) for key in ("tools", "agents", "rejected")},
                 "kept": list(catalog.get("kept", ())),
-                "problems": None
-                if problems is None
-                else [excerpt(text, LONG) for text in problems],
+                "problems": excerpts,
             }
         )
     return sources
 
 
 def _rejected_data(release: Release, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the rows that were left out, with their places and the reasons; their number without a
-    run."""
+    """Return the rejected records with places and reasons; only their number without a run."""
     if run is not None:
         return {**run["rejected"], "shown": run["rejected"]["shown"][:MAX_ROWS]}
     total = sum(row.get("rejected", 0) for row in release.manifest.get("catalogs", {}).values())

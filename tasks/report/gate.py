@@ -1,4 +1,4 @@
-"""The gate of a release in its report: the verdict, what was decided, and what was measured."""
+"""The gate of a release in its report: verdict, decision and measurements."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -11,7 +11,9 @@ from tasks.gate.results import read_details
 from tasks.report.excerpts import first_rows
 
 MAX_QUERIES = 100
+"""Largest number of queries shown of each list: lost, broken, worst and unknown."""
 MAX_GROUPS = 60
+"""Largest number of groups of queries that are shown."""
 NO_GATE = "Not measured: there were no golden queries. Name a file of them under [golden]."
 NO_DETAILS = "What the gate measured was pruned from the lake."
 GATE_KEYS = ("passed", "at", "queries", "rules", "canaries", "chosen", "live", "details")
@@ -30,13 +32,13 @@ def verdict_data(
 
     Args:
         captured: the queries that suspicious tools captured.
-        unapproved: new and changed tools that wait for approval.
+        unapproved: number of new and changed tools that wait for approval.
     """
-    first = "counts" in changes and changes.get("against") is None
-    changed = _changed_tools(changes, first=first)
+    is_first = "counts" in changes and changes.get("against") is None
+    changed = _changed_tools(changes, is_first=is_first)
     live = f"Live on {', '.join(channels)}" if channels else "Not live"
     live = "Live" if list(channels) == ["live"] else live
-    if first and channels:
+    if is_first and channels:
         live = f"First release, {live[0].lower()}{live[1:]}"
     waiting = ""
     if unapproved and not channels:
@@ -45,11 +47,12 @@ def verdict_data(
             says = _sentences(waiting, changed)
             return {"state": "held", "title": "Held, not live", "says": says}
     if gate.get("passed") is None:
-        nothing = "Published without golden queries: nothing was measured"
-        return {"state": "none", "title": live, "says": _sentences(nothing, changed)}
+        reason = "Published without golden queries: nothing was measured"
+        return {"state": "none", "title": live, "says": _sentences(reason, changed)}
     chosen = gate.get("chosen") or {}
     value = f"{chosen['measure']} {chosen['value']:.3f}" if chosen.get("value") is not None else ""
-    rules, canaries = list(gate.get("rules") or ()), gate.get("canaries") or {}
+    rules = list(gate.get("rules") or ())
+    canaries = gate.get("canaries") or {}
     count = count_text(canaries.get("count") or 0, "canary", "canaries")
     if not gate["passed"]:
         failed = any(rule["passed"] is False for rule in rules)
@@ -62,8 +65,8 @@ def verdict_data(
         ]
         title = f"{live}, by hand" if channels else "Held, not live"
         return {"state": "held", "title": title, "says": _sentences(_joined(reasons), value)}
-    found = f"{count} found" if canaries.get("count") else ""
-    if not (successes := _joined([rules_text(rules) if rules else "", found])):
+    canaries_text = f"{count} found" if canaries.get("count") else ""
+    if not (successes := _joined([rules_text(rules) if rules else "", canaries_text])):
         says = _sentences("Measured; there are no rules to pass", value, changed)
         return {"state": "measured", "title": live, "says": says}
     return {"state": "passed", "title": live, "says": _sentences(successes, value, changed)}
@@ -81,11 +84,11 @@ def _captured_too_many(captured: Mapping[str, Any]) -> bool:
     return captured["most"] is not None and captured["total"] > captured["most"]
 
 
-def _changed_tools(changes: Mapping[str, Any], *, first: bool) -> str:
+def _changed_tools(changes: Mapping[str, Any], *, is_first: bool) -> str:
     counts = changes.get("counts")
     if not counts:
         return ""
-    if first:
+    if is_first:
         return count_text(counts["added"], "tool")
     words = (("added", "new"), ("changed", "changed"), ("removed", "removed"))
     parts = [f"{counts[name]:,} {word}" for name, word in words if counts.get(name)]
@@ -93,7 +96,7 @@ def _changed_tools(changes: Mapping[str, Any], *, first: bool) -> str:
 
 
 def gate_data(uri: str, release: Release) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the gate as the manifest has it; and its measures, groups and queries."""
+    """Return the gate of the manifest, and its measures, groups and queries."""
     gate: Mapping[str, Any] | None = release.manifest.get("gate")
     if not gate:
         return {"missing": NO_GATE}, _measurements({}, NO_GATE)
@@ -133,7 +136,7 @@ def _measurements(details: Mapping[str, Any], missing: str | None) -> dict[str, 
 
 
 def _groups(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows by group of queries: kinds before catalogs, those with most queries first."""
+    """Return the rows by group of queries: kinds before catalogs, larger groups first."""
     by_group: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         by = "kind" if "kind" in row else "catalog"

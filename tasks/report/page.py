@@ -1,8 +1,7 @@
-"""The page of a report: one HTML file that loads nothing, made from the report's values alone.
+"""The page of a report: one HTML file without external resources, made from the report's values.
 
-It has no script. Its Content-Security-Policy allows its style sheet, by digest, and nothing else.
-Catalog text is escaped by Jinja. Every list of the values is bounded, so the page is, whatever the
-release has."""
+It has no script. Its Content-Security-Policy allows only its style sheet, by digest. Jinja escapes
+catalog text. All lists of the values are bounded, so the size of the page is, too."""
 
 from base64 import b64encode
 from collections.abc import Mapping
@@ -18,8 +17,9 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent
 NO_NUMBER = "–"
+"""Text in place of an unknown number."""
 STYLES = {"count": "{:,.0f}", "share": "{:.3f}", "seconds": "{:,.1f}", "usd": "{:,.4f}"}
-"""How a number is written."""
+"""Format strings for numbers, by name."""
 
 
 def report_page(data: Mapping[str, Any]) -> str:
@@ -48,8 +48,8 @@ def number(value: float | None, style: str = "count") -> "Markup":
 
 
 def _systems(measures: Mapping[str, Any]) -> dict[str, Any]:
-    """The names of the measures; and of the default and of the live release, as far as they were
-    measured, the strategy and index with the row of each measure.
+    """Return the names of the measures, and for the new and the live release, if they were
+    measured, the default strategy and index with the row of each measure.
     """
     systems = [
         {
@@ -83,6 +83,6 @@ def _template() -> "Template":
 
 
 def _name_and_agent(tool: str, *, several: bool) -> tuple[str, str]:
-    """A tool's name, and its agent where a release has several, as people write them."""
+    """Return a tool's name, and its agent's name if the release has several, without escapes."""
     agent, _, name = tool.rpartition("/")
     return unquote(name), unquote(agent.rpartition("/")[2]) if several else ""

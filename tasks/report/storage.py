@@ -1,4 +1,4 @@
-"""The reports of a board as files, `reports/<release>.html` and `.json`, on disk or in a bucket."""
+"""Store the reports of a board as `reports/<release>.html` and `.json`, on disk or in a bucket."""
 
 import logging
 from collections.abc import Collection, Mapping
@@ -18,12 +18,13 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that was made; or the problem because of which there is none.
+    """A report, or the problem because of which there is none.
 
     Attributes:
-        html, json: addresses of the page and of its values; None where they were not stored.
-        bytes: of the page.
+        html, json: addresses of the page and of its values; None if they were not stored.
+        bytes: size of the page in bytes.
         title, says: the headline and its reason.
+        problem: why there is no report; empty if there is one.
     """
 
     html: str | None = None
@@ -48,15 +49,15 @@ def report_release(
     """
     try:
         return make_report(configuration.uri, release, outcome)[0]
-    except Exception as error:  # several libraries draw the page: none of them may fail a run
-        unexpected = not isinstance(error, StoreError)
-        logger.warning("No report on release %s: %s", release, error, exc_info=unexpected)
+    except Exception as error:  # No library that the page needs may fail a run.
+        is_unexpected = not isinstance(error, StoreError)
+        logger.warning("No report on release %s: %s", release, error, exc_info=is_unexpected)
         retry = f"`pegboard report --release {release}` tries again."
         return Report(problem=f"{type(error).__name__}: {error} {retry}")
 
 
 def has_report(uri: str, release: str) -> bool:
-    """Return whether the board at `uri` has the page about a release."""
+    """Return whether the board at `uri` has the page of a release."""
     return Reports(uri).exists(f"{release}.html")
 
 
@@ -67,15 +68,16 @@ def make_report(
 
     Args:
         uri: the board.
-        outcome: the outcome of the run that made the release; without it, what
-            an earlier report has of that run.
-        store: write it into the board, replacing an earlier one.
+        outcome: the outcome of the run that made the release; by default the values of that run in
+            an earlier report are used.
+        store: write the report to the board, replacing an earlier one.
 
     Raises:
         BoardNotFound: there is no such release.
-        StoreError: the store refuses.
+        StoreError: the store fails.
     """
-    reports, name = Reports(uri), ReleaseStore(uri).get(release).id
+    reports = Reports(uri)
+    name = ReleaseStore(uri).get(release).id
     data = report_data(uri, name, outcome)
     html = report_page(data)
     if store:
@@ -95,13 +97,14 @@ def make_report(
 def remove_reports(
     uri: str, releases: Collection[str], *, before: datetime, dry_run: bool = False
 ) -> int:
-    """Remove the reports on other releases that were written before a moment; returns their bytes.
+    """Remove old reports on other releases, and return their bytes.
 
     Args:
-        releases: the ids of the releases that stay.
-        before: the moment, with a time zone.
+        releases: ids of the releases whose reports are kept.
+        before: only reports that were written before this time, with a time zone, are removed.
     """
-    reports, now = Reports(uri), datetime.now(UTC)
+    reports = Reports(uri)
+    now = datetime.now(UTC)
     removed = {
         path: size
         for path, (size, age) in reports.walk().items()

@@ -1,12 +1,12 @@
-"""Tools of different agents that do the same thing, by their names and their vectors.
+"""Find tools of different agents that do the same thing, by their names and their vectors.
 
 The score of two tools is the geometric mean of two similarities:
 
-- *Names*: the words that both names share, over all their words. A word counts less the more agents
-  use it (`get`, `search`), and less the more tools of its own agent have it (`browser_` in every
-  name of a browser's tools), so names of such words alone are not alike.
+- *Names*: the weight of the common words, divided by the weight of all words. The more agents use a
+  word (`get`, `search`), and the more tools of one agent have it (`browser_` in every name of a
+  browser's tools), the lower its weight, so that such words alone do not make names similar.
 - *Vectors*: the cosine after a share of the mean vector of each agent's tools was subtracted, so
-  that what all tools of one API repeat does not make them alike.
+  that text which all tools of an API repeat does not make them similar.
 
 The constants are calibrated on the tools of two browser servers, whose figures are in
 docs/results/real.md.
@@ -31,34 +31,40 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_TWINS = 100
+"""Largest number of pairs in a report, which has the count of all."""
 LEAST_SCORE = 0.5
+"""Smallest score of twins."""
 LEAST_COSINE = 0.4
-"""Of the vectors as they are: equal names of unlike tools are no twins."""
+"""Smallest cosine of the original vectors of twins: different tools may have equal names."""
 SMOOTHING = 0.7
-"""Added to the weight of all words of two names."""
+"""Weight that is added to that of all words of two names."""
 HALF_SIZE = 8
-"""Tools of an agent of whose mean half is subtracted; of a larger one more."""
+"""Number of tools of an agent for which half of the mean vector is subtracted; more for a larger
+agent."""
 NEAREST = 30
-"""Tools of other agents that each tool is compared with."""
+"""Largest number of tools of other agents with which each tool is compared."""
 BLOCK = 200
-"""Tools whose cosines are in memory at once, 4 bytes for each pair."""
+"""Number of tools whose cosines with all others are in memory at once, 4 bytes for each pair."""
 DESCRIPTION = 300
+"""Largest number of characters of a tool's description."""
 MAX_TOOLS = 10_000
-"""Tools of a release that are compared with each other: two seconds of one core."""
+"""Largest number of tools that are compared with each other, which takes two seconds of one core.
+"""
 READ_AT_ONCE = 1_000
-"""Tools that are read in one call, which names all their ids in one filter."""
+"""Number of tools that are read in one call, whose filter has all their ids."""
 
 Twin = tuple[float, float, int, int]
-"""Score, cosine, and the places of both tools."""
+"""Score, cosine, and the positions of both tools."""
 
 
 @dataclass(frozen=True)
 class ToolVectors:
-    """The tools of a release and a unit vector of each: the mean of those in its default index.
+    """The tools of a release with a unit vector for each: the mean of its vectors in the default
+    index.
 
     Attributes:
-        ids: sorted, so that the tools of an agent follow each other.
-        matrix: of shape (tools, dimensions).
+        ids: sorted ids, so that the tools of an agent are consecutive.
+        matrix: the vectors, of shape (tools, dimensions).
     """
 
     ids: Sequence[str]
@@ -83,12 +89,12 @@ class ToolVectors:
 
     @cached_property
     def agents(self) -> dict[str, tuple[int, int]]:
-        """For each agent the places of its first tool and after its last."""
+        """For each agent the position of its first tool, and the position after its last."""
         counts = [(agent, len(list(group))) for agent, group in groupby(self.ids, agent_of)]
         ends = [0]
         for _, count in counts:
             ends.append(ends[-1] + count)
-        return {agent: place for (agent, _), place in zip(counts, pairwise(ends), strict=True)}
+        return {agent: span for (agent, _), span in zip(counts, pairwise(ends), strict=True)}
 
 
 def agent_of(tool: str) -> str:
@@ -97,7 +103,7 @@ def agent_of(tool: str) -> str:
 
 
 def read_tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
-    """Return tools by id, read by the thousand."""
+    """Return tools by id, read in chunks."""
     tools: dict[str, Tool] = {}
     for start in range(0, len(ids), READ_AT_ONCE):
         tools |= loaded.tools(ids[start : start + READ_AT_ONCE])
@@ -105,14 +111,14 @@ def read_tools(loaded: LoadedRelease, ids: Sequence[str]) -> dict[str, Tool]:
 
 
 def unit(vectors: "NDArray[np.float32]") -> "NDArray[np.float32]":
-    """Return vectors of length 1; zero vectors stay."""
+    """Return the vectors scaled to length 1; zero vectors are unchanged."""
     import numpy as np
 
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
 
 
 def twins_data(loaded: LoadedRelease) -> dict[str, Any]:
-    """Return the pairs of tools of different agents that do the same, highest score first."""
+    """Return the pairs of tools of different agents that do the same thing, highest score first."""
     if (total := loaded.release.tables["tools"].rows) > MAX_TOOLS:
         return {
             "missing": f"Not compared: the release has {total:,} tools, and a report "
@@ -122,10 +128,11 @@ def twins_data(loaded: LoadedRelease) -> dict[str, Any]:
     names = {tool: name for tool, name, _ in loaded.tool_names()}
     pairs = find_twins(vectors, [names[tool] for tool in vectors.ids])
     shown = pairs[:MAX_TWINS]
-    tools = read_tools(loaded, sorted({vectors.ids[at] for *_, a, b in shown for at in (a, b)}))
+    positions = {position for *_, left, right in shown for position in (left, right)}
+    tools = read_tools(loaded, sorted(vectors.ids[position] for position in positions))
 
-    def tool_data(place: int) -> dict[str, str]:
-        tool = tools[vectors.ids[place]]
+    def tool_data(position: int) -> dict[str, str]:
+        tool = tools[vectors.ids[position]]
         description = excerpt(tool.description, DESCRIPTION)
         return {"id": tool.id, "name": tool.name, "description": description}
 
@@ -148,7 +155,7 @@ def find_twins(vectors: ToolVectors, names: Sequence[str]) -> list[Twin]:
     """Return the twins among tools, highest score first.
 
     Args:
-        names: of the tools, in the order of `vectors`.
+        names: the names of the tools, in the order of `vectors`.
     """
     ranges = list(vectors.agents.values())
     if len(ranges) < 2:
@@ -156,8 +163,8 @@ def find_twins(vectors: ToolVectors, names: Sequence[str]) -> list[Twin]:
     weights = _word_weights(names, ranges)
     distinct = _without_agent_means(vectors.matrix, ranges)
     twins: list[Twin] = []
-    for (first, second), likeness in _candidates(distinct, ranges).items():
-        score = math.sqrt(likeness * _name_similarity(weights[first], weights[second]))
+    for (first, second), similarity in _candidates(distinct, ranges).items():
+        score = math.sqrt(similarity * _name_similarity(weights[first], weights[second]))
         if score < LEAST_SCORE:
             continue
         cosine = float(vectors.matrix[first] @ vectors.matrix[second])
@@ -169,26 +176,35 @@ def find_twins(vectors: ToolVectors, names: Sequence[str]) -> list[Twin]:
 def _word_weights(
     names: Sequence[str], ranges: Sequence[tuple[int, int]]
 ) -> list[dict[str, float]]:
-    """For each name the weight of each of its words."""
-    split = [set(singular_words(name)) for name in names]
-    by_agent = [Counter(word for own in split[low:high] for word in own) for low, high in ranges]
-    agents = Counter(word for counts in by_agent for word in counts)
+    """Return for each name the weights of its words.
+
+    Args:
+        ranges: for each agent the positions of its names, the end exclusive.
+    """
+    words_by_name = [set(singular_words(name)) for name in names]
+    counts_by_agent = [
+        Counter(word for words in words_by_name[start:end] for word in words)
+        for start, end in ranges
+    ]
+    agents = Counter(word for counts in counts_by_agent for word in counts)
     rarity = {word: math.log(1 + len(ranges) / count) for word, count in agents.items()}
     weights: list[dict[str, float]] = []
-    for counts, (low, high) in zip(by_agent, ranges, strict=True):
-        own_share = {word: (count - 1) / (high - low) for word, count in counts.items()}
+    for counts, (start, end) in zip(counts_by_agent, ranges, strict=True):
+        share = {word: (count - 1) / (end - start) for word, count in counts.items()}
         weights += [
-            {word: rarity[word] * (1 - own_share[word]) for word in words}
-            for words in split[low:high]
+            {word: rarity[word] * (1 - share[word]) for word in words}
+            for words in words_by_name[start:end]
         ]
     return weights
 
 
 def _name_similarity(first: Mapping[str, float], second: Mapping[str, float]) -> float:
-    both = first.keys() & second.keys()
-    shared = sum(min(first[word], second[word]) for word in both)
-    others = sum(weight for word, weight in (*first.items(), *second.items()) if word not in both)
-    return shared / (shared + others + SMOOTHING)
+    common_words = first.keys() & second.keys()
+    common_weight = sum(min(first[word], second[word]) for word in common_words)
+    other_weight = sum(
+        weight for word, weight in (*first.items(), *second.items()) if word not in common_words
+    )
+    return common_weight / (common_weight + other_weight + SMOOTHING)
 
 
 def _without_agent_means(
@@ -197,30 +213,30 @@ def _without_agent_means(
     import numpy as np
 
     distinct = np.empty_like(matrix)
-    for low, high in ranges:
-        share = (high - low) / (high - low + HALF_SIZE)
-        distinct[low:high] = matrix[low:high] - share * matrix[low:high].mean(axis=0)
+    for start, end in ranges:
+        share = (end - start) / (end - start + HALF_SIZE)
+        distinct[start:end] = matrix[start:end] - share * matrix[start:end].mean(axis=0)
     return unit(distinct)
 
 
 def _candidates(
     distinct: "NDArray[np.float32]", ranges: Sequence[tuple[int, int]]
 ) -> dict[tuple[int, int], float]:
-    """Each tool with the nearest of other agents that are near enough, each pair once, and the
-    cosine of their distinct vectors.
+    """Return the positions of each tool and its nearest tools of other agents, each pair once, with
+    the cosine of their distinct vectors. Pairs that cannot reach the smallest score are left out.
     """
     import numpy as np
 
-    own = [agent for agent in ranges for _ in range(*agent)]
+    agent_ranges = [span for span in ranges for _ in range(*span)]
     pairs: dict[tuple[int, int], float] = {}
     for start in range(0, len(distinct), BLOCK):
         cosines = distinct[start : start + BLOCK] @ distinct.T
-        for place, row in enumerate(cosines, start):
-            row[slice(*own[place])] = -1
+        for position, row in enumerate(cosines, start):
+            row[slice(*agent_ranges[position])] = -1
             # The similarity of names is at most 1.
             near = np.flatnonzero(row >= LEAST_SCORE**2)
             if len(near) > NEAREST:
                 near = near[row[near] >= np.partition(row[near], -NEAREST)[-NEAREST]]
             for other, cosine in zip(near.tolist(), row[near].tolist(), strict=True):
-                pairs[min(place, other), max(place, other)] = cosine
+                pairs[min(position, other), max(position, other)] = cosine
     return pairs
