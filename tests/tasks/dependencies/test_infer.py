@@ -132,7 +132,7 @@ def test_edges_are_inferred_from_names_schemas_and_descriptions(tools, expected)
     ],
     ids=lambda tool: tool.name,
 )
-def test_a_near_miss_gives_no_edge(asking, other):
+def test_a_near_miss_is_not_an_edge(asking, other):
     assert not [edge for edge in triples(infer_edges([asking, other])) if edge[0] == asking.name]
 
 
@@ -194,7 +194,7 @@ def test_the_operation_at_the_path_before_a_parameter_provides_it():
     }  # and `/albums?ids=` tells no id that its caller lacks
 
 
-def test_what_lists_a_resource_elsewhere_provides_its_id_and_what_mentions_it_does_not():
+def test_a_tool_that_lists_a_resource_provides_its_id_and_one_that_mentions_it_does_not():
     owner = {"type": "object", "properties": {"id": STRING}}
     issue = {"number": {"type": "integer"}, "reviewer": owner}
     tools = [
@@ -211,7 +211,7 @@ def test_what_lists_a_resource_elsewhere_provides_its_id_and_what_mentions_it_do
     assert found == {("/lessons/{lesson_id}", "lesson_id", "/rooms/{room_id}/lessons")}
 
 
-def test_a_parameter_that_most_tools_of_an_agent_take_makes_no_edge():
+def test_a_parameter_of_most_tools_of_an_agent_gets_no_edge():
     def tools(count: int, other: int) -> list[Tool]:
         sharing = [make_tool(f"paint_{at}x", "repo_id") for at in range(count)]
         return [
@@ -225,7 +225,7 @@ def test_a_parameter_that_most_tools_of_an_agent_take_makes_no_edge():
     assert {edge.parameter for edge in infer_edges(tools(5, 0))} == {"repo_id"}  # a small server
 
 
-def test_what_lists_comes_before_what_creates_and_what_needs_nothing_more_before_both():
+def test_providers_are_ranked_by_arguments_and_listing_ranks_before_creating():
     asking = make_tool("pay_order", "order_id")
     creating, listing = make_tool("create_order", "title"), make_tool("list_orders")
     within = make_tool("list_orders_of_warehouse", "warehouse_ref")
@@ -238,7 +238,7 @@ def test_what_lists_comes_before_what_creates_and_what_needs_nothing_more_before
     assert targets(creating, within, listing) == {"list_orders"}
 
 
-def test_an_output_schema_says_what_a_list_is_of():
+def test_an_output_schema_names_the_items_of_a_list():
     listed = {"type": "array", "items": {"type": "object", "properties": {"id": STRING}}}
     overview = make_tool("list_customers", output={"orders": listed})
     refund = make_tool("refund_order", "order_id")
@@ -271,7 +271,7 @@ def test_schemas_with_references_alternatives_or_no_types_are_read():
     }
 
 
-def test_twice_the_tools_of_an_agent_are_twice_the_work(monkeypatch):
+def test_inference_is_linear_in_the_number_of_tools(monkeypatch):
     compare, counts = Need.fit, Counter()
 
     def counted(need, provided):

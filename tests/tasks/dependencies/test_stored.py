@@ -13,7 +13,7 @@ from tests.tasks.dependencies.made_tools import infer_edges, make_board
 COLUMNS = ("source", "target", "type", "parameter", "reason", "evidence")
 
 
-def test_only_agents_whose_tools_changed_are_looked_at_again(tmp_path, monkeypatch):
+def test_edges_are_inferred_again_only_for_agents_whose_tools_changed(tmp_path, monkeypatch):
     lake, agents_looked_at = Lake(str(tmp_path)), []
 
     def counted(tools):

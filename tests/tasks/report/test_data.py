@@ -62,7 +62,7 @@ def test_a_board_without_tools_has_a_report(plain):
         (HELD, LATER, ["live"], "held", "Live, by hand", "1 of 2 canaries broke."),
     ],
 )  # fmt: skip
-def test_the_verdict_says_whether_the_release_is_live_and_why(
+def test_the_verdict_states_whether_the_release_is_live_and_why(
     gate, changes, channels, state, title, says
 ):
     captured = {"total": 2, "most": 1 if gate is CAPTURED else None}
@@ -70,7 +70,7 @@ def test_the_verdict_says_whether_the_release_is_live_and_why(
     assert verdict == {"state": state, "title": title, "says": says}
 
 
-def test_a_held_release_has_the_rules_that_it_was_judged_by(board, held_data):
+def test_the_report_of_a_held_release_has_the_rules_of_its_gate(board, held_data):
     assert [rule["passed"] for rule in held_data["gate"]["rules"]] == [True, False]
     assert held_data["gate"]["live"] == board.passed.id
     assert held_data["release"]["channels"] == []
@@ -97,11 +97,11 @@ def test_changes_have_their_fields(board, held_data):
     assert changes["changed"]["shown"][0]["fields"] == [{"field": "description", **pair}]
 
 
-def test_the_data_of_a_run_is_that_of_its_release_only(board):
+def test_a_report_has_only_data_of_the_run_that_made_its_release(board):
     assert report_data(board.uri, board.passed.id, board.run)["run"] is None
 
 
-def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
+def test_a_release_without_a_gate_says_how_to_add_one(board_uri):
     release = ReleaseStore(board_uri).channel().release
 
     data = report_data(board_uri, release)
@@ -111,7 +111,7 @@ def test_a_release_without_a_gate_says_how_to_have_one(board_uri):
     assert data["measures"]["rows"] == []
 
 
-def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain, monkeypatch):
+def test_an_unreadable_part_is_reported_missing_and_the_rest_is_present(plain, monkeypatch):
     workshop, release = plain
 
     def damaged(*_):
@@ -126,7 +126,7 @@ def test_an_unreadable_part_is_missing_and_the_rest_is_there(plain, monkeypatch)
     assert not Reports(workshop.uri).exists(f"{release.id}.json")
 
 
-def test_of_a_large_release_twins_are_not_compared(board, monkeypatch):
+def test_twins_of_a_large_release_are_not_compared(board, monkeypatch):
     monkeypatch.setattr("tasks.report.twins.MAX_TOOLS", 21)
 
     data = report_data(board.uri, board.held.id)

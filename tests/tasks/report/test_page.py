@@ -40,7 +40,7 @@ class Parsed(HTMLParser):
         self._script = False
 
 
-def test_catalog_text_is_text_and_names_are_written_as_in_the_catalog(text):
+def test_catalog_text_is_escaped_and_names_are_those_of_the_catalog(text):
     parsed = Parsed(text)
 
     tags = {tag for tag, _ in parsed.tags}
@@ -73,7 +73,7 @@ def test_only_the_style_of_the_page_applies_and_nothing_is_loaded(board, text):
     assert "url(" not in style
 
 
-def test_the_verdict_what_there_is_to_look_at_and_the_changes_are_at_the_top(held_data, text):
+def test_verdict_findings_and_changes_are_at_the_top(held_data, text):
     shown = re.sub(r"<[^>]*>", "", text[text.index("<body>") : text.index('id="measures"')])
 
     assert shown.index("Held, not live") < shown.index("1 of 2 rules failed")

@@ -22,7 +22,7 @@ def file(held_data: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) ->
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_opens_from_the_disk_and_nothing_is_wider_than_the_screen(chromium, file, width, scheme):
+def test_the_page_opens_from_disk_and_fits_the_width_of_the_screen(chromium, file, width, scheme):
     with opened_page(chromium, width, scheme, offline=True) as browser:
         browser.page.goto(file.as_uri())
         browser.page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")

@@ -24,7 +24,7 @@ def test_a_report_is_stored_in_the_board_and_a_later_one_keeps_the_data_of_the_r
     assert data["run"]["seconds"] == board.run["seconds"]
 
 
-def test_a_failed_report_fails_no_run(workshop, hashing):
+def test_a_failed_report_does_not_fail_the_run(workshop, hashing):
     release = workshop.publish({"git": [workshop.tool("one")]}, encoder=hashing(8)).release
     (workshop.folder / "board" / "reports").write_text("a file where the folder would be")
     configuration = workshop.configure()

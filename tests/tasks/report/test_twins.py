@@ -25,7 +25,7 @@ def names_of(pairs, own):
     return {(names[first], names[second]) for *_, first, second in pairs}
 
 
-def test_the_same_function_in_two_apis_is_found_and_what_an_api_repeats_is_not():
+def test_the_same_function_in_two_apis_is_found_and_repeated_text_of_one_api_is_not():
     tools = {f"c/hub/list_{thing}s": ("hub", thing) for thing in THINGS}
     tools |= {f"c/lab/lab_{thing}_list": ("lab", thing) for thing in THINGS[:3]}
     tools |= {f"c/lab/lab_{thing}_drop": ("lab", f"drop {thing}") for thing in THINGS[3:]}
@@ -39,7 +39,7 @@ def test_the_same_function_in_two_apis_is_found_and_what_an_api_repeats_is_not()
     assert [twin[0] for twin in twins] == sorted((twin[0] for twin in twins), reverse=True)
 
 
-def test_a_common_name_of_unlike_tools_is_no_twin():
+def test_different_tools_with_a_common_name_are_not_twins():
     agents = [f"agent{number}" for number in range(8)]
     own = vectors({f"c/{agent}/search": (agent, f"search {agent}") for agent in agents})
 

@@ -80,7 +80,7 @@ def words(tool=TOOL, written=None, **settings):
         ({"parts": ["topics"]}, None, ("create Issue v2",)),
     ],
 )
-def test_one_document_has_the_parts_of_its_settings(settings, written, texts):
+def test_a_single_document_has_the_configured_parts(settings, written, texts):
     assert documents(written=written, **settings) == [("document", 0, texts)]
     if len(texts) == 1:
         assert documents(written=written, **{"shape": "single", **settings}) == [
@@ -89,7 +89,7 @@ def test_one_document_has_the_parts_of_its_settings(settings, written, texts):
 
 
 @pytest.mark.parametrize("written", [None, WRITTEN])
-def test_several_documents_hold_one_part_or_question_each(written):
+def test_multiple_documents_have_one_part_or_question_each(written):
     topics = [("topics", 0, "Topics: bug tracking; projects")] if written else []
     head, arguments = (
         ("Reports a problem in a project.", "the project, as owner/name")
@@ -114,12 +114,12 @@ def test_several_documents_hold_one_part_or_question_each(written):
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_when_not_to_use_a_tool_is_in_no_document(shape):
+def test_no_document_says_when_not_to_use_a_tool(shape):
     assert "Discussion" not in words(written=WRITTEN, shape=shape, parts=PARTS)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_credential_is_in_no_document(shape):
+def test_no_document_has_a_credential(shape):
     key = "sk-proj-4f9a8b7c6d5e4f3a2b1c0d9e"
     properties = {"key": {"description": f"such as {key}"}}
     tool = replace(
@@ -154,7 +154,7 @@ def test_a_credential_is_in_no_document(shape):
     parts=st.sets(st.sampled_from(PARTS), min_size=1),
     shape=st.sampled_from(SHAPES),
 )
-def test_documents_are_never_blank_and_have_keys_of_their_own(
+def test_documents_are_not_blank_and_have_unique_keys(
     name, description, questions, arguments, written, parts, shape
 ):
     tool = Tool(
@@ -176,7 +176,7 @@ def test_documents_are_never_blank_and_have_keys_of_their_own(
     assert shape == "centroid" or all(len(texts) == 1 for _, _, texts in found)
 
 
-def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
+def test_documents_have_the_columns_that_a_search_reads(workshop):
     configuration = workshop.full()
     run = workshop.run(configuration, "compose")
     by_table = {one.table: one for one in run.documents}
@@ -211,7 +211,7 @@ def test_the_documents_of_a_board_carry_what_a_search_needs(workshop):
     assert multi.get_column("key").n_unique() == 26
 
 
-def test_a_row_changes_if_and_only_if_a_text_of_its_document_does(workshop, snapshots, written):
+def test_a_row_changes_if_and_only_if_a_text_of_its_document_changes(workshop, snapshots, written):
     tool = workshop.tool("create_issue", "Opens an issue.")
     workshop.servers({"git": [tool, workshop.tool("merge_branch")]})
 
@@ -258,7 +258,7 @@ def test_the_text_of_an_agent_is_its_name_in_words_and_its_description(agent, de
     assert agent_text(agent, described) == text
 
 
-def test_what_an_llm_wrote_about_an_agent_is_in_its_row(workshop, snapshots, written):
+def test_the_generated_description_of_an_agent_is_in_its_row(workshop, snapshots, written):
     workshop.servers({"git": [workshop.tool("one")], "o'brien's": [workshop.tool("two")]})
     enrichments = written(agents={"kit/git": "Hosts code."})
 

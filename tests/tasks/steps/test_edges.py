@@ -95,7 +95,7 @@ def test_declared_dependencies_are_edges_between_tools_of_the_release(travel):
     assert run.release.manifest["counts"]["edges"] == 1
 
 
-def test_a_dependency_on_no_tool_is_no_edge_and_is_reported(travel, snapshots):
+def test_a_dependency_on_an_unknown_tool_is_reported_and_is_not_an_edge(travel, snapshots):
     needs = {"book": ["nobody", "book"], "find": []}
     run = travel.publish(needs)
     configuration = travel.configure(needs)
@@ -108,7 +108,7 @@ def test_a_dependency_on_no_tool_is_no_edge_and_is_reported(travel, snapshots):
     ]
 
 
-def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel, first):
+def test_only_differing_edges_are_written_and_those_of_removed_tools_are_deleted(travel, first):
     before = travel.rows(first)
     changed = {name: needed for name, needed in TRAVEL.items() if name != "cancel"}
 
@@ -134,7 +134,7 @@ def test_only_edges_that_differ_are_written_and_those_of_removed_tools_go(travel
         (DECLARED, {"declared": 1}),
     ],
 )
-def test_nothing_is_inferred_for_a_tool_that_declares_and_weak_edges_are_left_out(
+def test_tools_with_declared_dependencies_get_no_inferred_ones_and_weak_edges_are_left_out(
     workshop, snapshots, graph, origins
 ):
     takes = {

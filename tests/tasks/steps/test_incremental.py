@@ -116,7 +116,7 @@ class Office:
         )
 
 
-def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratch(
+def test_an_incremental_run_after_every_kind_of_change_equals_a_run_from_scratch(
     tmp_path, workshop_type
 ):
     moves = [
@@ -137,7 +137,7 @@ def test_after_a_change_of_every_kind_a_run_makes_what_it_would_make_from_scratc
     assert_made_as_from_scratch(workshop_type(tmp_path), moves)
 
 
-def test_rows_made_in_batches_are_those_made_at_once(tmp_path, workshop_type, monkeypatch):
+def test_rows_made_in_batches_equal_rows_made_at_once(tmp_path, workshop_type, monkeypatch):
     office = Office(workshop_type(tmp_path))
     for move, at in (("write", 2), ("add", 40), ("share", 0)):
         office.move(move, at)
@@ -155,7 +155,7 @@ def test_rows_made_in_batches_are_those_made_at_once(tmp_path, workshop_type, mo
 @pytest.mark.slow
 @settings(max_examples=12)
 @given(MOVES)
-def test_a_run_makes_what_it_would_make_from_scratch(tmp_path_factory, workshop_type, moves):
+def test_an_incremental_run_equals_a_run_from_scratch(tmp_path_factory, workshop_type, moves):
     assert_made_as_from_scratch(workshop_type(tmp_path_factory.mktemp("office")), moves)
 
 
@@ -259,7 +259,7 @@ def test_an_unchanged_run_writes_nothing(large):
 @pytest.mark.parametrize(
     "lost", ["documents", "records", "edges", "snapshots/kit/layers", "latest-"]
 )
-def test_files_lost_from_the_lake_are_made_again_and_the_release_is_the_same(large, lost):
+def test_files_missing_from_the_lake_are_made_again_and_the_release_is_unchanged(large, lost):
     large.change()
     expected = large.publish().spec
     root = Path(large.workshop.lake.uri)

@@ -45,7 +45,7 @@ def rows_of(ids, state):
     )
 
 
-def test_as_it_is_recorded_an_index_finds_99_of_100_nearest(tmp_path, large_from):
+def test_searching_with_the_recorded_settings_has_a_recall_of_99_percent(tmp_path, large_from):
     large_from(1_000, 1_000)
     rows, rng = 20_000, np.random.default_rng(0)
     far = rng.normal(size=(30, 32))[rng.integers(0, 30, rows // 20)]
@@ -133,7 +133,7 @@ def board(tmp_path, large_from):
     return Board(tmp_path)
 
 
-def test_a_table_in_which_nothing_is_due_stays_at_its_version(board):
+def test_an_up_to_date_table_keeps_its_version(board):
     version = board.table.version
 
     board.maintain()
@@ -142,7 +142,7 @@ def test_a_table_in_which_nothing_is_due_stays_at_its_version(board):
     board.assert_in_order()
 
 
-def test_changed_rows_become_segments_until_fragments_are_many_and_are_compacted(board):
+def test_changed_rows_become_index_segments_until_many_fragments_are_compacted(board):
     segments = []
     for night in range(MOST_FRAGMENTS + 1):
         board.night(range(night * 10, night * 10 + 10), night)
@@ -154,7 +154,7 @@ def test_changed_rows_become_segments_until_fragments_are_many_and_are_compacted
 
 
 @pytest.mark.parametrize("kill", ["merge", "delete", "no text", "no vector", "no indices"])
-def test_what_a_killed_run_left_undone_is_done_by_the_next(board, kill):
+def test_the_next_run_completes_the_maintenance_of_a_killed_run(board, kill):
     if kill == "merge":
         board.upsert(range(30), 1)
     elif kill == "delete":
@@ -199,7 +199,7 @@ def test_a_small_table_has_few_fragments_and_answers_full_text_searches(board, l
     assert board.table.count_rows() == ROWS
 
 
-def test_many_tools_are_found_by_their_ids_through_an_index_that_has_them_all(tmp_path, large_from):
+def test_a_large_table_of_tools_has_a_complete_index_of_ids(tmp_path, large_from):
     large_from(500, 100)
     schema = table_schema("tools", 0)
 

@@ -11,7 +11,7 @@ def counts(plan):
     return len(plan.new), plan.changed, plan.removed, plan.unchanged
 
 
-def test_everything_is_new_on_an_empty_board_and_nothing_after_it_is_live(workshop):
+def test_all_tools_are_new_on_an_empty_board_and_unchanged_once_live(workshop):
     configuration = workshop.full()
 
     first = workshop.run(configuration, "plan").plan
@@ -26,7 +26,7 @@ def test_everything_is_new_on_an_empty_board_and_nothing_after_it_is_live(worksh
     assert (canary.live, canary.generation, counts(canary)) == (None, 0, (14, (), (), 0))
 
 
-def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
+def test_a_plan_distinguishes_new_changed_removed_and_unchanged_tools(workshop):
     tool = workshop.tool
     first = workshop.publish(
         {"git": [tool("same"), tool("other", "Before."), tool("gone")]}
@@ -56,7 +56,7 @@ def test_new_changed_removed_and_unchanged_tools_are_told_apart(workshop):
     }
 
 
-def test_a_first_run_whose_only_source_fails_publishes_nothing_and_the_next_is_a_first_run(
+def test_a_failed_first_run_publishes_nothing_and_the_next_run_is_a_first_run(
     workshop,
 ):
     configuration = workshop.configure()
@@ -83,7 +83,7 @@ def test_a_first_run_whose_records_are_all_rejected_publishes_nothing(workshop):
     assert workshop.publish({"git": [workshop.tool("one")]}).plan.new == ("kit/git/one",)
 
 
-def test_published_tools_are_not_lost_with_the_lake_when_their_source_fails(workshop):
+def test_published_tools_remain_if_the_lake_is_lost_and_their_source_fails(workshop):
     configuration = workshop.full()
     live = workshop.run(configuration).release
     shutil.rmtree(f"{workshop.uri}/lake")

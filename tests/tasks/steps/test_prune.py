@@ -96,15 +96,13 @@ def channel(name, *there):
         (Keep(releases=1, grace_hours=80), [], "012"),  # the one after 2 is 72 hours old
     ],
 )
-def test_what_is_kept(keep, channels, kept):
+def test_needed_releases_are_kept(keep, channels, kept):
     releases = [release(number, (number + 2) * DAY) for number in range(5)]
 
     assert kept_releases(releases, channels, keep, NOW) == set(kept)
 
 
-def test_what_is_not_needed_is_removed_once_the_next_release_is_older_than_the_grace_period(
-    workshop, four
-):
+def test_unneeded_releases_are_removed_after_the_grace_period_of_their_successor(workshop, four):
     early = prune_board(workshop.uri, Keep(), four[3].created_at + DAY / 2)
     assert (early.kept, early.removed) == (ids(reversed(four)), ())
 
@@ -120,7 +118,7 @@ def test_what_is_not_needed_is_removed_once_the_next_release_is_older_than_the_g
     assert workshop.store.rollback().release == four[2].id
 
 
-def test_a_dry_run_says_what_would_go_and_changes_nothing(workshop, four):
+def test_a_dry_run_reports_what_would_be_removed_and_changes_nothing(workshop, four):
     before = files(workshop)
 
     dry = prune_board(workshop.uri, Keep(), NOW, dry_run=True)
@@ -132,7 +130,7 @@ def test_a_dry_run_says_what_would_go_and_changes_nothing(workshop, four):
     assert done.bytes >= dry.bytes > 0
 
 
-def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing):
+def test_a_board_that_is_pruned_regularly_does_not_grow(workshop, hashing):
     encoder, sizes = hashing(8), []
     for night in range(8):
         published(workshop, encoder, [night % 5 + 1])
@@ -152,7 +150,7 @@ def test_a_board_that_was_pruned_again_and_again_grows_no_more(workshop, hashing
     assert max(sizes[5:]) < 1.05 * max(sizes[3:5])
 
 
-def test_files_that_a_killed_writer_left_go_after_a_week(workshop, four):
+def test_files_of_a_killed_writer_are_removed_after_a_week(workshop, four):
     folder = workshop.folder / "board" / "tables" / "tools.lance"
     names = ("data/dead.lance", "_deletions/9.arrow", "_indices/dead/a.idx", "data/young.lance")
     for name in names:
@@ -172,7 +170,7 @@ def test_files_that_a_killed_writer_left_go_after_a_week(workshop, four):
         assert is_whole(workshop.store, workshop.store.get(release.id))
 
 
-def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
+def test_a_table_that_a_run_has_just_pinned_is_kept(workshop, four):
     table = workshop.store.database.create_table(
         "emb_new", schema=pegboard.store.contract.table_schema("emb_full", 8)
     )
@@ -186,9 +184,7 @@ def test_a_table_of_which_a_run_has_just_pinned_a_version_stays(workshop, four):
     assert prune_board(workshop.uri, Keep(), due).tables == ("emb_new",)
 
 
-def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_people_are_not(
-    workshop, four
-):
+def test_tags_of_unrecorded_releases_are_removed_and_tags_of_people_are_kept(workshop, four):
     table = open_table(workshop.store.database, "tools", workshop.uri)
     versions = [release.tables["tools"].version for release in four]
     unrecorded = f"{'b' * 12}-v{versions[0]}"
@@ -205,7 +201,7 @@ def test_tags_of_a_release_that_was_never_recorded_are_removed_and_those_of_peop
     assert audited.count_rows() == 8
 
 
-def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, four):
+def test_a_release_that_is_promoted_during_its_removal_is_restored(workshop, four):
     # As if a prune had been killed right after it deleted the row, and someone had promoted the
     # release just before.
     workshop.store.promote(four[0].id, "audit")
@@ -219,7 +215,7 @@ def test_a_release_that_was_promoted_while_it_was_to_go_is_put_back(workshop, fo
     assert is_whole(workshop.store, four[0])
 
 
-def test_a_release_whose_versions_were_pruned_is_published_anew(workshop, four, hashing):
+def test_a_release_whose_versions_were_pruned_is_published_again(workshop, four, hashing):
     first = four[0]
     prune_board(workshop.uri, Keep(), NOW)
     workshop.store.add(first)  # as if a prune had ended between the tags and the row
@@ -279,7 +275,7 @@ def kill_before(monkeypatch):
     return kill_before
 
 
-def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finishes(
+def test_a_killed_prune_leaves_kept_releases_intact_and_the_next_prune_completes_it(
     workshop, four, kill_before
 ):
     (workshop.folder / "board/tables/tools.lance/data/dead.lance").write_text(
@@ -313,7 +309,7 @@ def test_a_prune_that_is_killed_leaves_what_is_kept_whole_and_the_next_one_finis
         assert workshop.store.rollback().release == four[2].id, deadly
 
 
-def test_promotions_go_through_while_a_prune_tidies_the_table_of_channels(workshop, four):
+def test_promotions_succeed_while_a_prune_compacts_the_table_of_channels(workshop, four):
     store, stop, troubles, prunes = workshop.store, threading.Event(), [], []
 
     def prune_again_and_again():

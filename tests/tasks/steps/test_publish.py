@@ -66,7 +66,7 @@ def undisturbed(tmp_path_factory, workshop_type):
     return workshop.publish(workshop.named("create_issue", "close_issue", "open_issue")).release
 
 
-def test_a_release_says_what_went_into_it(workshop, encoder):
+def test_the_manifest_describes_the_inputs_of_a_release(workshop, encoder):
     release = workshop.run(workshop.full()).release
 
     assert release == workshop.store.get(release.id)
@@ -107,7 +107,7 @@ def test_a_strategy_is_part_of_the_release(workshop):
     assert plain.tables == named.tables == own.tables
 
 
-def test_prompts_beside_the_configuration_are_published_and_readers_anywhere_use_them(
+def test_prompts_beside_the_configuration_are_published_and_used_by_readers(
     workshop, tmp_path, monkeypatch
 ):
     text = '+++\nversion = "7"\n+++\n# system\nWe are {0}.\n# user\n{{{{ request }}}}\n'
@@ -185,9 +185,7 @@ def test_a_channel_that_moved_since_the_plan_is_not_overwritten(workshop, first)
 
 
 @pytest.mark.parametrize("how_far", ["one tag", "all tags", "row", "promoted"])
-def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_the_next(
-    workshop, first, how_far
-):
+def test_a_publish_step_killed_after_any_write_is_completed_by_the_next(workshop, first, how_far):
     workshop.servers(workshop.named("one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     pins = list(run.pins.values())
@@ -210,7 +208,7 @@ def test_a_publishing_that_was_killed_after_any_of_its_writes_is_completed_by_th
     assert_whole(workshop.store, workshop.store.get(run.spec.release))
 
 
-def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
+def test_tables_that_changed_after_staging_are_not_published(workshop, first):
     workshop.servers(workshop.named("one", "two"))
     run = workshop.run(workshop.configure(), "stage")
     spoilt = {
@@ -229,9 +227,7 @@ def test_what_changed_since_it_was_staged_is_not_published(workshop, first):
     assert workshop.run(workshop.configure()).release.id == run.spec.release
 
 
-def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_it_whole(
-    workshop, encoder
-):
+def test_returning_to_earlier_tools_publishes_the_earlier_release_intact(workshop, encoder):
     first = workshop.publish(workshop.named("one", "two")).release
     workshop.publish(workshop.named("one", "three"))
 
@@ -245,7 +241,7 @@ def test_going_back_to_earlier_tools_goes_back_to_the_earlier_release_and_keeps_
     assert pegboard.open(workshop.uri, encoder=encoder).search("two", 1)[0].tool.name == "two"
 
 
-def test_a_write_whose_answer_was_lost_is_recognised_by_its_retry(workshop, first, monkeypatch):
+def test_a_retry_recognises_its_own_write_if_the_response_was_lost(workshop, first, monkeypatch):
     create, merge_row = Tags.create, ReleaseStore._merge
 
     def create_and_fail(tags, tag, version):
@@ -286,7 +282,7 @@ def test_secrets_and_addresses_of_an_encoder_are_not_in_the_manifest(workshop):
     assert release.manifest["indexes"]["full"]["options"] == {}
 
 
-def test_two_runs_that_publish_the_same_tools_at_once_both_succeed(workshop, first):
+def test_two_concurrent_runs_that_publish_the_same_tools_both_succeed(workshop, first):
     workshop.servers(workshop.named("one", "two"))
     runs = [workshop.run(workshop.configure(), "stage") for _ in range(2)]
 

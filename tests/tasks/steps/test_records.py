@@ -58,7 +58,7 @@ def test_a_row_has_the_columns_of_the_contract_the_catalogs_text_and_the_flags(r
     assert tools[MERGE]["flags"][0].startswith("hidden-instructions: ")
 
 
-def test_a_reader_gets_enrichments_and_flags_beside_the_catalogs_text(board, written, encoder):
+def test_a_reader_gets_enrichments_and_flags_with_the_catalogs_text(board, written, encoder):
     enrichments = written({ISSUE: WRITTEN}, {"kit/git": "Hosts."})
 
     release = board.run(board.configure(), enrichments=enrichments).release

@@ -74,7 +74,7 @@ def held(query, *tools):
     return {"query": query, "tools": list(tools), "origin": "examples"}
 
 
-def test_an_override_replaces_what_the_catalog_says_and_nothing_else(revised):
+def test_an_override_replaces_only_the_fields_that_it_sets(revised):
     before, revision, listing = revised(
         """
         [overrides."kit/git/create_issue"]
@@ -108,7 +108,7 @@ def test_an_override_replaces_what_the_catalog_says_and_nothing_else(revised):
     assert revision.digests != before
 
 
-def test_a_skipped_tool_is_gone_and_a_skipped_agent_goes_with_its_tools(revised):
+def test_skipped_tools_are_removed_and_skipped_agents_with_their_tools(revised):
     _, _, listing = revised(
         '[overrides."kit/git/list_commits"]\nskip = true\n[overrides."kit/sum"]\nskip = true'
     )
@@ -146,7 +146,7 @@ def test_only_the_description_of_an_agent_can_be_overridden(revised, more):
         ),
     ],
 )
-def test_an_override_without_anything_to_apply_to_is_a_problem(revised, key, setting, problem):
+def test_an_override_that_applies_to_nothing_is_a_problem(revised, key, setting, problem):
     before, revision, _ = revised(f'[overrides."{key}"]\n{setting}')
 
     assert revision.problems == [f'overrides."{key}": {problem}']
@@ -166,7 +166,7 @@ def test_an_override_without_anything_to_apply_to_is_a_problem(revised, key, set
     ],
     ids=["not asked for", "the catalog's text", "an override's text", "healed by an override"],
 )
-def test_suspicious_tools_are_left_out_where_quarantine_is_set(revised, settings, quarantined):
+def test_suspicious_tools_are_left_out_with_quarantine(revised, settings, quarantined):
     _, revision, listing = revised(settings)
 
     assert [row.where for row in revision.quarantined] == quarantined
@@ -178,7 +178,7 @@ def test_suspicious_tools_are_left_out_where_quarantine_is_set(revised, settings
         assert f'[overrides."{row.where}"]' in row.why
 
 
-def test_an_agent_with_a_suspicious_description_stays_without_it(revised):
+def test_an_agent_loses_its_suspicious_description_with_quarantine(revised):
     _, revision, listing = revised(f'[overrides."kit/git"]\ndescription = "{POISON}"\n{QUARANTINE}')
 
     assert [row.where for row in revision.quarantined] == ["kit/git", "kit/sum/add"]
@@ -197,7 +197,7 @@ def test_a_credential_is_not_stored_with_the_tool_that_is_quarantined_for_it(wor
     assert secret not in row.why
 
 
-def test_golden_queries_that_are_examples_are_held_out_of_their_tools_examples(desk):
+def test_examples_that_are_golden_queries_are_held_out(desk):
     before, revision, listing = desk(
         held("Where can ten people meet", "kit/kit/book_room"),
         held("a room for Monday", "book_room"),
@@ -237,13 +237,13 @@ def test_the_files_of_the_gate_are_held_out_too(workshop, desk, field):
     assert examples_of(listing)["call_taxi"] == ("I need a ride to the airport",)
 
 
-def test_a_golden_file_that_cannot_be_read_ends_the_step(desk):
+def test_an_unreadable_golden_file_fails_the_step(desk):
     with pytest.raises(ConfigurationError, match="origin: expected one of"):
         desk({"query": "a room for Monday", "tools": ["book_room"], "origin": "catalog"})
 
 
 @pytest.mark.parametrize("shape", ["centroid", "single", "multi"])
-def test_a_held_out_query_is_in_no_document_and_only_its_tools_are_composed_again(
+def test_no_document_has_a_held_out_query_and_only_its_tools_are_composed_again(
     desk, workshop, shape
 ):
     monday, cab = held("a room for Monday", "book_room"), held("get me a cab", "call_taxi")

@@ -38,7 +38,7 @@ def kit(workshop):
     return Kit(workshop, git=["git_one", "git_two"], shop=["shop_one", "shop_two"])
 
 
-def test_a_listing_comes_back_from_the_lake_as_it_was(workshop):
+def test_a_listing_is_read_from_the_lake_unchanged(workshop):
     configuration = workshop.full()
     for catalog in configuration.catalogs:
         listed = list_isolated(catalog, configuration.base, configuration.options(catalog))
@@ -59,7 +59,7 @@ def test_the_order_of_a_source_does_not_change_the_snapshot(kit):
 @pytest.mark.parametrize(
     "broken", ["{not json", "{}", None], ids=["not JSON", "another shape", "no file"]
 )
-def test_a_failing_source_keeps_its_last_good_snapshot_until_it_comes_back(kit, broken):
+def test_a_failed_source_keeps_its_last_good_snapshot_until_it_recovers(kit, broken):
     if broken:
         kit.workshop.write("servers.json", broken)
     else:
@@ -137,7 +137,7 @@ def test_an_agent_that_suddenly_lists_nothing_keeps_its_tools_unless_empty_is_al
     assert (empty.agents, empty.kept, empty.problems) == (3, (), ())
 
 
-def test_a_catalog_that_suddenly_lacks_most_of_its_tools_keeps_them_until_that_is_allowed(workshop):
+def test_a_catalog_that_suddenly_lacks_most_tools_keeps_them_unless_removal_is_allowed(workshop):
     configuration = workshop.configure(
         catalogs='[catalogs.table]\ntype = "records"\npath = "tools.csv"\n'
     )
@@ -168,7 +168,7 @@ def test_a_small_catalog_may_lose_a_few_tools_at_once(kit):
     assert (kit.take().tools, kit.take().problems) == (2, ())
 
 
-def test_an_agent_that_is_no_longer_listed_is_gone(kit):
+def test_an_agent_that_is_no_longer_listed_is_removed(kit):
     kit.change(git=["git_one"])
 
     snapshot = kit.take()

@@ -36,7 +36,7 @@ def test_only_rows_that_changed_are_written(workshop):
     assert second.tables["agents"] == first.tables["agents"]
 
 
-def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(workshop, encoder):
+def test_a_removed_tool_is_not_found_in_any_mode_and_remains_in_the_old_release(workshop, encoder):
     first = workshop.publish(workshop.named("create_issue", "o'clock", "delete_issue")).release
     workshop.publish(workshop.named("create_issue"))
 
@@ -52,7 +52,7 @@ def test_a_removed_tool_is_found_by_no_mode_and_the_old_release_still_has_it(wor
         assert len(board.search("issue", 9, mode="vector")) == 1
 
 
-def test_more_rows_than_one_condition_takes_are_removed(workshop, hashing):
+def test_more_rows_than_fit_one_delete_condition_are_removed(workshop, hashing):
     encoder = hashing(8)
     workshop.publish(workshop.named(*(f"old'{number}" for number in range(1_200))), encoder=encoder)
 
@@ -115,7 +115,7 @@ def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still
         assert len(board.search("create issue", mode="vector")) == tools
 
 
-def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
+def test_missing_vectors_in_the_lake_fail_the_step_and_nothing_is_published(workshop):
     run = workshop.run(workshop.full(), "compose")
 
     with pytest.raises(PublishError, match="18 of 18 vectors are not in the lake"):
@@ -123,7 +123,7 @@ def test_vectors_that_are_missing_in_the_lake_are_not_published(workshop):
     assert workshop.store.all() == []
 
 
-def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
+def test_concurrent_writers_never_pin_a_mixture(workshop):
     run = workshop.run(workshop.full(), "embed")
     stage_tables(workshop.uri, run.spec)
     digests = {table.name: table.digest for table in run.spec.tables}
@@ -158,7 +158,7 @@ def test_whatever_another_writer_does_meanwhile_no_mixture_is_pinned(workshop):
     assert [row["id"] for row in rows_of(workshop, pins["agents"]) if "intruder" in row["id"]] == []
 
 
-def test_a_row_that_was_changed_by_hand_is_mended(workshop):
+def test_a_row_that_was_changed_by_hand_is_repaired(workshop):
     run = workshop.publish(workshop.named("create_issue", "delete_issue"))
     table = workshop.store.database.open_table("tools")
     table.update(
@@ -191,7 +191,7 @@ def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its
     )
 
 
-def test_an_index_that_comes_or_goes_changes_no_other_table_and_encodes_no_text_again(workshop):
+def test_adding_or_removing_an_index_changes_no_other_table_and_encodes_no_text_again(workshop):
     first = '[[indexes]]\nname = "full"\n'
     # Without questions it has the same texts, by the same encoder.
     second = '\n[[indexes]]\nname = "plain"\nshape = "single"\n'
@@ -211,7 +211,7 @@ def test_an_index_that_comes_or_goes_changes_no_other_table_and_encodes_no_text_
     assert board.search("merge a branch", 1, index="plain")
 
 
-def test_a_table_that_is_written_in_parts_has_the_same_rows(workshop, monkeypatch):
+def test_a_table_that_is_written_in_chunks_has_the_same_rows(workshop, monkeypatch):
     names = [f"tool_{number}" for number in range(7)]
     whole = workshop.publish(workshop.named(*names)).release
     monkeypatch.setattr("tasks.steps.stage.ROWS_AT_ONCE", 2)

@@ -40,7 +40,7 @@ def source(request, workshop):
     return configuration, path, take_snapshot(configuration, "own")
 
 
-def test_a_source_that_did_not_change_is_not_read_and_gives_the_same_snapshot(source):
+def test_an_unchanged_source_is_not_read_and_keeps_its_snapshot(source):
     configuration, path, first = source
     content = path.read_bytes()
     path.unlink()
@@ -51,7 +51,7 @@ def test_a_source_that_did_not_change_is_not_read_and_gives_the_same_snapshot(so
     assert first.tools == 1
 
 
-def test_a_changed_or_missing_file_and_another_option_are_noticed(source, workshop):
+def test_a_changed_file_a_missing_file_and_a_changed_option_are_detected(source, workshop):
     configuration, path, first = source
     path.write_text(path.read_text() + "\n")
     assert unchanged_snapshot(configuration, "own") is None
@@ -89,7 +89,7 @@ def test_another_file_that_a_pattern_matches_is_read(workshop):
     assert take_snapshot(configuration, "own").tools == 2
 
 
-def test_other_code_that_makes_a_listing_is_another_input(monkeypatch):
+def test_the_code_that_lists_a_source_is_one_of_its_inputs(monkeypatch):
     read = []
     monkeypatch.setattr(snapshot, "_file_digest", lambda path: read.append(path.parent.name) or "")
 
