@@ -230,16 +230,17 @@ class Board:
 
         check_mode(mode)
         text: Any = query
-        if query is not None and not isinstance(query, str):
+        if not (query is None or isinstance(query, str)):  # pyright: ignore[reportUnnecessaryComparison]
             if mode == "text":
                 raise QueryError(
                     "Mode 'text' searches words, but the query is a vector. Give it as text."
                 )
-            text = ""
             vector = query
+            text = ""
             mode = "vector"
         strategy = Strategy(name="search", modes=(mode,), depth=1)
-        arguments = FindArguments((text,), k, strategy, index, where, vector=vector)
+        requests: Any = (text,)
+        arguments = FindArguments(requests, k, strategy, index, where, vector=vector)
         return list(self._answer(lambda loaded: find(loaded, arguments, self._vectors, None))[0])
 
     def find(

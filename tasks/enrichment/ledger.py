@@ -187,8 +187,9 @@ def _from_line(line: str) -> dict[str, Any]:
 
 def _from_row(row: dict[str, Any]) -> StoredReply:
     # A later version may have stored more about a reply.
-    known = {name: row[name] for name in row if name in FIELDS}
-    return StoredReply(**known | {"shown": tuple(row["shown"])})
+    fields: dict[str, Any] = {name: row[name] for name in row if name in FIELDS}
+    fields["shown"] = tuple(row["shown"])
+    return StoredReply(**fields)
 
 
 def _from_frame(frame: "pl.DataFrame") -> Iterable[StoredReply]:

@@ -69,8 +69,8 @@ class HostedCompleter(Endpoint):
             arguments["max_tokens"] = request.max_tokens
         else:
             # Not as an argument: LiteLLM renames it to max_tokens again for some providers.
-            body = {**arguments.get("extra_body", {}), limit: request.max_tokens}
-            arguments["extra_body"] = body
+            body: Any = arguments.get("extra_body", {})
+            arguments["extra_body"] = {**body, limit: request.max_tokens}
         arguments |= self.address()
         return self.litellm.acompletion(**arguments, num_retries=0, max_retries=0)
 
