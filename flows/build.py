@@ -1,8 +1,7 @@
 """Build a board from Python, directly or as a Prefect flow."""
 
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from flows.options import BuildOptions, Incomplete
 from flows.reindex import reindex
@@ -50,9 +49,9 @@ def build(
         configuration = load_configuration(configuration)
     if not prefect:
         return reindex(configuration, options)
-    from flows.prefect.flows import reindex as reindex_flow
+    from flows.prefect.flows import start_reindex
 
     try:
-        return cast("Any", reindex_flow)(config=str(configuration.file), **asdict(options))
+        return start_reindex(configuration, options)
     except (GateFailed, Incomplete) as error:
         return dict(error.outcome)

@@ -1,12 +1,16 @@
-"""The run: list the sources, and publish what they list as one release that the channel moves to.
+"""A build: list the sources, and publish what they list as one release that the channel moves to.
 
-snapshot -> revise -> plan -> (enrich) -> compose -> (unchanged? stop) -> embed -> stage -> (gate)
--> publish -> (prune) -> (report)
+    ingest    snapshot each source, revise, plan        (a dry run ends here)
+    enrich    have an LLM write what is missing         (with [enrich])
+    index     compose, encode, stage                    (an unchanged release ends here)
+    publish   gate, record, promote
+              then prune and report
 
 A release that fails its gate, or has text that waits for approval, is recorded, but no channel
-moves, and the outcome is `held`. Every step finds in the lake what an earlier run finished, so a
-killed run resumes where it stopped.
-`flows/prefect/flows.py` runs the same function as a Prefect flow."""
+moves, and the outcome is `held`. Every step finds in the lake what an earlier build finished, so a
+killed build resumes where it stopped. A `Runner` calls the phases and steps: `DirectRunner` in this
+process, `flows.prefect.runner` as subflows and tasks.
+"""
 
 import logging
 import time
@@ -21,7 +25,7 @@ from flows.options import BuildOptions
 from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
 from pegboard.errors import PegboardError
-from pegboard.store.releases import Release
+from pegboard.store.releases import Pin
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.opening import open_lake
@@ -47,7 +51,7 @@ from tasks.steps.suspicious import Suspicious, find_suspicious
 logger = logging.getLogger(__name__)
 Outcome = Literal["planned", "unchanged", "withdrawn", "held", "published"]
 SOURCES_AT_ONCE = 8
-"""Sources are waited for, not computed."""
+"""Sources listed at the same time. I/O-bound, so more than cores."""
 
 
 def reindex(
@@ -57,14 +61,14 @@ def reindex(
 ) -> dict[str, Any]:
     """Index the catalogs of a configuration, and publish a release if anything changed.
 
-    If a file of the lake is damaged, damaged files are removed and the steps run once more, which
+    If a file of the lake is damaged, damaged files are removed and the build starts again, which
     makes the missing files again.
 
     Args:
-        runner: calls the steps; by default in this process.
+        runner: calls the phases and steps; by default in this process.
 
     Returns:
-        The whole run as JSON values, with the outcome `planned`, `unchanged`, `withdrawn`, `held`
+        The whole build as JSON values, with the outcome `planned`, `unchanged`, `withdrawn`, `held`
         or `published`. `problems` and `rejected` list what was left out of the release, and why;
         `unfinished` has the error of each step that failed after the outcome was decided.
     """
@@ -73,16 +77,21 @@ def reindex(
     runner = runner or DirectRunner()
     with open_engine(configuration) as engine, workers.using(engine):
         try:
-            return _Run(configuration, options, runner, engine).run()
+            return Build(configuration, options, runner, engine).run()
         except DamagedFile as error:
             if not (removed := Lake(configuration.uri).remove_damaged()):
                 raise
             logger.warning("%s Removed, and starting again: %s", error, ", ".join(removed))
-        return _Run(configuration, options, runner, engine).run()
+        return Build(configuration, options, runner, engine).run()
 
 
-class _Run:
-    """The phases of one run, which fill in its results."""
+class Build:
+    """One build: its phases, and their results so far.
+
+    A phase takes and returns names, digests and paths of the lake, which Prefect shows; what is
+    larger stays in the attributes. Each step is called with the earlier results that it builds on,
+    from which Prefect draws its graph.
+    """
 
     def __init__(
         self,
@@ -91,49 +100,163 @@ class _Run:
         runner: Runner,
         engine: workers.Workers | None,
     ) -> None:
-        self._configuration, self._options, self._uri = configuration, options, configuration.uri
-        self._runner, self._call, self._engine = runner, runner.call, engine
+        self._configuration = configuration
+        self._options = options
+        self._uri = configuration.uri
+        self._runner = runner
+        self._engine = engine
         self._snapshots: list[Snapshot] = []
         self._plan: Plan | None = None
-        self._revised: Revision | None = None
+        self._revision: Revision | None = None
         self._estimate: dict[str, Any] | None = None
         self._enriched: Enriched | None = None
         self._edges: Edges | None = None
-        self._advice: tuple[str, ...] = ()
+        self._spec: ReleaseSpec | None = None
         self._encoded = EmbedResult()
+        self._pins: dict[str, Pin] = {}
         self._suspicious: Suspicious = {}
         self._gate: dict[str, Any] | None = None
         self._pruned: PruneResult | None = None
-        self._written: Report | None = None
+        self._report: Report | None = None
         self._unfinished: dict[str, str] = {}
         self._seconds: dict[str, float] = {}
 
     def run(self) -> dict[str, Any]:
         """Run the phases in order; returns the result of `reindex`."""
-        snapshots = self._list_sources()
-        plan = self._make_plan(snapshots)
+        phase = self._runner.phase
+        snapshots = phase(self.ingest)
         if self._options.dry_run:
-            return self._end("planned")
-        enrichments = self._enrich(snapshots)
-        documents, spec = self._compose(snapshots, enrichments)
-        if spec.release == plan.live:
-            self._prune()
-            with self._afterwards("report"):  # if the run that published it could not write it
-                if self._configuration.board.report and not has_report(self._uri, spec.release):
-                    self._report(spec.release, None)
-            return self._end("unchanged", spec.release)
-        if spec.release in plan.withdrawn:
-            return self._end("withdrawn", spec.release)
-        self._embed(documents)
-        outcome, release = self._publish(snapshots, plan, spec)
-        self._prune()
-        if self._configuration.board.report:
-            self._report(release.id, outcome)
-        return self._end(outcome, release.id)
+            return self._result("planned")
+        enrichments = self._enrichments(snapshots)
+        release = phase(self.index, snapshots, enrichments)
+        if (outcome := self._unpublished(release)) is None:
+            outcome = phase(self.publish, release)
+        return self._finish(outcome, release)
+
+    def ingest(self) -> dict[str, str]:
+        """List every source and plan the build; returns the snapshot of each catalog."""
+        with self._timed("snapshot"):
+            self._snapshots = self._take_snapshots()
+            digests = {snapshot.catalog: snapshot.digest for snapshot in self._snapshots}
+            self._revision = self._runner.call(
+                partial(revise_snapshots, self._configuration, digests), snapshots=self._snapshots
+            )
+        snapshots = self._revision.digests
+        with self._timed("plan"):
+            self._plan = self._runner.call(
+                partial(
+                    make_plan, self._configuration, snapshots, self._configuration.board.channel
+                ),
+                revision=self._revision,
+            )
+            if self._options.dry_run and self._configuration.enrich is not None:
+                self._estimate = self._runner.call(
+                    partial(estimate_tools, self._configuration, snapshots),
+                    revision=self._revision,
+                )
+        self._plan.refuse_loss(self._snapshots)
+        return snapshots
+
+    def enrich(self, snapshots: Mapping[str, str]) -> str:
+        """Have the LLM write what is missing; returns the folder of the lake with its texts.
+
+        Args:
+            snapshots: the digest of each catalog's snapshot.
+        """
+        with self._timed("enrich"):
+            self._enriched = self._runner.call(
+                partial(enrich_tools, self._configuration, snapshots)
+            )
+        return self._enriched.path
+
+    def index(self, snapshots: Mapping[str, str], enrichments: str | None) -> str:
+        """Compose the tables of the release, encode and stage them; returns the id of the release.
+
+        A release that is live already, or was withdrawn, is neither encoded nor staged.
+
+        Args:
+            snapshots: the digest of each catalog's snapshot.
+            enrichments: the folder of the lake with the texts of an LLM.
+        """
+        with self._timed("compose"):
+            documents, spec = self._compose(snapshots, enrichments)
+        self._spec = spec
+        if self._unpublished(spec.release) is not None:
+            return spec.release
+        with self._timed("embed"):
+            encoded = self._embed(documents, spec)
+        with self._timed("stage"):
+            self._stage(snapshots, spec, encoded)
+        return spec.release
+
+    def publish(self, release: str) -> Outcome:
+        """Measure the staged release by its gate, record it, and move the channel to it unless it
+        is held.
+
+        Args:
+            release: its id.
+        """
+        assert self._plan is not None
+        assert self._spec is not None
+        assert self._spec.release == release
+        staged = (self._configuration, self._plan, self._snapshots, self._spec, self._pins)
+        gate: dict[str, Any] | None = None
+        if has_gate(self._configuration):
+            with self._timed("gate"):
+                gate = self._runner.call(partial(gate_release, *staged, self._suspicious))
+                self._gate = Lake(self._uri).read_json(gate["details"]) if gate else None
+        with self._timed("publish"):
+            self._runner.call(partial(publish_release, *staged, gate, self._suspicious), gate=gate)
+        held = (gate is not None and not gate["passed"]) or unapproved(self._suspicious)
+        return "held" if held else "published"
+
+    def _enrichments(self, snapshots: Mapping[str, str]) -> str | None:
+        """Return the folder of the lake with the texts of the LLM; None without one."""
+        if self._configuration.enrich is None:
+            return None
+        return self._runner.phase(self.enrich, snapshots)
+
+    def _unpublished(self, release: str) -> Outcome | None:
+        """Return why a release is not published again; None if it is to be published."""
+        assert self._plan is not None
+        if release == self._plan.live:
+            return "unchanged"
+        return "withdrawn" if release in self._plan.withdrawn else None
+
+    def _finish(self, outcome: Outcome, release: str) -> dict[str, Any]:
+        """Prune and report; a failure of either does not change the outcome."""
+        if outcome != "withdrawn":
+            # Also when nothing changed: releases age in quiet weeks, too.
+            with self._afterwards("prune"):
+                self._prune(outcome)
+            with self._afterwards("report"):
+                self._write_report(outcome, release)
+        return self._result(outcome, release)
+
+    def _prune(self, outcome: Outcome) -> None:
+        if (keep := self._configuration.board.keep) is not None:
+            with self._timed("prune"):
+                self._pruned = self._runner.call(
+                    partial(prune_board, self._uri, keep), outcome=outcome
+                )
+
+    def _write_report(self, outcome: Outcome, release: str) -> None:
+        """Write the report of a new release, or one that the build which published it could not."""
+        if not self._configuration.board.report:
+            return
+        result = None
+        if outcome == "unchanged":
+            if has_report(self._uri, release):
+                return
+        else:
+            result = self._result(outcome, release)
+        with self._timed("report"):
+            self._report = self._runner.call(
+                partial(report_release, self._configuration, release, result), outcome=outcome
+            )
 
     @contextmanager
-    def _phase(self, name: str) -> Generator[None]:
-        """Time a phase."""
+    def _timed(self, name: str) -> Generator[None]:
         start = time.monotonic()
         try:
             yield
@@ -150,124 +273,93 @@ class _Run:
             logger.warning("%s failed: %s", name, error)
             self._unfinished[name] = str(error)
 
-    def _list_sources(self) -> Mapping[str, str]:
-        """List the sources and revise the snapshots; returns catalog -> digest."""
+    def _take_snapshots(self) -> list[Snapshot]:
+        """List the sources that the options name, and take the stored snapshots of the others."""
         configuration, options = self._configuration, self._options
-        with self._phase("snapshot"):
-            fresh = configuration.catalogs_named(options.catalog)
-            progress.start("snapshot", len(configuration.catalogs))
-            calls = [
-                partial(
-                    take_snapshot,
-                    configuration,
-                    name,
-                    allow_removal=options.allow_removal,
-                    fresh=name in fresh,
-                    dry_run=options.dry_run,
-                )
-                for name in configuration.catalogs
-            ]
-            self._snapshots = self._runner.each(calls, SOURCES_AT_ONCE)
-            digests = {snapshot.catalog: snapshot.digest for snapshot in self._snapshots}
-            self._revised = self._call(revise_snapshots, configuration, digests)
-        return self._revised.digests
-
-    def _make_plan(self, snapshots: Mapping[str, str]) -> Plan:
-        configuration = self._configuration
-        with self._phase("plan"):
-            plan = self._call(make_plan, configuration, snapshots, configuration.board.channel)
-            self._plan = plan
-            if self._options.dry_run and configuration.enrich is not None:
-                self._estimate = self._call(estimate_tools, configuration, snapshots)
-        plan.refuse_loss(self._snapshots)
-        return plan
-
-    def _enrich(self, snapshots: Mapping[str, str]) -> str | None:
-        """Buy enrichments; returns their folder of the lake, None without an LLM."""
-        configuration = self._configuration
-        if configuration.enrich is None:
-            return None
-        with self._phase("enrich"):
-            self._enriched = self._call(enrich_tools, configuration, snapshots)
-        return self._enriched.path
+        listed = configuration.catalogs_named(options.catalog)
+        progress.start("snapshot", len(configuration.catalogs))
+        calls = [
+            partial(
+                take_snapshot,
+                configuration,
+                name,
+                allow_removal=options.allow_removal,
+                fresh=name in listed,
+                dry_run=options.dry_run,
+            )
+            for name in configuration.catalogs
+        ]
+        return self._runner.each(calls, SOURCES_AT_ONCE)
 
     def _compose(
         self, snapshots: Mapping[str, str], enrichments: str | None
     ) -> tuple[list[Documents], ReleaseSpec]:
         """Compose the rows of every table in the lake."""
-        configuration, call = self._configuration, self._call
-        with self._phase("compose"):
-            documents = [
-                call(compose, self._uri, index, snapshots, enrichments)
-                for index in configuration.indexes
-                for compose in (compose_index, compose_agents)
-            ]
-            self._edges = call(compose_edges, configuration, snapshots)
-            records = call(compose_records, self._uri, snapshots, enrichments)
-            spec = call(make_release_spec, configuration, documents, records, self._edges)
-            self._advice = spec.advice
+        configuration, call = self._configuration, self._runner.call
+        documents = [
+            call(partial(compose, self._uri, index, snapshots, enrichments))
+            for index in configuration.indexes
+            for compose in (compose_index, compose_agents)
+        ]
+        self._edges = call(partial(compose_edges, configuration, snapshots))
+        records = call(partial(compose_records, self._uri, snapshots, enrichments))
+        spec = call(
+            partial(make_release_spec, configuration, documents, records, self._edges),
+            documents=documents,
+            records=records,
+            edges=self._edges,
+        )
         return documents, spec
 
-    def _embed(self, documents: list[Documents]) -> None:
+    def _embed(self, documents: list[Documents], spec: ReleaseSpec) -> list[EmbedResult]:
         """Encode the missing texts, one table after another, as they may share texts."""
-        with self._phase("embed"):
-            tables: list[tuple[IndexSettings, list[Shard]]] = []
-            for table in documents:
-                index = self._configuration.index(table.index)
-                tables.append((index, shards_of(self._uri, table, index)))
-            progress.start(
-                "embed", sum(len(shard.texts) for _, shards in tables for shard in shards)
-            )
-            for index, shards in tables:
-                for part in self._embed_shards(shards, index):
-                    self._encoded += part
+        tables: list[tuple[IndexSettings, list[Shard]]] = []
+        for table in documents:
+            index = self._configuration.index(table.index)
+            tables.append((index, shards_of(self._uri, table, index)))
+        progress.start("embed", sum(len(shard.texts) for _, shards in tables for shard in shards))
+        encoded: list[EmbedResult] = []
+        for index, shards in tables:
+            encoded += self._embed_shards(shards, index, spec)
+        for result in encoded:
+            self._encoded += result
+        return encoded
 
-    def _embed_shards(self, shards: list[Shard], index: IndexSettings) -> list[EmbedResult]:
+    def _embed_shards(
+        self, shards: list[Shard], index: IndexSettings, spec: ReleaseSpec
+    ) -> list[EmbedResult]:
         """Encode shards, on the engine's workers if there are any. Hosted encoders are called from
         this process, which limits their requests, and so are those of plug-ins, which need not
         allow calls from several threads.
         """
         engine = self._engine if runs_here(index.encoder) else None
         calls = [partial(embed_shard, self._uri, shard, index, engine) for shard in shards]
-        return self._runner.each(calls, engine.workers if engine and calls else at_once(index))
+        width = engine.workers if engine and calls else at_once(index)
+        return self._runner.each(calls, width, spec=spec)
 
-    def _publish(
-        self, snapshots: Mapping[str, str], plan: Plan, spec: ReleaseSpec
-    ) -> tuple[Outcome, Release]:
-        """Stage, gate and publish."""
-        configuration, call = self._configuration, self._call
-        gate: Mapping[str, Any] | None = None
-        with self._phase("stage"):
-            pins = call(stage_tables, self._uri, spec)
-            self._suspicious = call(
-                find_suspicious, configuration, plan, snapshots, locked=self._options.locked
-            )
-        staged = (configuration, plan, self._snapshots, spec, pins)
-        if has_gate(configuration):
-            with self._phase("gate"):
-                gate = call(gate_release, *staged, self._suspicious)
-                self._gate = Lake(self._uri).read_json(gate["details"]) if gate else None
-        with self._phase("publish"):
-            release = call(publish_release, *staged, gate, self._suspicious)
-        held = (gate is not None and not gate["passed"]) or unapproved(self._suspicious)
-        return "held" if held else "published", release
-
-    def _prune(self) -> None:
-        """Prune also when nothing changed: releases age in quiet weeks, too."""
-        if (keep := self._configuration.board.keep) is not None:
-            with self._phase("prune"), self._afterwards("prune"):
-                self._pruned = self._call(prune_board, self._uri, keep)
-
-    def _report(self, release: str, outcome: Outcome | None) -> None:
-        """Write a report; `outcome` is that of the run if it made the release."""
-        with self._phase("report"), self._afterwards("report"):
-            result = self._end(outcome, release) if outcome else None
-            self._written = self._call(report_release, self._configuration, release, result)
-
-    def _end(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
-        """Return the whole run as JSON values."""
+    def _stage(
+        self, snapshots: Mapping[str, str], spec: ReleaseSpec, encoded: list[EmbedResult]
+    ) -> None:
+        """Write the rows that differ, and look for suspicious text in them."""
+        self._pins = self._runner.call(
+            partial(stage_tables, self._uri, spec), spec=spec, vectors=encoded
+        )
         assert self._plan is not None
-        assert self._revised is not None
+        self._suspicious = self._runner.call(
+            partial(
+                find_suspicious,
+                self._configuration,
+                self._plan,
+                snapshots,
+                locked=self._options.locked,
+            ),
+            pins=self._pins,
+        )
+
+    def _result(self, outcome: Outcome, release: str | None = None) -> dict[str, Any]:
+        """Return the whole build as JSON values."""
+        assert self._plan is not None
+        assert self._revision is not None
         rejected = [row for snapshot in self._snapshots for row in snapshot.rejected]
         return {
             "outcome": outcome,
@@ -288,22 +380,22 @@ class _Run:
             },
             "rejected": [
                 {"catalog": row.catalog, "where": row.where, "why": row.why}
-                for row in (*rejected, *self._revised.quarantined)
+                for row in (*rejected, *self._revision.quarantined)
             ],
             "edges": self._edges.to_dict() if self._edges else None,
             "gate": self._gate,
-            "held_out": self._revised.held_out,
-            "enrichment": self._enrichment(),
+            "held_out": self._revision.held_out,
+            "enrichment": self._enrichment_figures(),
             "pruned": asdict(self._pruned) if self._pruned else None,
-            "report": self._written.to_dict() if self._written else None,
+            "report": self._report.to_dict() if self._report else None,
             "unfinished": self._unfinished,
-            "problems": [*self._revised.problems, *self._enrichment_problems()],
-            "advice": list(self._advice),
+            "problems": [*self._revision.problems, *self._enrichment_problems()],
+            "advice": list(self._spec.advice) if self._spec else [],
             "suspicious": self._suspicious,
             "seconds": self._seconds,
         }
 
-    def _enrichment(self) -> dict[str, Any] | None:
+    def _enrichment_figures(self) -> dict[str, Any] | None:
         """The estimate, and after a run the actual figures; None without an LLM."""
         if self._enriched is None:
             return {"estimate": self._estimate} if self._estimate else None

@@ -1,5 +1,5 @@
-"""How a run calls its steps, which are plain functions: `DirectRunner` calls them in this process,
-`flows.prefect.runner` submits them as Prefect tasks. Both publish the same release.
+"""How a build calls its phases and steps, which are plain functions: `DirectRunner` calls them in
+this process, `flows.prefect.runner` as Prefect subflows and tasks. Both publish the same release.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,46 +17,57 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """Calls steps. An exception of a step is raised to the caller as it is."""
+    """Calls phases and steps. Their exceptions are raised to the caller as they are.
 
-    def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    The inputs of a step are the results of earlier steps that it builds on, by name: they order a
+    graph of the build and are not passed to the step.
+    """
+
+    def phase(self, phase: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call a phase, which calls steps. Its arguments are names, digests and paths."""
+        ...
+
+    def call(self, step: partial[T], **inputs: Any) -> T:
         """Call one step and return its result."""
         ...
 
-    def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        """Make calls, at most `at_once` at a time; return the results in the order of the calls."""
+    def each(self, steps: Sequence[partial[T]], at_once: int, **inputs: Any) -> list[T]:
+        """Call steps, at most `at_once` at a time; return the results in the order of the steps."""
         ...
 
 
 class DirectRunner:
-    """Calls the steps in this process, concurrent ones in threads."""
+    """Calls phases and steps in this process, concurrent steps in threads."""
 
-    def call(self, step: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return step(*args, **kwargs)
+    def phase(self, phase: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return phase(*args, **kwargs)
 
-    def each(self, calls: Sequence[partial[T]], at_once: int) -> list[T]:
-        """Make calls; see `Runner.each`.
+    def call(self, step: partial[T], **inputs: Any) -> T:
+        return step()
 
-        After an error, pending calls are dropped, running ones end, and the error is raised. After
+    def each(self, steps: Sequence[partial[T]], at_once: int, **inputs: Any) -> list[T]:
+        """Call steps; see `Runner.each`.
+
+        After an error, pending steps are dropped, running ones end, and the error is raised. After
         an interrupt none is waited for: the threads are daemons, unlike those of
         `ThreadPoolExecutor`, so a source that hangs does not delay the exit.
         """
-        if at_once == 1 or len(calls) < 2:
-            return [call() for call in calls]
-        futures = [Future[T]() for _ in calls]
+        if at_once == 1 or len(steps) < 2:
+            return [step() for step in steps]
+        futures = [Future[T]() for _ in steps]
         todo = SimpleQueue[tuple[Future[T], partial[T]]]()
-        for pair in zip(futures, calls, strict=True):
+        for pair in zip(futures, steps, strict=True):
             todo.put(pair)
-        for number in range(min(at_once, len(calls))):
+        for number in range(min(at_once, len(steps))):
             Thread(target=_work, args=(todo,), name=f"step-{number}", daemon=True).start()
         try:
             while not _is_over(futures):
                 pass
         finally:
-            begun = [future for future in futures if not future.cancel()]
-        while wait(begun, POLL_SECONDS).not_done:
+            started = [future for future in futures if not future.cancel()]
+        while wait(started, POLL_SECONDS).not_done:
             pass
-        return [future.result() for future in begun]
+        return [future.result() for future in started]
 
 
 def _is_over(futures: Sequence[Future[Any]]) -> bool:
@@ -66,13 +77,13 @@ def _is_over(futures: Sequence[Future[Any]]) -> bool:
 
 
 def _work(todo: SimpleQueue[tuple[Future[T], partial[T]]]) -> None:
-    """Make calls in order until none is left, or one fails."""
+    """Call steps in order until none is left, or one fails."""
     with suppress(Empty):
         while True:
-            future, call = todo.get_nowait()
+            future, step = todo.get_nowait()
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(call())
+                    future.set_result(step())
                 except BaseException as error:
                     _drop(todo)
                     future.set_exception(error)

@@ -11,11 +11,6 @@ import json
 import os
 import re
 import shutil
-import socket
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -39,8 +34,8 @@ from tasks.steps.plan import Plan
 from tasks.steps.release_spec import ReleaseSpec
 from tasks.steps.snapshot import Snapshot
 from tests.browser import chromium as chromium
-from tests.children import clean_environment, end_child, start_child
 from tests.local_llm import local_llm as serve_local_llm
+from tests.prefect_server import PrefectServer
 from tests.step_events import StepEvents
 
 # LiteLLM reads its prices from its package, not from the web.
@@ -278,7 +273,7 @@ class Workshop:
         recorder = Recorder(until)
         written: Any = contextlib.nullcontext()
         if enrichments is not None:
-            written = mock.patch("flows.reindex._Run._enrich", return_value=enrichments)
+            written = mock.patch("flows.reindex.Build._enrichments", return_value=enrichments)
         with contextlib.suppress(Stopped), written:
             options = BuildOptions(allow_removal=allow_removal)
             runner = StepEvents(DirectRunner(), recorder)
@@ -367,70 +362,14 @@ def local_llm() -> Generator[str]:
         yield address
 
 
-@dataclass(frozen=True, slots=True)
-class PrefectServer:
-    """A Prefect server on loopback.
-
-    Attributes:
-        url: of its API.
-        home: PREFECT_HOME of the server and its clients.
-        environment: for processes that use the server; nothing of the Prefect of whoever runs the
-            tests is in it.
-    """
-
-    url: str
-    home: Path
-    environment: dict[str, str]
-
-
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Generator[PrefectServer]:
     """The Prefect server of the test session; mark tests that use it with `prefect`. It is started
     when first used.
     """
-    folder = tmp_path_factory.mktemp("prefect-server")
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    server = PrefectServer(
-        f"http://127.0.0.1:{port}/api", folder / "home", _prefect_environment(folder, port)
-    )
-    log, command = folder / "server.log", [sys.executable, "-m", "prefect", "server", "start"]
-    with log.open("ab") as output:
-        child = start_child(
-            [*command, "--host", "127.0.0.1", "--port", port, "--no-ui"],
-            env=server.environment,
-            stdout=output,
-            stderr=output,
-        )
+    server = PrefectServer(tmp_path_factory.mktemp("prefect-server"))
     try:
-        while not _is_healthy(server.url):  # pytest-timeout is the guard
-            assert child.poll() is None, log.read_text("utf-8", "replace")
-            time.sleep(0.2)
+        server.start()
         yield server
     finally:
-        end_child(child)
-
-
-def _prefect_environment(folder: Path, port: str) -> dict[str, str]:
-    home = folder / "user"
-    home.mkdir()
-    return clean_environment(home) | {
-        "PREFECT_HOME": str(folder / "home"),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        "DO_NOT_TRACK": "1",
-        "NO_COLOR": "1",
-        # Waits that a person hardly notices are most of the time of a test.
-        "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
-        "PREFECT_WORKER_QUERY_SECONDS": "2",
-        "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "2",
-    }
-
-
-def _is_healthy(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{url}/health", timeout=60) as answer:
-            return answer.status == 200
-    except (urllib.error.URLError, OSError):
-        return False
+        server.stop()

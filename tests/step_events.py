@@ -19,17 +19,21 @@ class StepEvents:
     def __init__(self, runner: Runner, report: Callable[[str, Sequence[Any]], None]) -> None:
         self._runner, self._report = runner, report
 
-    def call(self, step: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        self._report(f"begin {step.__name__}", ())
-        result = self._runner.call(step, *args, **kwargs)
-        self._report(f"end {step.__name__}", (result,))
+    def phase(self, phase: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return self._runner.phase(phase, *args, **kwargs)
+
+    def call(self, step: partial[Any], **inputs: Any) -> Any:
+        name = step.func.__name__
+        self._report(f"begin {name}", ())
+        result = self._runner.call(step, **inputs)
+        self._report(f"end {name}", (result,))
         return result
 
-    def each(self, calls: Sequence[partial[Any]], at_once: int) -> list[Any]:
-        if not calls:
+    def each(self, steps: Sequence[partial[Any]], at_once: int, **inputs: Any) -> list[Any]:
+        if not steps:
             return []
-        name = calls[0].func.__name__
+        name = steps[0].func.__name__
         self._report(f"begin {name}", ())
-        results = self._runner.each(calls, at_once)
+        results = self._runner.each(steps, at_once, **inputs)
         self._report(f"end {name}", results)
         return results

@@ -1,5 +1,5 @@
-"""The pipeline's commands: `pegboard init`, `plan` and `build`, found under the entry-point group
-`pegboard.commands`.
+"""The pipeline's commands `pegboard init`, `plan` and `build`, found under the entry-point group
+`pegboard.commands`, which registers the others.
 """
 
 import argparse
@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from flows.cli.deploy import register_deploy
 from flows.cli.lint import register_lint
 from flows.cli.lock import register_lock
 from flows.cli.options import (
@@ -73,6 +74,7 @@ def register(subparsers: Subparsers) -> None:
     _add_build_options(build_parser, dry_run=False)
     register_lock(subparsers)
     register_lint(subparsers)
+    register_deploy(subparsers)
 
 
 def configured_board() -> str | None:

@@ -1,38 +1,48 @@
-"""The Prefect flow, which prefect.yaml deploys: the run of `flows/reindex`, its steps as tasks."""
+"""The flows that `pegboard deploy` deploys: `reindex`, `evaluate` and `prune`. They call the same
+functions as the commands `build`, `sweep` and `releases prune`.
+"""
 
-import inspect
 import logging
-import sys
-from collections.abc import Callable, Generator
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import fields
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import partial
 from typing import Any, cast
+from uuid import UUID
 
+import httpx
 from prefect import flow, get_client
-from prefect.artifacts import create_markdown_artifact
-from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
-from prefect.concurrency.sync import concurrency
-from prefect.exceptions import ObjectAlreadyExists
+from prefect.context import FlowRunContext
+from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogHandler
-from prefect.states import Completed, Failed
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
+from prefect.states import Completed, Failed, Pending
 
-from flows.cli.printing import outcome_line, run_lines
+from flows.cli.printing import outcome_line
 from flows.options import BuildOptions, failure_of
-from flows.prefect.runner import PrefectRunner, board_slug
+from flows.prefect.artifacts import recorded, show_build, show_lines, show_table
+from flows.prefect.names import board_key, board_tag
+from flows.prefect.progress import progress_artifacts
+from flows.prefect.runner import THREADS, PrefectRunner
+from flows.prefect.turns import wait_for_older_builds
 from flows.reindex import reindex as run_reindex
 from pegboard.errors import GateFailed, PegboardError
-from pegboard.formatting import plain
-from tasks.runtime import progress
-from tasks.settings.configuration import load_configuration
+from tasks.golden.sweep import Result, choose, measure, open_release, result_table, sentences
+from tasks.settings.configuration import (
+    Configuration,
+    KeepSettings,
+    RunSettings,
+    load_configuration,
+)
+from tasks.settings.sweep import Sweep, read_sweep
+from tasks.steps.prune import prune_board
 
-# Its threads call the steps, or wait for the workers that do; the run limits how many of a kind run
-# at once.
-THREADS = cast("TaskRunner[Any]", ThreadPoolTaskRunner(max_workers=sys.maxsize))
 LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
 PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
-LEASE_SECONDS = 60
-"""How long the slot of a board stays taken after its run was killed; Prefect's minimum."""
+MAX_NAMED = 3
+"""Catalogs in the name of a run; more are counted."""
+SERVER_WAIT_SECONDS = 900.0
+"""Seconds that a finished run waits for a server that is away, to report its outcome."""
 logger = logging.getLogger(__name__)
 
 
@@ -49,68 +59,172 @@ for _name in PREFECT_LOGGERS:
     logging.getLogger(_name).addFilter(_without_traceback)
 
 
-def _with_build_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Declare the fields of BuildOptions as parameters in place of **options: Prefect validates
-    what a deployment passes, and shows each with its default.
-    """
-    signature = inspect.signature(function)
-    own = [row for row in signature.parameters.values() if row.kind is not row.VAR_KEYWORD]
-    added = [
-        inspect.Parameter(
-            option.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=option.default,
-            annotation=option.type,
-        )
-        for option in fields(BuildOptions)
-    ]
-    vars(function)["__signature__"] = signature.replace(parameters=[*own, *added])
-    return function
-
-
 @flow(name="reindex", flow_run_name="reindex {catalog} of {config}", task_runner=THREADS)
-@_with_build_options
 def reindex(
-    config: str = "pegboard.toml", run: dict[str, Any] | None = None, **options: Any
+    config: str = "pegboard.toml",
+    catalog: str = "all",
+    allow_removal: bool = False,
+    locked: bool = False,
+    dry_run: bool = False,
+    strict: bool = False,
+    run: RunSettings | None = None,
 ) -> dict[str, Any]:
-    """Index the catalogs of a pegboard.toml again, and publish a release if anything changed.
+    """List the sources of a pegboard.toml, and publish a release if anything changed.
 
-    The state of the run is named after its outcome, such as Published or Unchanged. Held (raises
-    GateFailed) and, with `strict`, Incomplete are failures; the error's `outcome` is what is
-    returned otherwise. Builds of one board run one at a time: each takes the slot of a global
-    concurrency limit that is named after the board.
+    The state of the run is named after its outcome: Published, Unchanged, Withdrawn or Planned.
+    Held and, with `strict`, Incomplete are failures. A run waits for older builds of its board.
 
     Args:
-        config: the configuration's path; secrets are read from the environment where they are used,
+        config: The configuration's path. Secrets are read from the environment of the worker, and
             never passed.
-        run: a table `[run]` in place of the configuration's, such as `{"engine": "processes"}`.
-        options: the fields of `flows.options.BuildOptions`, each a parameter.
+        catalog: List only this catalog, and take the others from their last snapshot; `all` lists
+            every one.
+        allow_removal: Accept that a source lists far fewer tools than before, or none.
+        locked: Hold the release if it has a definition that the lock file does not approve.
+        dry_run: Stop after the plan, as `pegboard plan` does.
+        strict: Fail, after publishing the rest, if a source, the report, a prune or the LLM left
+            something out.
+        run: A table [run] in place of the configuration's: where the heavy steps run.
+
+    Returns:
+        What `pegboard build --json` prints. The error of a failed run has it as `outcome`.
     """
-    build_options = BuildOptions(**options)
+    options = BuildOptions(
+        catalog=catalog, allow_removal=allow_removal, locked=locked, dry_run=dry_run, strict=strict
+    )
     with _logged():
-        configuration = load_configuration(config, run)
-        with nullcontext() if build_options.dry_run else _only_build(configuration.uri):
-            outcome = run_reindex(configuration, build_options, PrefectRunner())
-        _show(run_lines(outcome), f"build-{board_slug(configuration.uri)}", outcome_line(outcome))
-    return _state(outcome, failure_of(outcome, strict=build_options.strict))
+        table = run.model_dump(exclude_unset=True) if run else None
+        configuration = load_configuration(config, table)
+        catalogs = configuration.catalogs_named(catalog)
+        _identify(configuration, f"reindex {_listed(catalogs)} of")
+        if not dry_run:
+            wait_for_older_builds(_this_run(), board_tag(configuration.uri))
+        key = board_key(configuration.uri)
+        with _server_at_end(), progress_artifacts(_this_run(), key):
+            outcome = run_reindex(configuration, options, PrefectRunner(configuration.uri))
+        show_build(outcome)
+    return _build_state(outcome, failure_of(outcome, strict=strict))
 
 
-def _show(lines: list[str], key: str, title: str) -> None:
-    """Show lines in the log and as an artifact, whose key has the board's address so that the UI
-    shows the history of each board by itself. Their text is catalogs' in part: it is indented, as
-    code that no page renders.
+def start_reindex(configuration: Configuration, options: BuildOptions) -> dict[str, Any]:
+    """Run the flow in this process. As a deployment's, its run has the board's tag from the start:
+    automations match it with the heartbeats.
     """
-    for line in lines:
-        logger.info(line)
-    code = "\n".join(f"    {plain(line)}" for line in lines)
-    create_markdown_artifact(code, key=key, description=plain(title))
+    parameters = {"config": str(configuration.file), **asdict(options), "run": None}
+    tags = ["pegboard", board_tag(configuration.uri)]
+    with get_client(sync_client=True) as client:
+        run = client.create_flow_run(reindex, parameters=parameters, tags=tags, state=Pending())
+    return cast("dict[str, Any]", run_flow(reindex, flow_run=run, parameters=parameters))
 
 
-def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:
+@flow(name="evaluate", flow_run_name="evaluate {config}", task_runner=THREADS)
+def evaluate(
+    config: str = "pegboard.toml",
+    golden: str | None = None,
+    strategies: list[str] | None = None,
+    k: str | None = None,
+    release: str | None = None,
+) -> dict[str, Any]:
+    """Measure a release on golden queries: one strategy at one k, or a sweep over several.
+
+    Args:
+        config: The configuration's path; its table [sweep] has defaults for the other parameters.
+        golden: JSON lines of golden queries; by default those of [golden].
+        strategies: Names of strategies, or JSON files; by default search and clauses.
+        k: How many tools a search returns: `5`, `1,5,10` or `1..20`, the default.
+        release: A release of the board, by id or channel; by default that of [board] channel.
+
+    Returns:
+        What `pegboard sweep --json` prints.
+    """
+    with _logged():
+        parameters = {"golden": golden, "strategies": strategies, "k": k, "release": release}
+        sweep = read_sweep(config, parameters)
+        uri = sweep.configuration.uri
+        _identify(sweep.configuration, "evaluate")
+        measured, results = PrefectRunner(uri).call(partial(measure_release, sweep))
+        choice = choose(results, sweep.settings)
+        lines = sentences(choice, sweep)
+        header, rows = result_table(results, choice, sweep.settings)
+        table = [dict(zip(header, row, strict=True)) for row in rows]
+        title = f"Release {measured}, {len(sweep.queries)} queries; means, 95 % intervals."
+        show_table(f"evaluation-{board_key(uri)}", table, title)
+        show_lines(f"choice-{board_key(uri)}", lines, title)
+    return {
+        "release": measured,
+        "queries": len(sweep.queries),
+        "rows": [result.to_dict() for result in results],
+        "choice": choice.to_dict(),
+        "says": lines,
+    }
+
+
+def measure_release(sweep: Sweep) -> tuple[str, list[Result]]:
+    """Measure every strategy in every index of a release, at every k; returns its id, too."""
+    searcher = open_release(sweep)
+    return searcher.release.id, measure(sweep, searcher)
+
+
+@flow(name="prune", flow_run_name="prune {config}", task_runner=THREADS)
+def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any]:
+    """Remove releases of a board that [board.keep] no longer keeps, and orphaned data.
+
+    Safe while readers search and runs publish.
+
+    Args:
+        config: The configuration's path.
+        dry_run: Only show what would be removed.
+
+    Returns:
+        What `pegboard releases prune --json` prints.
+    """
+    with _logged():
+        configuration = load_configuration(config)
+        uri = configuration.uri
+        _identify(configuration, "prune")
+        keep = configuration.board.keep or KeepSettings()
+        result = PrefectRunner(uri).call(partial(prune_board, uri, keep, dry_run=dry_run))
+        rows = [
+            {"what": name, "count": len(items), "which": ", ".join(items)}
+            for name, items in (
+                ("kept", result.kept),
+                ("removed", result.removed),
+                ("tables", result.tables),
+            )
+        ]
+        show_table(f"prune-{board_key(uri)}", rows, f"{result.bytes} bytes.")
+    return asdict(result)
+
+
+def _identify(configuration: Configuration, what: str) -> None:
+    """Name the run after what it does and its board, and tag it with the board."""
+    key, tag = board_key(configuration.uri), board_tag(configuration.uri)
+    context = FlowRunContext.get()
+    assert context is not None
+    assert context.flow_run is not None
+    tags = sorted({*context.flow_run.tags, "pegboard", tag})
+    with recorded("the run's name"), get_client(sync_client=True) as client:
+        client.update_flow_run(_this_run(), name=f"{what} {key}", tags=tags)
+
+
+def _this_run() -> UUID:
+    context = FlowRunContext.get()
+    assert context is not None
+    assert context.flow_run is not None
+    return context.flow_run.id
+
+
+def _listed(catalogs: list[str]) -> str:
+    """Return the catalogs of a build for the name of its run."""
+    names = sorted(catalogs)
+    return ", ".join(names) if len(names) <= MAX_NAMED else f"{len(names)} catalogs"
+
+
+def _build_state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, Any]:
     """Return the final state of a run, named after its outcome; a failed one raises `failure`."""
     message = outcome_line(outcome)
     if failed := [name for name, row in outcome["catalogs"].items() if row["problems"]]:
-        message += f" Sources that failed: {', '.join(failed)}; see the artifact."
+        message += f" Sources that failed: {', '.join(failed)}; see the artifact sources."
     if failure is not None:
         name = "Held" if isinstance(failure, GateFailed) else "Incomplete"
         state = Failed(name=name, message=str(failure), data=failure)
@@ -121,26 +235,24 @@ def _state(outcome: dict[str, Any], failure: PegboardError | None) -> dict[str, 
 
 
 @contextmanager
-def _only_build(board: str) -> Generator[None]:
-    """Wait until no other flow builds the board.
-
-    A lost lease, such as after a restart of the server, does not end a build: promotion is a
-    compare-and-set, so two builds are safe, and only work in vain.
+def _server_at_end() -> Generator[None]:
+    """Wait at the end for a server that is away: a run whose end cannot be reported is lost, though
+    its work is done.
     """
-    name = f"pegboard-{board_slug(board)}"
-    limit = GlobalConcurrencyLimitCreate(name=name, limit=1)
-    with get_client(sync_client=True) as client:
-        with suppress(ObjectAlreadyExists):
-            client.create_global_concurrency_limit(limit)
-        if client.read_global_concurrency_limit_by_name(name).active_slots:
-            progress.note(
-                "Another run builds this board, or was killed less than a minute ago; waiting for "
-                f"the slot of the limit {name}."
-            )
-    with concurrency(
-        name, strict=True, lease_duration=LEASE_SECONDS, raise_on_lease_renewal_failure=False
-    ):
+    try:
         yield
+    finally:
+        deadline = time.monotonic() + SERVER_WAIT_SECONDS
+        while not _server_answers() and time.monotonic() < deadline:
+            time.sleep(1)
+
+
+def _server_answers() -> bool:
+    try:
+        with get_client(sync_client=True) as client:
+            return client.api_healthcheck() is None
+    except (httpx.HTTPError, RuntimeError):
+        return False
 
 
 @contextmanager

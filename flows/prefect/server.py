@@ -40,13 +40,32 @@ def use_prefect(option: bool | None) -> bool:
         os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
         # A new database takes longer than the default of 20 seconds on a small machine.
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "120")
-    if url is None:  # that of the active profile, which Prefect itself reads
-        from prefect.settings import PREFECT_API_URL
-
-        url = PREFECT_API_URL.value()
+    if url is None:
+        url = _profile_url()
     if url:
         check_server(url)
     return True
+
+
+def require_server() -> None:
+    """Prepare the use of a running Prefect server, of the environment or the active profile.
+
+    Raises:
+        PegboardError: none is named, or it does not answer.
+    """
+    use_prefect(True)
+    if not (server_url() or _profile_url()):
+        raise PegboardError(
+            "No Prefect server is named. Start one (`prefect server start`), and set "
+            "PREFECT_API_URL=http://127.0.0.1:4200/api or Prefect's profile."
+        )
+
+
+def _profile_url() -> str | None:
+    """Return the server of the active profile, which Prefect itself reads."""
+    from prefect.settings import PREFECT_API_URL
+
+    return PREFECT_API_URL.value()
 
 
 def check_server(url: str) -> None:

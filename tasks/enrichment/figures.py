@@ -127,12 +127,29 @@ def actual_figures(
             if reply.value
             for _, reason in json.loads(reply.dropped)
         ),
+        "products": _spent_by_product(ledger),
         "replies": budget.replies,
         "calls": dict(sorted(client.outcomes.items())),
         "prompt_tokens": budget.prompt_tokens,
         "completion_tokens": budget.completion_tokens,
         "cost_usd": None if budget.unpriced else round(budget.spent_usd, 6),
     }
+
+
+def _spent_by_product(ledger: LakeLedger) -> dict[str, dict[str, Any]]:
+    """Return the replies, tokens and cost of this run by product; a cost of None is unknown."""
+    spent: dict[str, dict[str, Any]] = {}
+    for reply in ledger.all():
+        if reply.run != ledger.run:
+            continue
+        row = spent.setdefault(reply.product, {"replies": 0, "tokens": 0, "cost_usd": 0.0})
+        row["replies"] += 1
+        row["tokens"] += reply.prompt_tokens + reply.completion_tokens
+        if reply.cost_usd is None or row["cost_usd"] is None:
+            row["cost_usd"] = None
+        else:
+            row["cost_usd"] = round(row["cost_usd"] + reply.cost_usd, 6)
+    return dict(sorted(spent.items()))
 
 
 def _by_product(pairs: Iterable[tuple[str, str]]) -> dict[str, dict[str, int]]:

@@ -73,6 +73,9 @@ class _Lines:
 
 
 _display = _Lines(logger.info, 30.0)
+Observer = Callable[[str, int, int], None]
+"""Called with a step, pieces that are added to its total, and pieces that are done."""
+_observer: Observer | None = None
 
 
 @contextmanager
@@ -88,14 +91,30 @@ def showing(enabled: bool = True) -> Generator[None]:
         _display = previous_display
 
 
+@contextmanager
+def observed(observer: Observer) -> Generator[None]:
+    """Report the progress of what runs inside to an observer, too, from threads of steps."""
+    global _observer
+    previous_observer = _observer
+    _observer = observer
+    try:
+        yield
+    finally:
+        _observer = previous_observer
+
+
 def start(step: str, total: int) -> None:
     """Announce a step that has `total` parts."""
     _display.start(step, total)
+    if _observer is not None:
+        _observer(step, total, 0)
 
 
 def advance(step: str, count: int = 1, text: str | None = None) -> None:
     """Count parts of a step as done; `text` says which, or at what cost."""
     _display.advance(step, count, text or "")
+    if _observer is not None:
+        _observer(step, 0, count)
 
 
 def note(line: str) -> None:

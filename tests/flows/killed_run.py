@@ -22,14 +22,17 @@ class Killed:
     def __init__(self, runner):
         self.runner = runner
 
-    def call(self, step, *args, **kwargs):
-        return self.runner.call(step, *args, **kwargs)
+    def phase(self, phase, *args, **kwargs):
+        return self.runner.phase(phase, *args, **kwargs)
 
-    def each(self, calls, at_once):
-        if calls and calls[0].func is tasks.steps.embed.embed_shard and len(calls) > FINISHED:
-            self.runner.each(calls[:FINISHED], 1)
+    def call(self, step, **inputs):
+        return self.runner.call(step, **inputs)
+
+    def each(self, steps, at_once, **inputs):
+        if steps and steps[0].func is tasks.steps.embed.embed_shard and len(steps) > FINISHED:
+            self.runner.each(steps[:FINISHED], 1, **inputs)
             os.kill(os.getpid(), signal.SIGKILL)
-        return self.runner.each(calls, at_once)
+        return self.runner.each(steps, at_once, **inputs)
 
 
 def main(how, config):
@@ -40,7 +43,7 @@ def main(how, config):
         import flows.prefect.flows as adapter
 
         runner_of_prefect = adapter.PrefectRunner
-        adapter.PrefectRunner = lambda: Killed(runner_of_prefect())
+        adapter.PrefectRunner = lambda *args: Killed(runner_of_prefect(*args))
         build(config, prefect=True)
 
 

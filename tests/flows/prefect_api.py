@@ -44,9 +44,7 @@ class Api:
     def runs(self, flow: str, config: Path | str) -> list[dict[str, Any]]:
         """The runs of a flow on a configuration, oldest first."""
         runs = self.post(
-            "/flow_runs/filter",
-            flows={"name": {"any_": [flow]}},
-            sort="EXPECTED_START_TIME_ASC",
+            "/flow_runs/filter", flows={"name": {"any_": [flow]}}, sort="EXPECTED_START_TIME_ASC"
         )
         return [run for run in runs if run["parameters"]["config"] == str(config)]
 
@@ -69,8 +67,34 @@ class Api:
             lambda state: state["type"] in ("COMPLETED", "FAILED", "CRASHED"),
         )
 
+    def subflows(self, run: str) -> dict[str, str]:
+        """The subflow runs of a flow run: the flow's name and the run's id."""
+        runs = self.post(
+            "/flow_runs/filter",
+            flow_runs={"parent_flow_run_id": {"any_": [run]}},
+            sort="EXPECTED_START_TIME_ASC",
+        )
+        return {row["name"].split()[0]: row["id"] for row in runs}
+
     def task_runs(self, run: str) -> list[dict[str, Any]]:
-        return self.post("/task_runs/filter", flow_runs={"id": {"any_": [run]}})
+        """The task runs of a flow run and of its subflows."""
+        runs = [run, *self.subflows(run).values()]
+        tasks = self.post("/task_runs/filter", flow_runs={"id": {"any_": runs}})
+        # A subflow has a task run in its parent, too, with a number for a key.
+        return [task for task in tasks if not task["dynamic_key"].isdigit()]
+
+    def edges(self, run: str) -> dict[str, set[str]]:
+        """The graph of a flow run: what each task run and subflow builds on, by their names."""
+        nodes = [node for _, node in self.get(f"/flow_runs/{run}/graph-v2")["nodes"]]
+        names = {node["id"]: node["label"].partition(" / ")[0] for node in nodes}
+        return {
+            names[node["id"]]: {names[parent["id"]] for parent in node["parents"]} for node in nodes
+        }
+
+    def events(self, prefix: str, resource: str) -> list[dict[str, Any]]:
+        """The events of a resource whose names start with a prefix, oldest first."""
+        body = {"event": {"prefix": [prefix]}, "resource": {"id": [resource]}, "order": "ASC"}
+        return self.post("/events/filter", filter=body, limit=50)["events"]
 
     def task_names(self, run: str) -> list[str]:
         """The names of the completed task runs of a flow run, in alphabetical order."""

@@ -1,10 +1,9 @@
-"""prefect.yaml and prefect.automations.yaml on a real Prefect server with a real worker.
+"""What `pegboard deploy` makes, on a real Prefect server with a real worker.
 
 One worker serves all tests here, and each test has a board of its own."""
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,25 +18,23 @@ from typing import Any
 import pytest
 
 from flows.build import build
-from flows.prefect.runner import board_slug
+from flows.prefect.deployments import HEARTBEAT_SECONDS
+from flows.prefect.names import board_key
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
 from tests.flows.prefect_api import GUARD, Api, eventually
 
 pytestmark = pytest.mark.prefect
 
-ROOT = Path(__file__).parents[2]
 TOOLS = [
     {"name": "convert", "description": "Convert an amount of money to another currency."},
     {"name": "weather", "description": "The weather of a place."},
 ]
-HEARTBEAT_SECONDS = 30
-"""What prefect.yaml sets; the least that Prefect allows."""
 NEW_TOOL = {"name": "book_table", "description": "Book a table in a restaurant."}
 
 
 class Deployed(Api):
-    """A project whose prefect.yaml is deployed, and the worker that runs its deployments."""
+    """A board that is deployed, and the worker that runs its deployments."""
 
     def __init__(self, server, project: Path) -> None:
         super().__init__(server.url)
@@ -46,7 +43,13 @@ class Deployed(Api):
 
     def python(self, *arguments: str) -> str:
         """What `python -m ...` prints in the project's folder."""
-        done = subprocess.run(
+        done = self.attempt(*arguments)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def attempt(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """`python -m ...` in the project's folder, which may fail."""
+        return subprocess.run(
             [sys.executable, "-m", *arguments],
             cwd=self.project,
             env=self.environment,
@@ -54,8 +57,6 @@ class Deployed(Api):
             text=True,
             timeout=GUARD,
         )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     def need_worker(self) -> None:
         if self.worker is None:
@@ -65,22 +66,19 @@ class Deployed(Api):
                     command.split(), cwd=self.project, env=self.environment, stdout=log, stderr=log
                 )
 
-    def start(self, deployment: str, config: Path | str, **parameters: Any) -> str:
-        """Start a run of a deployment in the worker; returns its id."""
+    def start(self, config: Path | str, **parameters: Any) -> str:
+        """Start a build of the deployment in the worker; returns its id."""
         self.need_worker()
-        deployment_id = self.get(f"/deployments/name/{deployment}")["id"]
-        path = f"/deployments/{deployment_id}/create_flow_run"
+        path = f"/deployments/{self.deployment('reindex/project')['id']}/create_flow_run"
         return self.post(path, parameters={"config": str(config), **parameters})["id"]
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        return self.get(f"/deployments/name/{name}")
 
     def warnings(self, task_run: str) -> list[str]:
         """The warnings in the log of a task run."""
         entries = self.post("/logs/filter", logs={"task_run_id": {"any_": [task_run]}})
         return [entry["message"] for entry in entries if entry["level"] == WARNING]
-
-    def slots(self, config: Path) -> int:
-        """How many runs have the slot of a board."""
-        slug = board_slug(str(config.parent / "board"))
-        return self.get(f"/v2/concurrency_limits/pegboard-{slug}")["active_slots"]
 
     def kill(self, run: str) -> None:
         """Kill the worker and the process of a run, as a power cut would."""
@@ -92,12 +90,19 @@ class Deployed(Api):
         worker.wait()
         eventually(lambda: stat(flow)[0] in "ZX")
 
-    def automate(self) -> None:
-        """Create the automations of the project, with the shortest wait for a heartbeat."""
-        text = (ROOT / "prefect.automations.yaml").read_text("utf-8")
-        file = self.project / "prefect.automations.yaml"
-        file.write_text(text.replace("within: 120", f"within: {HEARTBEAT_SECONDS + 5}"), "utf-8")
-        self.python("prefect", "automation", "create", "--from-file", file.name)
+    def automation(self, name: str) -> dict[str, Any]:
+        """The automation of that name."""
+        (found,) = self.post("/automations/filter", automations={"name": {"any_": [name]}})
+        return found
+
+    def shorten(self, name: str, seconds: int) -> None:
+        """Have an automation wait no longer than some seconds."""
+        automation = self.automation(name)
+        automation["trigger"]["within"] = seconds
+        kept = ("name", "description", "enabled", "tags", "trigger", "actions")
+        self.call(
+            "PUT", f"/automations/{automation['id']}", {part: automation[part] for part in kept}
+        )
 
 
 def stat(pid: int) -> list[str]:
@@ -110,21 +115,13 @@ def stat(pid: int) -> list[str]:
 
 @pytest.fixture(scope="module")
 def prefect(prefect_server, tmp_path_factory) -> Generator[Deployed]:
-    """The real prefect.yaml, deployed with its schedules paused, and a worker."""
+    """A project whose board is deployed without a schedule, and a worker."""
     project = tmp_path_factory.mktemp("deployed") / "project"
     project.mkdir()
-    shutil.copy(ROOT / "prefect.yaml", project)
     write_board(project)
     deployed = Deployed(prefect_server, project)
     try:
-        deployed.python("prefect", "work-pool", "create", "pegboard", "--type", "process")
-        deployed.need_worker()  # it starts on another core meanwhile
-        deployed.python("prefect", "--no-prompt", "deploy", "--all")
-        # Otherwise a test at 03:00 or at a quarter of an hour has a run too many.
-        for deployment in deployed.post("/deployments/filter"):
-            for schedule in deployment["schedules"]:
-                path = f"/deployments/{deployment['id']}/schedules/{schedule['id']}"
-                deployed.call("PATCH", path, {"active": False})
+        deployed.python("pegboard", "deploy", "--cron", "none")
         yield deployed
     finally:
         if deployed.worker is not None:
@@ -147,43 +144,69 @@ def live(config: Path) -> str:
     return ReleaseStore(str(config.parent / "board")).channel("live").release
 
 
-def test_the_nightly_deployment_publishes_the_release_of_a_direct_run_and_of_a_flow_by_the_command(
+def test_deploy_makes_deployments_with_typed_described_parameters_and_their_schedules(prefect):
+    prefect.python("pegboard", "deploy", "--prune", "0 4 * * 0", "--timezone", "Europe/Berlin")
+    printed = prefect.python("pegboard", "deploy", "--cron", "none", "--json")
+
+    deployed = json.loads(printed)
+    assert deployed["name"] == "project"
+    assert [*deployed["deployments"]] == ["reindex", "evaluate", "prune"]
+    resource = f"pegboard.board.{board_key(str(prefect.project / 'board'))}"
+    assert deployed["resource"] == resource
+    for flow in deployed["deployments"]:
+        row = prefect.deployment(f"{flow}/project")
+        assert row["parameters"] == {"config": "pegboard.toml"}
+        assert row["tags"] == ["pegboard", resource.replace("pegboard.board.", "board:")]
+        assert row["schedules"] == []
+        properties = row["parameter_openapi_schema"]["properties"]
+        assert [name for name, part in properties.items() if not part.get("description")] == []
+    names = [row["name"] for row in prefect.post("/automations/filter")]
+    assert len([name for name in names if name.startswith("pegboard project: ")]) == 3
+
+
+def test_a_deployed_build_publishes_the_release_of_a_direct_run_and_is_named_after_its_board(
     prefect, tmp_path
 ):
-    deployments = {row["name"]: row for row in prefect.post("/deployments/filter")}
-    nightly = deployments["nightly"]
-    assert deployments.keys() >= {"nightly", "processes"}
-    assert [schedule["schedule"]["cron"] for schedule in nightly["schedules"]] == ["0 3 * * *"]
-    assert nightly["global_concurrency_limit"]["limit"] == 1
-    assert nightly["concurrency_options"]["collision_strategy"] == "ENQUEUE"
-    assert all(row["parameters"]["config"] == "pegboard.toml" for row in deployments.values())
-    assert all(row["tags"] == ["pegboard"] for row in deployments.values())
-
     direct = build(write_board(tmp_path / "direct"))
-    config = write_board(tmp_path / "flow")
-    command = ("build", "--prefect", "-c", str(config), "--json", "--quiet")
-    flow = json.loads(prefect.python("pegboard", *command))
-    run = prefect.start("reindex/nightly", "pegboard.toml")
+    run = prefect.start("pegboard.toml")
     assert prefect.completed(run) == "Published"
 
-    assert direct["outcome"] == flow["outcome"] == "published"
-    assert direct["release"] == flow["release"] == live(prefect.project / "pegboard.toml")
+    assert direct["outcome"] == "published"
+    assert direct["release"] == live(prefect.project / "pegboard.toml")
+    key = board_key(str(prefect.project / "board"))
+    assert prefect.flow_run(run)["name"] == f"reindex acme of {key}"
 
 
-def test_the_event_of_a_changed_catalog_starts_one_run_that_lists_it(prefect, tmp_path):
-    config = write_board(tmp_path, "office")
-    before = build(config)
-    write_board(tmp_path, "office", [*TOOLS, NEW_TOOL])
-    payload = json.dumps({"catalog": "office", "config": str(config)})
-    event = ("event", "emit", "catalog.changed", "--resource-id", "pegboard.catalog.office")
+def test_the_event_of_a_changed_catalog_starts_one_run_of_its_own_board_without_any_payload(
+    prefect, tmp_path
+):
+    other = tmp_path / "elsewhere" / "project"
+    other.parent.mkdir()
+    config = write_board(other, "office")
+    deploy = ("pegboard", "deploy", "-c", str(config), "--cron", "none")
+    refused = prefect.attempt(*deploy)
+    assert refused.returncode == 2
+    assert "reindex/project deploys another board" in refused.stderr
+    before = prefect.deployment("reindex/project")
+    resource = json.loads(prefect.python(*deploy, "--name", "other", "--json"))["resource"]
+    assert prefect.deployment("reindex/project")["pull_steps"] == before["pull_steps"]
+    runs = len(prefect.runs("reindex", "pegboard.toml"))
 
     prefect.need_worker()
-    prefect.python("prefect", *event, "--payload", payload)
+    event = ("event", "emit", "pegboard.catalog.changed", "--resource-id")
+    prefect.python("prefect", *event, f"{resource}.catalog.office")
 
-    (requested,) = eventually(lambda: prefect.runs("reindex", config))
-    assert prefect.completed(requested["id"]) == "Published"
-    assert requested["parameters"]["catalog"] == "office"
-    assert live(config) != before["release"]
+    started = eventually(
+        lambda: [
+            row
+            for row in prefect.runs("reindex", "pegboard.toml")
+            if row["deployment_id"] == prefect.deployment("reindex/other")["id"]
+        ]
+    )
+    assert [row["parameters"]["catalog"] for row in started] == ["office"]
+    assert prefect.completed(started[0]["id"]) == "Published"
+    assert live(config)
+    assert len(prefect.runs("reindex", "pegboard.toml")) == runs + 1
 
 
 @contextmanager
@@ -222,11 +245,11 @@ def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_
 ):
     dead = '[catalogs.dead]\ntype = "mcp-dump"\npath = "gone.json"\n'
     config = write_board(tmp_path, more=dead)
-    published = prefect.start("reindex/nightly", config)
+    published = prefect.start(config)
     assert prefect.completed(published) == "Published"
-    unchanged = prefect.start("reindex/nightly", config)
+    unchanged = prefect.start(config)
     assert prefect.completed(unchanged) == "Unchanged"
-    strict = prefect.start("reindex/nightly", config, strict=True)
+    strict = prefect.start(config, strict=True)
     state = prefect.ended(strict)
     assert (state["type"], state["name"]) == ("FAILED", "Incomplete")
     assert "dead: " in state["message"]
@@ -245,31 +268,40 @@ def test_a_dead_source_is_a_failed_task_with_a_warning_in_every_run_and_fails_a_
         assert "gone.json" in warning
 
 
-def test_two_deployments_of_one_board_build_one_after_the_other(prefect, tmp_path):
+def test_a_run_of_the_command_waits_for_a_deployed_build_of_its_board(prefect, tmp_path):
     with source_that_does_not_answer() as (silent, listed, over):
         config = write_board(tmp_path, more=silent)
-        first = prefect.start("reindex/nightly", config)
+        deployed = prefect.start(config)
         assert listed.wait(GUARD)
-        second = prefect.start("reindex/processes", config, run={"engine": "local"})
-        eventually(lambda: prefect.log(second), lambda log: "Another run builds" in " ".join(log))
-        assert (prefect.slots(config), prefect.task_runs(second)) == (1, [])
-        over.set()
+        command = [sys.executable, "-m", "pegboard", "build", "-c", str(config), "--json"]
+        progress = tmp_path / "progress"
+        with progress.open("ab") as lines:
+            waiting = start_child(
+                command, env=prefect.environment, stdout=subprocess.PIPE, stderr=lines
+            )
+        try:
+            eventually(lambda: "Another run builds this board" in progress.read_text("utf-8"))
+            (_, second) = prefect.runs("reindex", config)
+            assert prefect.task_runs(second["id"]) == []
+            over.set()
+            printed, _ = waiting.communicate(timeout=GUARD)
+        finally:
+            end_child(waiting)
 
-        assert [prefect.completed(run) for run in (first, second)] == ["Published", "Unchanged"]
-    tasks = [prefect.task_runs(run) for run in (first, second)]
-    assert max(row["end_time"] for row in tasks[0]) < min(row["start_time"] for row in tasks[1])
+    assert prefect.completed(deployed) == "Published"
+    assert json.loads(printed)["outcome"] == "unchanged"
 
 
 def test_a_run_whose_machine_was_lost_is_crashed_and_the_next_builds_the_board(prefect, tmp_path):
-    prefect.automate()
+    prefect.shorten("pegboard project: lost runs end", HEARTBEAT_SECONDS + 5)
     with source_that_does_not_answer() as (silent, listed, _):
         config = write_board(tmp_path, more=silent)
-        killed = prefect.start("reindex/nightly", config)
+        killed = prefect.start(config)
         assert listed.wait(GUARD)
         prefect.kill(killed)
     assert prefect.state(killed) == "Running"
 
-    waiting = prefect.start("reindex/nightly", write_board(tmp_path))
+    waiting = prefect.start(write_board(tmp_path))
 
     assert prefect.completed(waiting) == "Published"
     assert prefect.state(killed) == "Crashed"
@@ -277,7 +309,7 @@ def test_a_run_whose_machine_was_lost_is_crashed_and_the_next_builds_the_board(p
 
 
 def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
-    run = prefect.start("reindex/nightly", "none.toml")
+    run = prefect.start("none.toml")
 
     state = eventually(
         lambda: prefect.flow_run(run)["state"], lambda state: state["type"] == "FAILED"

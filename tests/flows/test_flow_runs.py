@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from flows.prefect.names import board_key
 from tests.flows.prefect_api import Api, eventually
 
 pytestmark = pytest.mark.prefect
@@ -95,20 +96,27 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     assert both("build", "--strict", code=3)["catalogs"]["extra"]["kept"] == ["*"]
     names = list(TOOLS)
     list_tools(folders, dict(zip([names[1], names[0], *names[2:]], TOOLS.values(), strict=True)))
-    assert both("build", code=8)["outcome"] == "held"
+    held = both("build", code=8)
+    assert held["outcome"] == "held"
+    assert both("build", code=8)["release"] == held["release"]
 
     phases = "snapshot plan compose embed stage gate publish report total"
     assert (published["outcome"], [*published["seconds"]]) == ("published", phases.split())
+    key = board_key(str(folders[1] / "board"))
     runs = api.runs("reindex", folders[1] / "pegboard.toml")
-    states = ["Planned", "Published", "Incomplete", "Held"]
+    states = ["Planned", "Published", "Incomplete", "Held", "Held"]
     assert [run["state"]["name"] for run in runs] == states
-    assert [run["state"]["type"] for run in runs[2:]] == ["FAILED", "FAILED"]
-    assert {run["name"] for run in runs} == {f"reindex all of {folders[1]}/pegboard.toml"}
+    assert [run["state"]["type"] for run in runs[2:]] == ["FAILED"] * 3
+    assert {run["name"] for run in runs} == {f"reindex extra, kit of {key}"}
+    assert {tuple(run["tags"]) for run in runs} == {(f"board:{key}", "pegboard")}
+    assert_steps(api, runs[1]["id"])
+    assert_graph(api, runs[1]["id"])
+    assert_artifacts(api, runs, published["release"])
+    assert_events(api, f"pegboard.board.{key}", published["release"], held["release"])
+    assert_asset(api, folders[1] / "board", published["release"])
 
-    release, build = published["release"], runs[1]["id"]
-    assert "    5 new, 0 changed, 0 removed" in api.artifacts(build)["build"]["data"]
-    assert f"Release {release} is live on" in "\n".join(api.log(build))
 
+def assert_steps(api, build):
     steps = ["snapshot kit", "snapshot extra", "revise snapshots", "make plan", "compose edges"]
     steps += ["compose records", "make release spec", "stage tables", "find suspicious"]
     steps += ["gate release", "publish release", "report release"]
@@ -117,6 +125,76 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
         steps += [f"embed emb_{index} 1", f"embed agents_{index} 1"]
     recorded = eventually(lambda: api.task_names(build), lambda names: len(names) >= len(steps))
     assert recorded == sorted(steps)
+
+
+def assert_graph(api, build):
+    """Each task and phase builds on those whose results it uses."""
+    phases = api.subflows(build)
+    assert [*phases] == ["ingest", "index", "publish"]
+    edges = api.edges(build)
+    assert edges["index"] == {"ingest"}
+    assert edges["publish"] == {"index"}
+    assert edges["report release"] == {"publish"}
+    ingest = api.edges(phases["ingest"])
+    assert ingest["revise snapshots"] == {"snapshot kit", "snapshot extra"}
+    assert ingest["make plan"] == {"revise snapshots"}
+    index = api.edges(phases["index"])
+    composed = {name for name in index if name.startswith("compose")}
+    assert index["make release spec"] == composed
+    encoded = {name for name in index if name.startswith("embed")}
+    assert index["stage tables"] == {"make release spec", *encoded}
+    assert index["find suspicious"] == {"stage tables"}
+    assert api.edges(phases["publish"])["publish release"] == {"gate release"}
+
+
+def assert_artifacts(api, runs, release):
+    built, incomplete, held = (api.artifacts(run["id"]) for run in runs[1:4])
+    assert built.keys() == {"build", "sources", "measures", "report"}
+    assert "    5 new, 0 changed, 0 removed" in built["build"]["data"]
+    assert f"reports/{release}.html" in built["report"]["data"]
+    assert f"Release {release} is live on" in "\n".join(api.log(runs[1]["id"]))
+    rows = {row["catalog"]: row for row in json.loads(built["sources"]["data"])}
+    assert {name: (row["state"], row["tools"]) for name, row in rows.items()} == {
+        "kit": ("listed", 4),
+        "extra": ("listed", 1),
+    }
+    rows = {row["catalog"]: row for row in json.loads(incomplete["sources"]["data"])}
+    assert rows["extra"]["state"] == "failed"
+    assert "extra.json" in rows["extra"]["problem"]
+    changes = json.loads(held["changes"]["data"])
+    assert {(row["change"], row["tool"]) for row in changes} == {
+        ("changed", "kit/shop/open_door"),
+        ("changed", "kit/shop/paint_fence"),
+    }
+    assert [row["passed"] for row in json.loads(held["measures"]["data"])] == [False, False]
+
+
+def assert_events(api, board, published, held):
+    """Each release is an event once, however often it is held, and so is a source that failed."""
+    releases = eventually(
+        lambda: api.events("pegboard.release.", board), lambda events: len(events) >= 2
+    )
+    assert [(row["event"], row["payload"]["release"]) for row in releases] == [
+        ("pegboard.release.published", published),
+        ("pegboard.release.held", held),
+    ]
+    assert releases[0]["payload"]["counts"]["tools"] == 5
+    assert "Recall@1" in " ".join(releases[1]["payload"]["reasons"])
+    (source,) = api.events("pegboard.source.failed", f"{board}.catalog.extra")
+    assert source["payload"]["kept"] == ["*"]
+
+
+def assert_asset(api, board, release):
+    """The channel is an asset with its catalogs upstream; a held release does not make it anew."""
+    (made,) = api.events("prefect.asset.materialization", f"file://{board}/live")
+    assert made["payload"]["release"] == release
+    assert made["payload"]["measures"]["passed"] is True
+    upstream = {
+        row["prefect.resource.id"]
+        for row in made["related"]
+        if row["prefect.resource.role"] == "asset"
+    }
+    assert upstream == {f"file://{board}/catalogs/kit", f"file://{board}/catalogs/extra"}
 
 
 def kill_run(how, config, environment):

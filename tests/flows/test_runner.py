@@ -72,7 +72,7 @@ def test_sources_are_listed_at_once_and_shards_encoded_at_once_on_several_cores(
     class Meeting(DirectRunner):
         """Lets as many calls as may run at once meet before any of them does its work."""
 
-        def each(self, calls, limit):
+        def each(self, calls, limit, **inputs):
             parties = min(limit, len(calls))
             at_once.setdefault(calls[0].func.__name__, []).append((len(calls), limit))
             barrier = threading.Barrier(parties, timeout=GUARD)

@@ -1,0 +1,124 @@
+"""The events that flow runs emit, and the release as an asset.
+
+| event | resource | payload |
+|---|---|---|
+| `pegboard.release.published` | the board | what `release_facts` returns |
+| `pegboard.release.held` | the board | the same and `reasons`; once for each release |
+| `pegboard.source.failed` | the catalog | board, catalog, problems, kept |
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from prefect.assets import Asset, AssetProperties
+from prefect.events import emit_event
+from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
+
+from flows.prefect.names import board_resource, catalog_resource
+from pegboard.formatting import plain
+from pegboard.store.database import public_uri
+from pegboard.store.releases import Release
+from tasks.settings.configuration import Configuration
+from tasks.steps.plan import Plan
+from tasks.steps.snapshot import Snapshot
+
+PUBLISHED = "pegboard.release.published"
+HELD = "pegboard.release.held"
+SOURCE_FAILED = "pegboard.source.failed"
+CATALOG_CHANGED = "pegboard.catalog.changed"
+"""Emitted by whoever changed a catalog; it starts a build (see `flows.prefect.deployments`)."""
+MAX_PROBLEMS = 20
+"""Problems of a source in an event."""
+
+
+def emit_source_failed(uri: str, snapshot: Snapshot) -> None:
+    """Emit that a source, or some of its agents, could not be listed."""
+    payload = {
+        "board": public_uri(uri),
+        "catalog": snapshot.catalog,
+        "problems": [plain(problem) for problem in snapshot.problems[:MAX_PROBLEMS]],
+        "kept": list(snapshot.kept),
+    }
+    _emit(SOURCE_FAILED, catalog_resource(uri, snapshot.catalog), snapshot.catalog, payload)
+
+
+def emit_release(configuration: Configuration, plan: Plan, release: Release, *, held: bool) -> None:
+    """Emit that a release was published, or is held."""
+    payload = release_facts(configuration, plan, release)
+    if held:
+        payload["reasons"] = _held_reasons(release.manifest)
+    resource = board_resource(configuration.uri)
+    _emit(HELD if held else PUBLISHED, resource, public_uri(configuration.uri), payload)
+
+
+def release_facts(configuration: Configuration, plan: Plan, release: Release) -> dict[str, Any]:
+    """Return the counts, changes and measures of a release, with what it replaces."""
+    manifest = release.manifest
+    return {
+        "board": public_uri(configuration.uri),
+        "channel": plan.channel,
+        "release": release.id,
+        "previous": plan.live,
+        "counts": dict(manifest["counts"]),
+        "changes": dict(manifest["changes"]),
+        "measures": _measures(manifest.get("gate")),
+    }
+
+
+def release_asset(configuration: Configuration) -> Asset:
+    """Return the asset of a board's channel, which every promotion materializes."""
+    channel = configuration.board.channel
+    name = f"{channel} of {public_uri(configuration.uri)}"
+    return _asset(configuration.uri, channel, name)
+
+
+def catalog_assets(configuration: Configuration) -> list[Asset]:
+    """Return the assets from which a release is made: its catalogs."""
+    return [
+        _asset(configuration.uri, f"catalogs/{name}", f"catalog {name}")
+        for name in configuration.catalogs
+    ]
+
+
+def _asset(uri: str, part: str, name: str) -> Asset:
+    address = public_uri(uri)
+    scheme = "" if "://" in address else "file://"
+    restricted = str.maketrans(dict.fromkeys(RESTRICTED_ASSET_CHARACTERS, "-"))
+    key = f"{scheme}{address}/{part}".translate(restricted)
+    return Asset(key=key, properties=AssetProperties(name=name))
+
+
+def _measures(gate: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the main measure of a gate and its verdict; empty without a gate."""
+    if gate is None:
+        return {}
+    chosen = gate["chosen"]
+    return {
+        "passed": gate["passed"],
+        "queries": gate["queries"],
+        chosen["measure"]: {name: chosen[name] for name in ("value", "low", "high")},
+    }
+
+
+def _held_reasons(manifest: Mapping[str, Any]) -> list[str]:
+    """Return why a release is held, one sentence each."""
+    reasons: list[str] = []
+    gate = manifest.get("gate")
+    if gate is not None and not gate["passed"]:
+        failed = [rule for rule in gate["rules"] if rule["passed"] is False]
+        reasons += [plain(f"rule failed: {rule['rule']}: {rule['reason']}") for rule in failed]
+        if missed := gate["canaries"]["missed"]:
+            reasons.append(f"{missed} of {gate['canaries']['count']} canaries broke")
+        if not reasons:
+            reasons.append("more queries are captured than [gate] allows")
+    if waiting := manifest.get("unapproved"):
+        reasons.append(f"{waiting} new or changed definitions wait for approval")
+    return reasons
+
+
+def _emit(event: str, resource: str, name: str, payload: dict[str, Any]) -> None:
+    emit_event(
+        event,
+        resource={"prefect.resource.id": resource, "prefect.resource.name": name},
+        payload=payload,
+    )
