@@ -71,7 +71,8 @@ class PreviousTexts:
     """
 
     def __init__(self, lake: Lake, ids: Collection[str]) -> None:
-        self._lake, self._ids = lake, ids
+        self._lake = lake
+        self._ids = ids
 
     def value(self, product: Product, subject: str) -> Any:
         """Return the value of a product, in the form of an accepted reply; None if there is none.

@@ -21,6 +21,7 @@ from tasks.settings.enrichment import EnrichSettings, Product
 SAMPLED_PROMPTS = 40
 """Prompts per product that are rendered and counted; the others are extrapolated."""
 SHOWN_FAILURES = 5
+"""Maximum failed requests that the problems of a build name."""
 MIN_JUDGED = 10
 """Minimum replies or questions for a warning that most are rejected."""
 
@@ -70,7 +71,8 @@ def _estimate_product(
     replies = [(request, request.final_reply(ledger)) for request in requests]
     pending = list({request.key: request for request, reply in replies if reply is None}.values())
     prompt = round(_mean_prompt_tokens(pending, ledger, completer) * len(pending))
-    completion, price = 0, price_of(completer)
+    completion = 0
+    price = price_of(completer)
     if pending:
         completion = typical_output_tokens(pending[0].product, settings) * len(pending)
     cost = _cost(price, prompt, completion) if pending or price else 0.0
@@ -168,7 +170,8 @@ def stale_prompts(
     """
     stale: Counter[tuple[str, str]] = Counter()
     for request in requests:
-        reply, prompt = request.final_reply(ledger), request.prompt
+        reply = request.final_reply(ledger)
+        prompt = request.prompt
         if reply is not None and reply.prompt != request.wording:
             stale[str(prompt.path), prompt.version] += 1
     return [

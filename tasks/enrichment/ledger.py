@@ -122,7 +122,8 @@ class LakeLedger:
         async with self._writing:
             if entry not in self._waiting:
                 return  # another task wrote it with its own
-            batch, self._waiting = self._waiting, []
+            batch = self._waiting
+            self._waiting = []
             writing = asyncio.get_running_loop().run_in_executor(None, self._append, batch)
             try:
                 await asyncio.shield(writing)  # goes on if the task is cancelled
@@ -142,12 +143,13 @@ class LakeLedger:
         """Turn this run's replies, and abandoned journals, into one file of the ledger."""
         self._remember(self._waiting)  # their tasks were cancelled before their turn
         ages = self._lake.ages(OPEN, "jsonl")
-        own = [path for path in ages if path.startswith(f"{OPEN}/{self.run}")]
-        old = sorted(path for path in {*ages} - {*own} if ages[path] > ABANDONED_SECONDS)
-        replies = [*self._received, *(reply for path in old for reply in self._read(path))]
+        run_journals = [path for path in ages if path.startswith(f"{OPEN}/{self.run}")]
+        others = {*ages} - {*run_journals}
+        abandoned = sorted(path for path in others if ages[path] > ABANDONED_SECONDS)
+        replies = [*self._received, *(reply for path in abandoned for reply in self._read(path))]
         if rows := [asdict(reply) for reply in replies]:
             self._lake.write(f"ledger/{digest(rows)}.parquet", _to_frame(rows))
-        self._lake.delete(*own, *old)
+        self._lake.delete(*run_journals, *abandoned)
 
     def _read(self, path: str) -> list[StoredReply]:
         """The replies in a journal, without lines that were cut off or damaged; none if another run

@@ -34,7 +34,9 @@ class LiveRun:
         self.failures: list[tuple[ProductRequest, CompletionError]] = []
         self.invalid: Counter[Product] = Counter()
         self.stopped: PegboardError | None = None
-        self._chains, self._ledger, self._client = chains, ledger, client
+        self._chains = chains
+        self._ledger = ledger
+        self._client = client
         self._spent = 0
         self._locks = WeakValueDictionary[str, asyncio.Lock]()
 

@@ -53,12 +53,14 @@ def nearest(
     if k < 1 or not ids:
         return dict.fromkeys(ids, ())
     order = sorted(range(len(ids)), key=ids.__getitem__)  # equal cosines are ordered by row
-    tools, wide = [ids[row] for row in order], vectors[order].astype(np.float64)
+    tools = [ids[row] for row in order]
+    wide = vectors[order].astype(np.float64)
     neighbours: dict[str, tuple[Neighbour, ...]] = {}
-    step, least = max(1, BLOCK_SCORES // len(ids)), max(0, len(ids) - k - 1)
+    step = max(1, BLOCK_SCORES // len(ids))
+    kth = max(0, len(ids) - k - 1)  # the place of the k-th best, in ascending order
     for start in range(0, len(ids), step):
         cosines = np.round(wide[start : start + step] @ wide.T, DIGITS)
-        levels = np.partition(cosines, least, axis=1)[:, least]  # of the k nearest and the tool
+        levels = np.partition(cosines, kth, axis=1)[:, kth]  # of the k nearest and the tool
         for row, (line, level) in enumerate(zip(cosines, levels, strict=True), start):
             near = np.flatnonzero(line >= level)
             best = near[np.lexsort((near, -line[near]))]

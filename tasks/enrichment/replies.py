@@ -34,18 +34,27 @@ from tasks.safety import untrusted
 from tasks.settings.enrichment import Product
 
 DESCRIPTION_CHARACTERS = (20, 1_500)
-"""The prompt allows 120 words, about 800 characters; an encoder of 256 tokens reads about 1,100."""
+"""Shortest and longest description, in characters. The prompt allows 120 words, about 800
+characters; an encoder of 256 tokens reads about 1,100.
+"""
 AGENT_CHARACTERS = (20, 1_200)
+"""Shortest and longest description of an agent, in characters."""
 QUESTION_CHARACTERS = (6, 400)
-"""Shorter ones are single words; an encoder of 256 tokens would cut longer ones."""
+"""Shortest and longest question, in characters. Shorter ones are single words; an encoder of 256
+tokens would cut longer ones.
+"""
 TOPIC_CHARACTERS = (2, 60)
+"""Shortest and longest topic, in characters."""
 NOTE_CHARACTERS = (3, 400)
+"""Shortest and longest note on an argument, in characters."""
 SHOWN_CHARACTERS = 200
-"""Characters of a dropped item in reports."""
+"""Characters of a dropped item that reports show."""
 MAX_DIFFERENCES = 4
-"""Differences from the schema that are reported to the model at once."""
+"""Maximum differences from the schema that one repair reports to the model."""
 MIN_LANGUAGE_CHARACTERS = 80
-"""In shorter texts identifiers and names weigh too much to tell the language."""
+"""Characters from which the language of a text is detected: identifiers and names weigh too much in
+shorter ones.
+"""
 
 UNFINISHED_THOUGHTS = "<think>"
 """What a reply begins with that broke off before the model had finished reasoning."""
@@ -249,7 +258,7 @@ def _texts(
     """The requests or topics that pass, in their order."""
     accepted: list[str] = []
     dropped: list[tuple[str, str]] = []
-    seen: list[frozenset[str]] = []
+    accepted_words: list[frozenset[str]] = []
     examples = [word_set(example) for example in subject.examples]
     named = subject.name.casefold() if is_identifier(subject.name) else None
     for item in items:
@@ -260,13 +269,13 @@ def _texts(
             reason = "names-itself"
         if reason is None and near_duplicate(words, examples):
             reason = "repeats-example"
-        if reason is None and near_duplicate(words, seen):
+        if reason is None and near_duplicate(words, accepted_words):
             reason = "duplicate"
         if reason is None and subject.count and len(accepted) >= subject.count:
             reason = "surplus"
         if reason is None:
             accepted.append(text)
-            seen.append(words)
+            accepted_words.append(words)
         else:
             dropped.append((text, reason))
     return accepted, _shown(dropped, accepted)
@@ -277,7 +286,8 @@ def _notes(reply: ArgumentsReply, subject: Subject) -> tuple[dict[str, str], Dro
     accepted: dict[str, str] = {}
     dropped: list[tuple[str, str]] = []
     for note in reply.arguments:
-        name, text = note.name.strip("` "), " ".join(note.note.split())
+        name = note.name.strip("` ")
+        text = " ".join(note.note.split())
         reason = None if name in subject.arguments else "unknown-item"
         reason = reason or _length(text, NOTE_CHARACTERS) or _text_problem(text, subject)
         if reason is None and name in accepted:
@@ -292,13 +302,13 @@ def _notes(reply: ArgumentsReply, subject: Subject) -> tuple[dict[str, str], Dro
 
 def _shown(dropped: Sequence[tuple[str, str]], accepted: Collection[str]) -> Dropped:
     """The dropped items as reports show them. Raises Rejection if nothing was accepted."""
-    shown = tuple((redact_credentials(text)[:SHOWN_CHARACTERS], why) for text, why in dropped)
+    items = tuple((redact_credentials(text)[:SHOWN_CHARACTERS], why) for text, why in dropped)
     if accepted:
-        return shown
-    if not shown:
+        return items
+    if not items:
         raise Rejection("empty")
-    [(reason, _)] = Counter(reason for _, reason in shown).most_common(1)
-    raise Rejection(reason, f"None of its {len(shown)} items can be used.", shown)
+    [(reason, _)] = Counter(reason for _, reason in items).most_common(1)
+    raise Rejection(reason, f"None of its {len(items)} items can be used.", items)
 
 
 _CHECKS: dict[Product, Callable[[Any, Subject], tuple[Any, Dropped]]] = {
@@ -334,8 +344,8 @@ def _text_problem(text: str, subject: Subject, allowed: Sequence[str] = ()) -> s
     if redact_credentials(text) != text:
         return "credential"
     if subject.tool_names is not None:
-        own = (subject.name, *subject.arguments, *allowed)
-        named = subject.tool_names.find(text, own)
+        allowed_names = (subject.name, *subject.arguments, *allowed)
+        named = subject.tool_names.find(text, allowed_names)
         # A note may say where its value comes from, if the catalog says so.
         noted = subject.product == "arguments" and (named or "") in subject.description
         if named is not None and not noted:
@@ -349,10 +359,12 @@ def _is_refusal(text: str) -> bool:
 
 
 def _length(text: str, bounds: tuple[int, int]) -> str | None:
-    least, most = bounds
+    minimum, maximum = bounds
     if not text.isascii():
-        least = min(least, 2)  # a Chinese word has two characters
-    return "too-short" if len(text) < least else "too-long" if len(text) > most else None
+        minimum = min(minimum, 2)  # a Chinese word has two characters
+    if len(text) < minimum:
+        return "too-short"
+    return "too-long" if len(text) > maximum else None
 
 
 def _reject_length(text: str, bounds: tuple[int, int]) -> None:
@@ -363,13 +375,14 @@ def _reject_length(text: str, bounds: tuple[int, int]) -> None:
 def _reject_language(value: Any, subject: Subject) -> None:
     """Reject a value that is clearly not in the requested language, or the catalog's own."""
     texts = list(value.values()) if isinstance(value, dict) else value
-    text, code = " ".join(_strings(texts)), subject.language
+    text = " ".join(_strings(texts))
+    code = subject.language
     expected = LANGUAGES.get(code, code).lower() if code else _language(subject.description)
     if code and expected not in stop_word_languages():
         return
-    found = _language(text)
-    alike = any({found, expected} <= group for group in _ALIKE)
-    if found and expected and found != expected and not alike:
+    language = _language(text)
+    are_alike = any({language, expected} <= group for group in _ALIKE)
+    if language and expected and language != expected and not are_alike:
         which = f"with the code '{code}'" if code else "of the data's own description"
         raise Rejection("language", f"Write it in the language {which}.")
 

@@ -32,11 +32,11 @@ from tasks.settings.enrichment import DEFAULT_REPLY_TOKENS, EnrichSettings, Prod
 Accepted = Mapping[Product, Any]
 """The values accepted for a tool so far, by product: later products are made from earlier ones."""
 REPAIR_CHARACTERS = 6_000
-"""Of an invalid reply, shown to the model in the repair."""
+"""Characters of an invalid reply that a repair shows to the model."""
 AGENT_TOOLS = 100
-"""Tools that the prompt for an agent's description shows."""
+"""Maximum tools that the prompt for an agent's description shows."""
 DESCRIPTION_CHARACTERS = {"agent tool": 300, "neighbour": 600, "agent": 4_000}
-"""Characters of a description that a prompt shows, by whose it is."""
+"""Maximum characters of a description in a prompt, by the kind of its owner."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +169,8 @@ class AcceptedValues:
     def __init__(self, ledger: LakeLedger, previous: PreviousTexts) -> None:
         self.kept: Counter[Product] = Counter()
         self.outdated: Counter[Product] = Counter()
-        self._ledger, self._previous = ledger, previous
+        self._ledger = ledger
+        self._previous = previous
         self._earlier: dict[tuple[str, str], StoredReply] = {}
         for reply in sorted(ledger.all(), key=lambda reply: reply.at):
             if reply.value is not None and reply.content:
@@ -347,7 +348,8 @@ class _Builder:
         values: Callable[[Accepted], Mapping[str, Any]],
         about: Subject,
     ) -> ProductRequest:
-        prompts, settings = self.prompts, self.settings
+        prompts = self.prompts
+        settings = self.settings
         count = self.counts.get(product, 0)
         parameters: list[Any] = [
             settings.temperature,

@@ -20,15 +20,15 @@ Details = Mapping[str, Any]
 
 def measured_line(details: Details) -> str:
     """Return the one-line summary of a release that passed."""
-    chosen, rules = details["chosen"], details["rules"]
+    chosen = details["chosen"]
+    rules = details["rules"]
     parts = [rules_text(rules)] if rules else []
     if details["canaries"]["count"]:
         parts.append(count_text(details["canaries"]["count"], "canary", "canaries") + " found")
     if details["live"] and not details["live_trouble"]:
-        lost, won = len(details["lost"]), details["won"]["count"]
-        parts.append(
-            f"{count_text(lost, 'query', 'queries')} lost and {won} won against {details['live']}"
-        )
+        lost_count = count_text(len(details["lost"]), "query", "queries")
+        won_count = details["won"]["count"]
+        parts.append(f"{lost_count} lost and {won_count} won against {details['live']}")
     return plain(
         f"Golden queries: {chosen['measure']} {interval_text(chosen)} over {details['queries']} by "
         f"strategy {chosen['strategy']} in index {chosen['index']}"
@@ -40,15 +40,18 @@ def held_run_lines(outcome: Mapping[str, Any]) -> list[str]:
     """Return why the release of a run (see `flows.reindex.reindex`) is held, and the next steps;
     details are indented by four blanks.
     """
-    details, channel = outcome["gate"], outcome["plan"]["channel"]
-    waiting, lines = unapproved(outcome["suspicious"]), list[str]()
+    details = outcome["gate"]
+    channel = outcome["plan"]["channel"]
+    waiting = unapproved(outcome["suspicious"])
+    lines: list[str] = []
     if details is not None and not details["passed"]:
         lines = held_lines(details, channel)
     return [*lines, *_unapproved_lines(outcome, waiting)] if waiting else lines
 
 
 def _unapproved_lines(outcome: Mapping[str, Any], waiting: Mapping[str, Details]) -> list[str]:
-    release, plan = outcome["release"], outcome["plan"]
+    release = outcome["release"]
+    plan = outcome["plan"]
     rows = (row for tool in waiting for row in outcome["suspicious"][tool])
     locked = any("change" in row for row in rows)
     stays = f"stays at release {plan['live']}" if plan["live"] else "names no release yet"
@@ -78,8 +81,8 @@ def definition_lines(tools: Mapping[str, Details]) -> list[str]:
             if not is_new or name == "description":
                 texts = FieldChange(change["before"], change["after"])
                 lines += [f"    {line}" for line in field_lines(name, texts)]
-    if rest := ids[MAX_DESCRIBED:]:
-        lines.append(f"  also: {list_text(rest, MAX_DESCRIBED)}")
+    if others := ids[MAX_DESCRIBED:]:
+        lines.append(f"  also: {list_text(others, MAX_DESCRIBED)}")
     return lines
 
 
@@ -141,8 +144,8 @@ def _captured_lines(details: Details) -> list[str]:
     ]
     for query in captured["queries"][:MAX_QUERIES]:
         flags = f" ({', '.join(query['flags'])})" if query["flags"] else ""
-        before = f", before: {query['before']}" if query["before"] else ""
-        lines.append(f'    "{_short(query["query"])}" now: {query["tool"]}{flags}{before}')
+        live_tool = f", before: {query['before']}" if query["before"] else ""
+        lines.append(f'    "{_short(query["query"])}" now: {query["tool"]}{flags}{live_tool}')
     return lines
 
 
@@ -182,7 +185,8 @@ def _rank(rank: int | None) -> str:
 
 
 def _change_lines(details: Details) -> list[str]:
-    changes, live = details["changes"], details["changes"]["against"]
+    changes = details["changes"]
+    live = changes["against"]
     if live is None:
         return []
     counts = ", ".join(f"{len(changes[kind])} {kind}" for kind in ("new", "changed", "removed"))

@@ -18,13 +18,20 @@ def lost_and_won(
     Args:
         changes: the result of `tool_changes`.
     """
-    lost: list[dict[str, Any]] = []
-    won: list[dict[str, Any]] = []
-    for now, before in zip(staged.results, live.results if live else (), strict=live is not None):
-        complete, was_complete = now.last_rank() <= k, before.last_rank() <= k
-        if complete != was_complete:
-            (won if complete else lost).append(_query_row(now, before, k, changes))
-    return lost, won
+    lost_rows: list[dict[str, Any]] = []
+    won_rows: list[dict[str, Any]] = []
+    live_results = live.results if live else ()
+    for staged_result, live_result in zip(staged.results, live_results, strict=live is not None):
+        is_complete = staged_result.last_rank() <= k
+        was_complete = live_result.last_rank() <= k
+        if is_complete == was_complete:
+            continue
+        row = _query_row(staged_result, live_result, k, changes)
+        if is_complete:
+            won_rows.append(row)
+        else:
+            lost_rows.append(row)
+    return lost_rows, won_rows
 
 
 def broken_canaries(
@@ -32,20 +39,22 @@ def broken_canaries(
 ) -> list[dict[str, Any]]:
     """Return the canaries that miss a tool among the first k, whether or not live did."""
     return [
-        _query_row(now, was, k, changes) for now, was in _pairs(staged, live) if now.last_rank() > k
+        _query_row(staged_result, live_result, k, changes)
+        for staged_result, live_result in _pairs(staged, live)
+        if staged_result.last_rank() > k
     ]
 
 
 def _pairs(
     staged: Evaluation, live: Evaluation | None
 ) -> list[tuple[QueryResult, QueryResult | None]]:
-    """The results of each query now and in live."""
-    before = live.results if live is not None else [None] * len(staged.results)
-    return list(zip(staged.results, before, strict=True))
+    """The results of each query in the staged release and in live."""
+    live_results = live.results if live is not None else [None] * len(staged.results)
+    return list(zip(staged.results, live_results, strict=True))
 
 
 def _query_row(
-    now: QueryResult, before: QueryResult | None, k: int, changes: Mapping[str, Any]
+    staged: QueryResult, live: QueryResult | None, k: int, changes: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return a query that one release answers completely and the other does not, as JSON values.
 
@@ -55,19 +64,19 @@ def _query_row(
         not before, or if there are none all in front; and which of these and of the needed tools
         are `changed`.
     """
-    needed = [now.needed, *([before.needed] if before else [])]
+    needed = [staged.needed, *([live.needed] if live else [])]
     ids = {tool for part in needed for tools in part.tools.values() for tool in tools}
-    front = [tool.id for tool in now.retrieved[:k] if tool.id not in ids]
-    front_before = {tool.id for tool in before.retrieved[:k]} if before else set[str]()
-    instead = [tool for tool in front if tool not in front_before] or front
+    front = [tool.id for tool in staged.retrieved[:k] if tool.id not in ids]
+    live_front = {tool.id for tool in live.retrieved[:k]} if live else set[str]()
+    instead = [tool for tool in front if tool not in live_front] or front
     kinds = {*changes["new"], *changes["changed"], *changes["removed"]}
     involved = (*sorted(ids.difference(instead)), *instead)
     return {
-        "query": now.query.query,
-        "id": now.query.id,
-        "needed": list(now.query.tools),
-        "before": before.ranks() if before else {},
-        "now": now.ranks(),
+        "query": staged.query.query,
+        "id": staged.query.id,
+        "needed": list(staged.query.tools),
+        "before": live.ranks() if live else {},
+        "now": staged.ranks(),
         "instead": instead,
         "changed": [tool for tool in involved if tool in kinds],
     }
@@ -92,17 +101,21 @@ def captured_queries(
         flags: the flags of suspicious tools.
     """
     captured: list[dict[str, Any]] = []
-    for now, before in _pairs(staged, live):
-        if not now.retrieved or (first := now.retrieved[0].id) not in changed | flags.keys():
+    for result, live_result in _pairs(staged, live):
+        top = result.retrieved[0].id if result.retrieved else None
+        if top is None or top not in changed | flags.keys():
             continue
-        was = before.retrieved[0].id if before is not None and before.retrieved else None
-        needed = any(first in tools for tools in now.needed.tools.values())
-        codes = sorted(flags.get(first, ()))
+        live_top = None
+        if live_result is not None and live_result.retrieved:
+            live_top = live_result.retrieved[0].id
+        needed = any(top in tools for tools in result.needed.tools.values())
+        codes = sorted(flags.get(top, ()))
         # A copy under a right tool's name counts as right by its name.
         suspicious = bool(codes) and (not needed or NEAR_COPY in codes)
-        displaced = was is not None and _agent(was) != _agent(first) and first in changed
+        displaced = live_top is not None and _agent(live_top) != _agent(top) and top in changed
         if suspicious or (displaced and not needed):
-            row = {"query": now.query.query, "id": now.query.id, "tool": first, "before": was}
+            query = result.query
+            row = {"query": query.query, "id": query.id, "tool": top, "before": live_top}
             captured.append({**row, "flags": codes})
     return captured
 
@@ -117,13 +130,15 @@ def tool_changes(store: ReleaseStore, live: Release | None, staged: Release) -> 
     """
     if live is None:
         return {"against": None, "new": (), "changed": (), "removed": ()}
-    before, after = (_digests(store, release) for release in (live, staged))
-    changed = {tool for tool in before.keys() & after.keys() if before[tool] != after[tool]}
+    live_digests = _digests(store, live)
+    staged_digests = _digests(store, staged)
+    common = live_digests.keys() & staged_digests.keys()
+    changed = {tool for tool in common if live_digests[tool] != staged_digests[tool]}
     return {
         "against": live.id,
-        "new": sorted(after.keys() - before.keys()),
+        "new": sorted(staged_digests.keys() - live_digests.keys()),
         "changed": sorted(changed),
-        "removed": sorted(before.keys() - after.keys()),
+        "removed": sorted(live_digests.keys() - staged_digests.keys()),
     }
 
 

@@ -74,13 +74,13 @@ class OnBoard:
     def of(cls, searcher: Searcher) -> "OnBoard":
         """Return a release with the texts of its tools."""
         indexes = searcher.release.manifest["indexes"].values()
-        most = max(int(index["questions"]) for index in indexes)
+        max_questions = max(int(index["questions"]) for index in indexes)
         ids = sorted(searcher.names.catalogs)
         texts = [
             (tool.id, text)
             for start in range(0, len(ids), TOOLS_PER_READ)
             for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values()
-            for text in _indexed_texts(tool, most)
+            for text in _indexed_texts(tool, max_questions)
         ]
         return cls(searcher.release.id, searcher.names, texts)
 
@@ -216,11 +216,11 @@ def _unknown_tools(queries: Sequence[GoldenQuery], names: ToolNames) -> Iterator
         for name in query.names:
             if names.resolve([name]).unknown:
                 unknown.setdefault(name, []).append(query)
-    for number, (name, own) in enumerate(sorted(unknown.items())):
+    for number, (name, named_by) in enumerate(sorted(unknown.items())):
         near = _suggestions(name, names) if number < MAX_SUGGESTED else []
         hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
-        message = f"no tool is called {name}, which {_count(own)}. {hint}"
-        yield Finding("error", "unknown-tool", message, own)
+        message = f"no tool is called {name}, which {_count(named_by)}. {hint}"
+        yield Finding("error", "unknown-tool", message, named_by)
 
 
 def _ambiguous_names(queries: Sequence[GoldenQuery], needed: Sequence[Needed]) -> Iterator[Finding]:
@@ -229,12 +229,12 @@ def _ambiguous_names(queries: Sequence[GoldenQuery], needed: Sequence[Needed]) -
         for name, ids in need.tools.items():
             if len(ids) > 1 and name in query.names:
                 shared.setdefault(name, (ids, []))[1].append(query)
-    for name, (ids, own) in sorted(shared.items()):
+    for name, (ids, named_by) in sorted(shared.items()):
         message = (
-            f"{len(ids)} tools are called {name}, which {_count(own)}: any of them is relevant. To "
-            f"mean one, write its id: {list_text(sorted(ids), 3)}"
+            f"{len(ids)} tools are called {name}, which {_count(named_by)}: any of them is "
+            f"relevant. To mean one, write its id: {list_text(sorted(ids), 3)}"
         )
-        yield Finding("warning", "ambiguous", message, own)
+        yield Finding("warning", "ambiguous", message, named_by)
 
 
 def _leaks(
@@ -261,8 +261,8 @@ def _coverage(names: ToolNames, needed: Iterable[Needed]) -> dict[str, Any]:
 
     segments = {"tools": 3, "agents": 2, "catalogs": 1}
     shares = {
-        name: {"covered": count(covered, most), "of": count(names.catalogs, most)}
-        for name, most in segments.items()
+        name: {"covered": count(covered, depth), "of": count(names.catalogs, depth)}
+        for name, depth in segments.items()
     }
     return {**shares, "uncovered": sorted(names.catalogs.keys() - covered)}
 

@@ -94,18 +94,20 @@ def draw_samples(loaded: LoadedRelease) -> Iterator[Sample]:
     The second tool is another one of the same agent, if it has any.
     """
     ids = sorted(tool for tool, _, _ in loaded.tool_names())
-    seen: set[frozenset[str]] = set()
+    drawn_pairs: set[frozenset[str]] = set()
     for round_ in range(ROUNDS):
         for place, tool in enumerate(_shuffled(ids, round_)):
             tools = (tool,)
             if (place + round_) % 2:
                 agent = tool.rpartition("/")[0]
-                own = [other for other in ids if other != tool and other.startswith(f"{agent}/")]
-                others = own or [other for other in ids if other != tool]
+                siblings = [
+                    other for other in ids if other != tool and other.startswith(f"{agent}/")
+                ]
+                others = siblings or [other for other in ids if other != tool]
                 tools = (tool, *_shuffled(others, round_, tool)[:1])
-                if frozenset(tools) in seen:
+                if frozenset(tools) in drawn_pairs:
                     continue
-                seen.add(frozenset(tools))
+                drawn_pairs.add(frozenset(tools))
             chance = int(digest(SEED, round_, tools)[:8], 16)
             several: tuple[Kind, Kind] = ("parallel", "sequential")
             kind: Kind = "single" if len(tools) == 1 else several[chance % 2]
@@ -148,8 +150,8 @@ def generate_queries(
     )
     for query in existing:
         check_new(query.query, generated.word_sets)
-    most = MAX_SAMPLES_PER_QUERY * generated.missing
-    samples = islice(_without(draw_samples(loaded), done), most)
+    max_samples = MAX_SAMPLES_PER_QUERY * generated.missing
+    samples = islice(_without(draw_samples(loaded), done), max_samples)
     asyncio.run(generated.fill(samples, advance))
     return generated
 
@@ -169,9 +171,9 @@ def model_settings(model: str, **options: Any) -> EnrichSettings:
     Raises:
         ConfigurationError: lists every invalid option.
     """
-    given = {name: value for name, value in options.items() if value is not None}
+    set_options = {name: value for name, value in options.items() if value is not None}
     try:
-        return EnrichSettings(model=model, **given)
+        return EnrichSettings(model=model, **set_options)
     except ValidationError as error:
         problems = problems_of(error, EnrichSettings)
         raise ConfigurationError.from_problems("The model", problems) from error
@@ -213,7 +215,7 @@ class Generated:
                 wave = list(islice(samples, min(WAVE, self.missing)))
                 if not wave:
                     return
-                before = self.missing
+                missing_before = self.missing
                 replies: list[ChatReply | None] = [None] * len(wave)
                 try:
                     await self._ask(wave, replies)
@@ -222,7 +224,7 @@ class Generated:
                         self._use(sample, reply)
                     if self.queries:
                         write_queries(self.out, [*self.existing, *self.queries])
-                advance(before - self.missing)
+                advance(missing_before - self.missing)
 
     def _use(self, sample: Sample, reply: ChatReply | None) -> None:
         if reply is None:
@@ -261,7 +263,8 @@ class Generated:
 
     def _request(self, sample: Sample) -> ChatRequest:
         tools = [self.tools[tool] for tool in sample.tools]
-        settings, schema = self.settings, schema_of("questions")
+        settings = self.settings
+        schema = schema_of("questions")
         messages = self.prompt.messages(
             tools=fence_untrusted("tools", [tool_data(tool) for tool in tools]),
             count=len(tools),

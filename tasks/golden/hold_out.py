@@ -95,10 +95,10 @@ def pick_examples(
     picked_words = {as_words(query.query) for query in existing}
     queries: list[GoldenQuery] = []
     for tool, examples in sorted(texts.items()):
-        before = len(picked_words & examples.keys())
+        picked_count = len(picked_words & examples.keys())
         exact = share * len(examples)
         target = int(exact) + (int(digest(SEED, tool)[:8], 16) / 16**8 < exact - int(exact))
-        more = max(0, min(target, len(examples) - MIN_LEFT) - before)
+        more = max(0, min(target, len(examples) - MIN_LEFT) - picked_count)
         candidates = sorted(free[tool] - picked_words, key=lambda words: digest(SEED, words))
         chosen = sorted(" ".join(examples[words].split()) for words in candidates[:more])
         queries += [GoldenQuery(text, (tool,), origin="examples") for text in chosen]
@@ -150,7 +150,10 @@ def _free_examples(texts: Mapping[str, Mapping[str, str]]) -> dict[str, set[str]
 
 def _overridden(configuration: Configuration, tool: Tool) -> Tool | None:
     """The tool with the examples of its override; None if it or its agent is skipped."""
-    own, agent = configuration.overrides.get(tool.id), configuration.overrides.get(tool.agent)
-    if (own and own.skip) or (agent and agent.skip):
+    override = configuration.overrides.get(tool.id)
+    agent_override = configuration.overrides.get(tool.agent)
+    if (override and override.skip) or (agent_override and agent_override.skip):
         return None
-    return replace(tool, examples=own.examples) if own and own.examples is not None else tool
+    if override is None or override.examples is None:
+        return tool
+    return replace(tool, examples=override.examples)

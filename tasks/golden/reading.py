@@ -58,7 +58,8 @@ def read_golden(configuration: Configuration) -> tuple[GoldenQuery, ...] | None:
 
 def configured_files(configuration: Configuration) -> list[Path]:
     """Return the files of golden queries that `[golden]` and `[gate]` name, each once."""
-    golden, gate = configuration.golden, configuration.gate
+    golden = configuration.golden
+    gate = configuration.gate
     names = [golden.queries if golden else None]
     names += [gate.queries, gate.canaries] if gate else []
     return [configuration.base / name for name in dict.fromkeys(names) if name is not None]
@@ -86,9 +87,9 @@ def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, s
     }
 
 
-def remaining_examples(tool: Tool, held: Collection[str]) -> tuple[str, ...]:
+def remaining_examples(tool: Tool, held_out_words: Collection[str]) -> tuple[str, ...]:
     """Return the examples of a tool that are not held out."""
-    return tuple(example for example in tool.examples if as_words(example) not in held)
+    return tuple(example for example in tool.examples if as_words(example) not in held_out_words)
 
 
 def as_words(text: str) -> str:
@@ -147,11 +148,12 @@ def learned_examples(
         return {}
     queries = read_queries(configuration.base / settings.queries)
     texts = [query.query for query in _configured_queries(configuration)]
-    held, near = {as_words(text) for text in texts}, NearDuplicates(texts)
+    held_out_words = {as_words(text) for text in texts}
+    near = NearDuplicates(texts)
     names = tool_names(lake, snapshots)
     learned: dict[str, dict[str, tuple[str, ...]]] = {}
     for query in queries:
-        if as_words(query.query) in held or near.near(query.query):
+        if as_words(query.query) in held_out_words or near.near(query.query):
             continue
         for tool in frozenset[str]().union(*names.resolve(query.tools).tools.values()):
             tools = learned.setdefault(names.catalogs[tool], {})

@@ -38,15 +38,15 @@ def learned_sequences(configuration: Configuration, tools: str) -> dict[str, dic
     counts: dict[str, dict[str, int]] = {}
     for row in read_lines(configuration.base / settings.sequences, Following, NEXT_STEP):
         counts.setdefault(row.after, {})[row.next] = row.clients
-    ids = sorted({tool for own in counts.values() for tool in own})
+    ids = sorted({tool for followers in counts.values() for tool in followers})
     rows = read_rows(Lake(configuration.uri), tools, keys=ids).iter_rows(named=True)
     harmless = {tool.id for tool in map(tool_of, rows) if not tool.is_destructive}
     shares = {
         tool: {
-            following: round(clients / (sum(own.values()) + 1), 3)
-            for following, clients in own.items()
+            following: round(clients / (sum(followers.values()) + 1), 3)
+            for following, clients in followers.items()
             if following in harmless
         }
-        for tool, own in counts.items()
+        for tool, followers in counts.items()
     }
-    return {tool: own for tool, own in shares.items() if own}
+    return {tool: followers for tool, followers in shares.items() if followers}

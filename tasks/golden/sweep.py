@@ -219,7 +219,9 @@ def choose(results: Sequence[Result], settings: SweepSettings) -> Choice:
 
 def sentences(choice: Choice, sweep: Sweep) -> list[str]:
     """Return the choice as sentences."""
-    best, recommended, margin = choice.best, choice.recommended, sweep.settings.margin
+    best = choice.best
+    recommended = choice.recommended
+    margin = sweep.settings.margin
     if best is None or recommended is None:
         return [
             f"None of the {choice.candidates} candidates is within the limits. The rows have the "

@@ -51,8 +51,8 @@ class Catalog:
         """The line that has a tool's name, or its path, behind that of its server."""
         lines = self._lines.get(tool.name) or self._lines.get(tool.annotations.get("path", ""), [0])
         server = self._text.find(f'"{self.agents[tool.agent]}"')
-        first = self._text.count("\n", 0, max(server, 0)) + 1
-        return next((line for line in lines if line > first), lines[0])
+        server_line = self._text.count("\n", 0, max(server, 0)) + 1
+        return next((line for line in lines if line > server_line), lines[0])
 
     @cached_property
     def _by_id(self) -> dict[str, Tool]:
@@ -66,52 +66,54 @@ class Catalog:
     def _lines(self) -> dict[str, list[int]]:
         """The lines that have a name, or a path."""
         lines: dict[str, list[int]] = {}
-        line, end = 1, 0
+        line = 1
+        end = 0
         for match in _NAME_OR_PATH.finditer(self._text):
             start = match.start(match.lastindex or 0)
-            line, end = line + self._text.count("\n", end, start), start
+            line += self._text.count("\n", end, start)
+            end = start
             lines.setdefault(match[1] or match[2], []).append(line)
         return lines
 
 
-def read_catalogs(given: str) -> list[Catalog]:
+def read_catalogs(file_name: str) -> list[Catalog]:
     """Return the catalog of a file, whose format is detected, or all that a pegboard.toml names.
 
     Raises:
         SourceError: a source cannot be listed.
         ConfigurationError: the pegboard.toml has problems.
     """
-    path = Path(given)
+    path = Path(file_name)
     if path.suffix == ".toml":
         configuration = load_configuration(path)
         named = {
             name: (configuration.base, options) for name, options in configuration.catalogs.items()
         }
     else:
-        kind = _kind(given, read_text(path))
+        kind = _kind(file_name, read_text(path))
         options = source_kind(kind).options.model_validate({"type": kind, "path": path.name})
         named = {path.stem: (path.resolve().parent, options)}
     return [
-        _catalog(name, given, list_isolated(name, base, options))
+        _catalog(name, file_name, list_isolated(name, base, options))
         for name, (base, options) in named.items()
     ]
 
 
-def _kind(given: str, text: str) -> str:
+def _kind(file_name: str, text: str) -> str:
     if _OPENAPI.search(text):
         return "openapi"
     if not text.lstrip().startswith(("{", "[")):
         raise SourceError(
-            f"{given} is no catalog. Expected an OpenAPI document, the tools/list answer of an MCP "
-            "server, or function schemas."
+            f"{file_name} is not a catalog. Expected an OpenAPI document, the tools/list "
+            "answer of an MCP server, or function schemas."
         )
     return "mcp-dump" if '"inputSchema"' in text else "functions"
 
 
-def _catalog(name: str, given: str, listing: Listing) -> Catalog:
+def _catalog(name: str, file_name: str, listing: Listing) -> Catalog:
     problems = [failure.why for failure in listing.failures] + list(listing.unreadable)
     if problems:
         raise SourceError(f"{name}: {'; '.join(problems)}")
     agents = {agent.id: agent.name for agent in listing.agents}
-    file = "" if given.endswith(".toml") else given
+    file = "" if file_name.endswith(".toml") else file_name
     return Catalog(name, file, listing.tools, agents, listing.rejected)

@@ -44,7 +44,11 @@ def lint(
     places = {name: place for place, name in enumerate(rules())}
     return sorted(
         (finding for finding in findings if finding.rule not in ignored),
-        key=lambda one: (-SEVERITIES.index(one.severity), places[one.rule], one.tool),
+        key=lambda finding: (
+            -SEVERITIES.index(finding.severity),
+            places[finding.rule],
+            finding.tool,
+        ),
     )
 
 

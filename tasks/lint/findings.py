@@ -111,8 +111,8 @@ def _effect(values: dict[str, Any]) -> str:
 
 def at_least(findings: Iterable[Finding], severity: Severity) -> list[Finding]:
     """Return the findings that are as severe as that, or more."""
-    least = SEVERITIES.index(severity)
-    return [finding for finding in findings if SEVERITIES.index(finding.severity) >= least]
+    minimum = SEVERITIES.index(severity)
+    return [finding for finding in findings if SEVERITIES.index(finding.severity) >= minimum]
 
 
 def read_baseline(path: Path) -> frozenset[str]:

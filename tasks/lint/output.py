@@ -12,12 +12,12 @@ from tasks.lint.findings import SEVERITIES, Finding, rules
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
 
-def text_lines(findings: Sequence[Finding], known: int, tools: int) -> list[str]:
+def text_lines(findings: Sequence[Finding], baselined: int, tools: int) -> list[str]:
     """Return the lines for a person: each finding with its place, then how many there are.
 
     Args:
-        known: findings that the baseline has.
-        tools: how many tools were read.
+        baselined: the number of findings that are in the baseline.
+        tools: the number of tools that were read.
     """
     lines: list[str] = []
     for finding in findings:
@@ -27,9 +27,9 @@ def text_lines(findings: Sequence[Finding], known: int, tools: int) -> list[str]
         if finding.suggestion:
             lines.append(plain(f"    {finding.suggestion}"))
     counts = Counter(finding.severity for finding in findings)
-    said = ", ".join(count_text(counts[level], level) for level in reversed(SEVERITIES))
-    more = f"; {known} more are in the baseline" if known else ""
-    return [*lines, f"{count_text(tools, 'tool')}: {said}{more}"]
+    summary = ", ".join(count_text(counts[level], level) for level in reversed(SEVERITIES))
+    more = f"; {baselined} more are in the baseline" if baselined else ""
+    return [*lines, f"{count_text(tools, 'tool')}: {summary}{more}"]
 
 
 def sarif(findings: Sequence[Finding]) -> dict[str, Any]:
@@ -85,11 +85,11 @@ def junit(findings: Sequence[Finding], failing: Sequence[Finding], checked: Sequ
     )
     for rule in checked:
         case = ElementTree.SubElement(suite, "testcase", classname="pegboard.lint", name=rule)
-        own = [finding for finding in findings if finding.rule == rule]
-        text = "\n".join(text_lines(own, 0, 0)[:-1])
+        rule_findings = [finding for finding in findings if finding.rule == rule]
+        text = "\n".join(text_lines(rule_findings, 0, 0)[:-1])
         if rule in failed:
-            message = f"{count_text(len(own), 'finding')}: {rules()[rule].summary}"
+            message = f"{count_text(len(rule_findings), 'finding')}: {rules()[rule].summary}"
             ElementTree.SubElement(case, "failure", message=message).text = text
-        elif own:
+        elif rule_findings:
             ElementTree.SubElement(case, "system-out").text = text
     return ElementTree.tostring(suite, encoding="unicode", xml_declaration=True)

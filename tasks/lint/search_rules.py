@@ -50,15 +50,15 @@ def request_findings(
         if len(needed) == 1:
             requests.setdefault(min(needed[0]), []).append((query.query, needed[0]))
     by_id = {tool.id: tool for tool in board.list_tools()}
-    for tool, own in requests.items():
-        misses = _misses(board, own)
+    for tool, tool_requests in requests.items():
+        misses = _misses(board, tool_requests)
         if misses:
             quoted = [f'"{request}" ({instead})' for request, instead in misses.items()]
             yield Finding(
                 "not-found",
                 tool,
-                f"{len(misses)} of {count_text(len(own), 'request')} for it: not among the first "
-                f"{K}: {', '.join(quoted[:SHOWN])}",
+                f"{len(misses)} of {count_text(len(tool_requests), 'request')} for it: not among "
+                f"the first {K}: {', '.join(quoted[:SHOWN])}",
                 _missing_words(by_id[tool], list(misses)),
             )
 
@@ -68,18 +68,18 @@ def _misses(board: Board, requests: Sequence[tuple[str, frozenset[str]]]) -> dic
     misses: dict[str, str] = {}
     results = board.find_many([request for request, _ in requests], DEPTH)
     for (request, ids), result in zip(requests, results, strict=True):
-        found = [hit.tool.id for hit in result]
-        rank = next((at for at, tool in enumerate(found, start=1) if tool in ids), 0)
+        tools = [hit.tool.id for hit in result]
+        rank = next((at for at, tool in enumerate(tools, start=1) if tool in ids), 0)
         if not 0 < rank <= K:
             place = f"rank {rank}" if rank else f"not in the first {DEPTH}"
-            misses[request] = f"{place}; first: {found[0] if found else 'nothing'}"
+            misses[request] = f"{place}; first: {tools[0] if tools else 'nothing'}"
     return misses
 
 
 def _missing_words(tool: Tool, requests: Sequence[str]) -> str:
     """A suggestion: the words of requests that the tool does not have."""
-    own = _stems(tool)
-    missing = dict.fromkeys(word for one in requests for word in _words_without(one, own))
+    stems = _stems(tool)
+    missing = dict.fromkeys(word for request in requests for word in _words_without(request, stems))
     if not missing:
         return "Say in the first sentence what tells it from the tools that are found first."
     return f"Say in the description, in words that people use: {', '.join(list(missing)[:WORDS])}."
@@ -91,50 +91,47 @@ def twin_findings(board: Board) -> Iterator[Finding]:
     """
     by_id = {tool.id: tool for tool in board.list_tools()}
     shared = boilerplate(by_id.values())
-    own = {
+    first_sentences = {
         tool.id: sentence for tool in by_id.values() if (sentence := _first_sentence(tool, shared))
     }
-    for identity, sentence in own.items():
-        found = [hit.tool.id for hit in board.search(sentence, DEPTH)]
-        tool, other = by_id[identity], by_id[found[0]]
-        if (
-            other is tool
-            or identity not in found
-            or not set(query_words(sentence)) <= _stems(other)
-        ):
+    for identity, sentence in first_sentences.items():
+        hits = [hit.tool.id for hit in board.search(sentence, DEPTH)]
+        tool = by_id[identity]
+        other = by_id[hits[0]]
+        if other is tool or identity not in hits or not set(query_words(sentence)) <= _stems(other):
             continue
-        same = " word for word" if own.get(other.id) == sentence else ""
+        same = " word for word" if first_sentences.get(other.id) == sentence else ""
         yield Finding(
             "twins",
             identity,
             f'its first sentence, "{sentence}", finds {other.id} first{same}, and itself at rank '
-            f"{found.index(identity) + 1}",
+            f"{hits.index(identity) + 1}",
             _parting_words(tool, other, sentence),
         )
 
 
 def _first_sentence(tool: Tool, shared: Collection[str]) -> str:
     every = sentences(tool.description)
-    own = [sentence for sentence in every if sentence_key(sentence) not in shared]
-    return shortened(own[0]) if own else ""
+    unshared = [sentence for sentence in every if sentence_key(sentence) not in shared]
+    return shortened(unshared[0]) if unshared else ""
 
 
 def _parting_words(tool: Tool, other: Tool, sentence: str) -> str:
     """A suggestion: words of the one tool's name or path, or else of its texts, that neither the
     other tool nor its own first sentence has.
     """
-    known = {*_stems(other), *tokenize(sentence)}
-    parting = [*_words_without(_name(tool), known)] or [*_words_without(_texts(tool), known)]
+    stems = {*_stems(other), *tokenize(sentence)}
+    parting = [*_words_without(_name(tool), stems)] or [*_words_without(_texts(tool), stems)]
     if not parting:
         return f"Say when to use it and when {other.name}, or make one tool of them."
     words = list(dict.fromkeys(parting))[:WORDS]
     return f"Say in the first sentence what only it has: {', '.join(words)}."
 
 
-def _words_without(text: str, known: Collection[str]) -> Iterator[str]:
-    """The words of a text, in lower case, whose stems are not known and that say something."""
+def _words_without(text: str, stems: Collection[str]) -> Iterator[str]:
+    """The words of a text, in lower case, without stop words and those with one of these stems."""
     for word in re.findall(r"[^\W\d_]{3,}", text.lower()):
-        if word not in stop_words(LANGUAGE) and not set(tokenize(word)) & set(known):
+        if word not in stop_words(LANGUAGE) and not set(tokenize(word)) & set(stems):
             yield word
 
 

@@ -68,8 +68,7 @@ def text_findings(name: str, tools: Sequence[Tool]) -> Iterator[Finding]:
 def _purpose(tool: Tool, shared: Collection[str]) -> Iterator[Finding]:
     """A description that is missing, or that many tools have."""
     every = sentences(tool.description)
-    own = [sentence for sentence in every if sentence_key(sentence) not in shared]
-    if not own:
+    if all(sentence_key(sentence) in shared for sentence in every):
         reason = "it has no description"
         if every:
             reason = f'each sentence of its description is shared by many tools: "{_cut(every[0])}"'
@@ -152,20 +151,20 @@ def _default_problems(text: str, schema: Mapping[str, Any]) -> Iterator[str]:
         yield f"its default {json.dumps(default)} is none of its values: {json.dumps(values)}"
     written = json.dumps(default).strip('"').lower()
     for match in _DEFAULT.finditer(text):
-        said = match[2].lower()
+        described = match[2].lower()
         always = not _CONDITION.search(text[: match.start()])
-        if always and said != written and _is_value(said, match[1], schema, default):
+        if always and described != written and _is_value(described, match[1], schema, default):
             yield f"its description says that the default is {match[2]}, the schema {written}"
 
 
-def _is_value(said: str, quote: str, schema: Mapping[str, Any], default: Any) -> bool:
+def _is_value(word: str, quote: str, schema: Mapping[str, Any], default: Any) -> bool:
     """Whether a word behind "default is" can be a value of the parameter."""
     if isinstance(default, bool):
-        return said in ("true", "false")
+        return word in ("true", "false")
     if isinstance(default, int | float):
-        return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?", said)) and float(said) != float(default)
+        return bool(re.fullmatch(r"[+-]?\d+(?:\.\d+)?", word)) and float(word) != float(default)
     values = [str(value).lower() for value in schema.get("enum") or ()]
-    return isinstance(default, str) and (said in values if values else bool(quote))
+    return isinstance(default, str) and (word in values if values else bool(quote))
 
 
 def _properties(schema: Any, above: str, depth: int = 6) -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -252,12 +251,12 @@ def _boilerplate(
     costs = {key: counts[key] * estimate_tokens(text) for key, text in texts.items()}
     if not costs or sum(costs.values()) < LEAST_BOILERPLATE:
         return
-    first = max(costs, key=lambda key: costs[key])
+    costliest = max(costs, key=lambda key: costs[key])
     yield Finding(
         "boilerplate",
         catalog,
         f"{len(costs)} sentences that stand in many of {len(tools)} descriptions take "
-        f'{sum(costs.values()):,.0f} tokens, {counts[first]} times "{_cut(texts[first])}"',
+        f'{sum(costs.values()):,.0f} tokens, {counts[costliest]} times "{_cut(texts[costliest])}"',
         "Say it once, in the instructions of the server or the description of the API.",
     )
 

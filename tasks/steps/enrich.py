@@ -156,7 +156,8 @@ def _open(
     settings = _settings(configuration)
     prompts = load_enrichment_prompts(configuration.base / "prompts", settings.products)
     lake = Lake(configuration.uri)
-    tools, agents = tools_of(lake, snapshots), agents_of(lake, snapshots)
+    tools = tools_of(lake, snapshots)
+    agents = agents_of(lake, snapshots)
     described = "description" in settings.products
     neighbours = _neighbours(configuration, lake, tools, agents) if described else {}
     chains = build_requests(configuration, prompts, tools, agents, neighbours)

@@ -52,11 +52,14 @@ class Budget:
     """
 
     def __init__(self, usd: float | None = None, tokens: int | None = None) -> None:
-        self.usd, self.tokens = usd, tokens
+        self.usd = usd
+        self.tokens = tokens
         self.spent_usd = 0.0
         self.prompt_tokens = self.completion_tokens = 0
         self.replies = self.unpriced = 0
-        self._reserved_usd, self._reserved_tokens, self._pending = 0.0, 0, 0
+        self._reserved_usd = 0.0
+        self._reserved_tokens = 0
+        self._pending = 0
         self._changed = asyncio.Condition()
 
     async def spend(
@@ -149,11 +152,14 @@ class Client:
         sleep: _Sleep = asyncio.sleep,
     ) -> None:
         self.budget = budget or Budget()
-        self.concurrency, self._attempts = concurrency, attempts
+        self.concurrency = concurrency
+        self._attempts = attempts
         self._max_wait = max_wait
         self.outcomes: Counter[str] = Counter()
         self.stopped: CompletionError | None = None
-        self._completer, self._price, self._sleep = completer, price_of(completer), sleep
+        self._completer = completer
+        self._price = price_of(completer)
+        self._sleep = sleep
         self._slots = asyncio.Semaphore(concurrency)
         self._resume_at = 0.0
         self._failures = 0

@@ -66,8 +66,11 @@ class Endpoint:
             self.litellm = import_litellm()
         except EncoderError as error:
             raise CompletionError(f"{name}: {error}", kind="package") from None
-        self.name, self.timeout, self.price = name, timeout, price
-        self.api_base, self._api_key_env = api_base, api_key_env
+        self.name = name
+        self.timeout = timeout
+        self.price = price
+        self.api_base = api_base
+        self._api_key_env = api_key_env
         self.model, self.provider = self._resolve(kind)
 
     def __str__(self) -> str:
@@ -199,12 +202,14 @@ class Endpoint:
         if provider:
             return str(model), str(provider)
         unknown = f"LiteLLM knows no provider for {self.name!r}. Write provider/model, such as"
-        own = "for a server of your own openai/NAME with api_base"
+        own_server = "for a server of your own openai/NAME with api_base"
         if kind == "model":
-            raise ConfigurationError(f"{unknown} openai/gpt-4o-mini or ollama/llama3; {own}.")
+            raise ConfigurationError(
+                f"{unknown} openai/gpt-4o-mini or ollama/llama3; {own_server}."
+            )
         raise EncoderError(
-            f"{unknown} openai/text-embedding-3-small; {own}. What runs here is called local/..., "
-            "fastembed/..., hashing/256 or by an installed plug-in's name."
+            f"{unknown} openai/text-embedding-3-small; {own_server}. What runs here is called "
+            "local/..., fastembed/..., hashing/256 or by an installed plug-in's name."
         )
 
 

@@ -87,7 +87,8 @@ class HostedCompleter(Endpoint):
         )
         if message is None:
             raise self.error("answered, but its reply holds no message", "reply", may_pass=True)
-        content, called = getattr(message, "content", None), getattr(message, "tool_calls", None)
+        content = getattr(message, "content", None)
+        called = getattr(message, "tool_calls", None)
         text = content if isinstance(content, str) else ""
         reason = str(getattr(choices[0], "finish_reason", None) or "stop")
         calls = tuple(_calls(called)) if request.tools else ()

@@ -108,7 +108,7 @@ class Prompt:
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)
         complete["examples"] = Examples(
-            {"input": given, "output": out} for given, out in self.examples
+            {"input": text, "output": out} for text, out in self.examples
         )
         return tuple(
             Message("system" if name == "system" else "user", render(source, complete))
@@ -134,7 +134,7 @@ class Prompt:
 
 
 def load_prompts(
-    own: Path,
+    builtin: Path,
     formats: Mapping[str, PromptFormat],
     folder: Path | None = None,
     names: Iterable[str] | None = None,
@@ -142,7 +142,7 @@ def load_prompts(
     """Read prompt files by name; a file of the user's folder replaces the built-in one.
 
     Args:
-        own: the folder with a file `NAME.md` for every format.
+        builtin: the folder with a file `NAME.md` for every format.
         formats: the format of every prompt, by name.
         folder: the user's folder; it need not exist. Files of unknown names in it are problems.
         names: the prompts to read; all by default.
@@ -154,7 +154,7 @@ def load_prompts(
     replaced = _user_files(folder, formats, problems) if folder is not None else {}
     prompts: dict[str, Prompt] = {}
     for name in formats if names is None else names:
-        path = replaced.get(name, own / f"{name}.md")
+        path = replaced.get(name, builtin / f"{name}.md")
         if prompt := _read_file(path, formats[name], problems):
             prompts[name] = prompt
     if problems:
@@ -256,15 +256,21 @@ def _read_file(
     except (OSError, UnicodeDecodeError) as error:
         problems.append(f"{path}: cannot be read: {error}")
         return None
-    own: Problems = []
-    front, start = _front_matter(source, own)
-    sections = _sections(expected, source, start, own)
-    used = {name for part in sections.values() for name in _check_template(expected, part, own)}
-    if not own and expected.required and not used & set(expected.required):
-        shown = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
-        own.append((None, f"expected the template to show {shown}"))
-    if own:
-        problems += [f"{path}{f':{line}' if line else ''}: {problem}" for line, problem in own]
+    file_problems: Problems = []
+    front, start = _front_matter(source, file_problems)
+    sections = _sections(expected, source, start, file_problems)
+    used = {
+        name
+        for part in sections.values()
+        for name in _check_template(expected, part, file_problems)
+    }
+    if not file_problems and expected.required and not used & set(expected.required):
+        values = " or ".join(f"`{{{{ {name} }}}}`" for name in expected.required)
+        file_problems.append((None, f"expected the template to show {values}"))
+    if file_problems:
+        problems += [
+            f"{path}{f':{line}' if line else ''}: {problem}" for line, problem in file_problems
+        ]
         return None
     return Prompt(
         name=path.stem,
@@ -292,7 +298,8 @@ def _front_matter(source: str, problems: Problems) -> tuple[dict[str, Any], int]
         return {}, match.end()
     for key in front.keys() - {*_FRONT_MATTER}:
         problems.append((1, f"unknown setting '{key}'{did_you_mean(key, _FRONT_MATTER)}"))
-    version, context = front.get("version"), front.get("context", "")
+    version = front.get("version")
+    context = front.get("context", "")
     if not isinstance(version, str) or not version.strip():
         problem = 'version: expected a text such as "1", to be changed with the wording'
         problems.append((1, problem))
@@ -329,8 +336,8 @@ def _sections(
     }
     stray = source[start : start + heads[0].start()] if heads else ""
     names = sorted(head[1].lower() for head in heads)
-    whole = names == sorted(expected.sections) and all(map(str.strip, sections.values()))
-    if not whole or stray.strip():
+    is_complete = names == sorted(expected.sections) and all(map(str.strip, sections.values()))
+    if not is_complete or stray.strip():
         headings = " and ".join(f"`# {section}`" for section in expected.sections)
         problem = f"expected {headings}, each once with a text below it, and no text above"
         problems.append((None, problem))

@@ -21,7 +21,8 @@ def json_objects(reply: str) -> Iterator[dict[str, Any]]:
     inside strings are accepted.
     """
     text = answer_text(reply)
-    decoder, start = json.JSONDecoder(strict=False), text.find("{")
+    decoder = json.JSONDecoder(strict=False)
+    start = text.find("{")
     for _ in range(MAX_JSON_STARTS):
         if start < 0:
             return

@@ -160,7 +160,7 @@ def test_golden_queries_and_a_configuration_are_read(lint, tmp_path):
     ("arguments", "code", "problem"),
     [
         (["none.json"], 3, "none.json"),
-        (["notes.txt"], 3, "notes.txt is no catalog. Expected an OpenAPI document"),
+        (["notes.txt"], 3, "notes.txt is not a catalog. Expected an OpenAPI document"),
         (["mcp.json", "--ignore", "twin"], 2, "There is no rule twin. The rules: rejected, "),
         (["mcp.json", "--write-baseline"], 2, "--write-baseline needs --baseline FILE"),
         (["mcp.json", "--baseline", "mcp.json"], 2, "mcp.json is no baseline of findings"),

@@ -88,7 +88,8 @@ class LlmCaller:
             )
         self.name = completer.name
         self.timeout = timeout
-        self._completer, self._concurrency = completer, concurrency
+        self._completer = completer
+        self._concurrency = concurrency
         self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
 
     async def ask(self, requests: Sequence[ChatRequest]) -> list[Completion]:
@@ -150,19 +151,21 @@ def open_caller(
             an option does not exist or has an invalid value.
         CompletionError: LiteLLM is not installed; the message says how to install it.
     """
-    given = dict(options or {})
-    if unknown := sorted(given.keys() - {*_MODEL_OPTIONS, *_CALLER_OPTIONS}):
+    named_options = dict(options or {})
+    if unknown := sorted(named_options.keys() - {*_MODEL_OPTIONS, *_CALLER_OPTIONS}):
         raise ConfigurationError(
             f"llm_options has no {', '.join(unknown)}. Expected: "
             f"{', '.join(dict.fromkeys((*_MODEL_OPTIONS, *_CALLER_OPTIONS)))}."
         )
     if llm is None:
         return None
-    bounds = {name: given[name] for name in _CALLER_OPTIONS if name in given}
+    bounds = {name: named_options[name] for name in _CALLER_OPTIONS if name in named_options}
     if isinstance(llm, str):
         from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
 
-        model: dict[str, Any] = {name: given[name] for name in _MODEL_OPTIONS if name in given}
+        model: dict[str, Any] = {
+            name: named_options[name] for name in _MODEL_OPTIONS if name in named_options
+        }
         model.setdefault("timeout", TIMEOUT)
         llm = HostedCompleter(llm, **model)
     elif not callable(getattr(llm, "complete", None)) or not isinstance(

@@ -102,7 +102,8 @@ class LlmPart(Part):
             return [None for _ in questions]
         if not questions:
             return []
-        before, trace.fallback_reason = trace.fallback_reason, None
+        earlier_reason = trace.fallback_reason
+        trace.fallback_reason = None
         requests = [self._request(question, context) for question in questions]
         replies = await context.ask(requests)
         values: list[Value | None] = []
@@ -118,10 +119,10 @@ class LlmPart(Part):
         missing = sum(value is None for value in values)
         if missing:
             reason = reason or "the LLM did not answer"
-            before = (
+            earlier_reason = (
                 reason if missing == len(values) else f"for {missing} of {len(values)}: {reason}"
             )
-        trace.fallback_reason = before
+        trace.fallback_reason = earlier_reason
         return values
 
     def _request(self, question: Question[Any], context: Context) -> ChatRequest:
@@ -173,8 +174,10 @@ def choice(
 
 def whole_request(queries: Sequence[Query], context: Context) -> Query:
     """Return the query of the request as a whole: as it was last rewritten, else the request."""
-    whole = [query for query in queries if query.step == 0 and query.role in ("request", "rewrite")]
-    return whole[-1] if whole else Query(context.request.text)
+    versions = [
+        query for query in queries if query.step == 0 and query.role in ("request", "rewrite")
+    ]
+    return versions[-1] if versions else Query(context.request.text)
 
 
 def by_rank(tools: Sequence[str]) -> list[ScoredTool]:
@@ -191,9 +194,11 @@ def labelled(tools: Mapping[str, Tool], agents: Mapping[str, Any]) -> dict[str, 
         name = _plain(tool.name)
         if name.casefold() in taken:
             name = _plain(f"{_agent_name(tool, agents)}__{tool.name}")
-        unique, number = name, 2
+        unique = name
+        number = 2
         while unique.casefold() in taken:
-            unique, number = f"{name[: NAME_CHARACTERS - 4]}_{number}", number + 1
+            unique = f"{name[: NAME_CHARACTERS - 4]}_{number}"
+            number += 1
         taken.add(unique.casefold())
         labels[unique] = tool
     return labels
@@ -286,22 +291,24 @@ def _shown(label: str, tool: Tool, agent: str) -> dict[str, str]:
 
     Enrichment was checked when it was published; of a suspicious tool nothing else is shown.
     """
-    written, suspicious = tool.enrichment, bool(set(tool.flags) - {"credential"})
+    written = tool.enrichment
+    suspicious = bool(set(tool.flags) - {"credential"})
     avoid = ""
     if written is not None and written.description:
-        description, avoid = written.description, written.avoid
+        description = written.description
+        avoid = written.avoid
     elif suspicious:
         description = _WITHHELD
     else:
         description = redact_credentials(tool.description) if tool.flags else tool.description
-    shown = {
+    fields = {
         "name": label,
         "agent": _plain(agent),
         "description": _cut(description, DESCRIPTION_CHARACTERS),
         "arguments": "" if suspicious else _arguments(tool.input_schema),
         "avoid": _cut(avoid, AVOID_CHARACTERS),
     }
-    return {name: value for name, value in shown.items() if value or name == "description"}
+    return {name: value for name, value in fields.items() if value or name == "description"}
 
 
 def _arguments(schema: Mapping[str, Any]) -> str:
@@ -312,11 +319,11 @@ def _arguments(schema: Mapping[str, Any]) -> str:
     required = schema.get("required")
     required = set(cast("list[str]", required)) if isinstance(required, list) else set[str]()
     names = sorted(cast("Mapping[str, Any]", properties), key=lambda name: name not in required)
-    shown = [
+    arguments = [
         f"{_plain(name)}{'' if name in required else '?'}{_type(properties[name])}"
         for name in names[:ARGUMENTS]
     ]
-    return ", ".join([*shown, *(["..."] if len(names) > ARGUMENTS else [])])
+    return ", ".join([*arguments, *(["..."] if len(names) > ARGUMENTS else [])])
 
 
 def _type(schema: Any) -> str:

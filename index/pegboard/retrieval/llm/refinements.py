@@ -104,7 +104,8 @@ class Grade(LlmPart):
         labels = await shown_tools(context, ranking, max(self.depth, context.request.k))
         if not labels:
             return list(ranking)
-        request, steps = show_subject(candidates, context), show_steps(candidates)
+        request = show_subject(candidates, context)
+        steps = show_steps(candidates)
         question = choice("grade", "relevant", labels, context, request=request, steps=steps)
         relevant = await self.consult_one(context, question)
         if relevant is None:
@@ -152,7 +153,8 @@ class PostSelection(LlmPart):
         labels = await shown_tools(context, ranking, self.depth)
         if not labels:
             return list(ranking)
-        request, steps = show_subject(candidates, context), show_steps(candidates)
+        request = show_subject(candidates, context)
+        steps = show_steps(candidates)
         question = choice(
             *("post-select", "tools", labels, context, "chooses no tool"),
             request=request,
@@ -214,7 +216,9 @@ class Reflect(LlmPart):
     ) -> list[str]:
         """The tools for what is missing, the best of each first, without the first k so far."""
         queries = [Query(text, step, "missing") for step, text in enumerate(missing, start=1)]
-        rankings = [own[: self.add] for own in await context.search(queries, self.add)]
+        rankings = [
+            query_ranking[: self.add] for query_ranking in await context.search(queries, self.add)
+        ]
         present = {row.tool for row in ranking[: context.request.k]}
         fused = RoundRobin().fuse(rankings, [1.0] * len(rankings))
         return [row.tool for row in fused if row.tool not in present]
@@ -254,7 +258,8 @@ class StepLoop(LlmPart):
         chosen: dict[int, list[str]] = {}
         waiting = [step for step, ranking in pools.items() if ranking]
         if context.caller is None:
-            context.trace.fallback_reason, waiting = NO_LLM, []
+            context.trace.fallback_reason = NO_LLM
+            waiting = []
         notes: list[str] = []
         for number in range(1, self.rounds + 1):
             if not waiting:
@@ -290,8 +295,8 @@ class StepLoop(LlmPart):
         tools = await context.tools([row.tool for step in steps for row in pools[step]])
         questions: dict[int, Question[list[str]]] = {}
         for step in steps:
-            own = {row.tool: tools[row.tool] for row in pools[step] if row.tool in tools}
-            if labels := labelled(own, context.loaded.agents):
+            step_tools = {row.tool: tools[row.tool] for row in pools[step] if row.tool in tools}
+            if labels := labelled(step_tools, context.loaded.agents):
                 request = show_request(texts[step], "step")
                 questions[step] = choice("select", "tools", labels, context, request=request)
         replies = await self.consult(context, list(questions.values()))
@@ -311,26 +316,26 @@ class StepLoop(LlmPart):
 
     async def _pools(
         self,
-        first: Mapping[int, Ranking],
+        first_rankings: Mapping[int, Ranking],
         queries: Mapping[int, Sequence[Query]],
         depth: int,
         context: Context,
     ) -> dict[int, list[ScoredTool]]:
         """The candidates of each step: its first ranking and those of its variations, fused."""
-        more = [query for own in queries.values() for query in own[1:]]
-        rankings = dict(zip(more, await context.search(more, depth), strict=True))
+        variations = [query for step_queries in queries.values() for query in step_queries[1:]]
+        rankings = dict(zip(variations, await context.search(variations, depth), strict=True))
         return {
             step: ReciprocalRank().fuse(
-                [first[step][:depth], *(rankings[query] for query in own[1:])],
-                [query.weight for query in own],
+                [first_rankings[step][:depth], *(rankings[query] for query in step_queries[1:])],
+                [query.weight for query in step_queries],
             )[:depth]
-            for step, own in queries.items()
+            for step, step_queries in queries.items()
         }
 
 
 def _merged(ranking: Sequence[ScoredTool], tools: Sequence[str], k: int) -> list[ScoredTool]:
-    first = [row.tool for row in ranking[:k]]
-    room = max(k - len(first), 0)
-    coming = tools[: room + len(first) // 2] if len(tools) > room else tools
-    staying = len(first) - max(len(coming) - room, 0)
-    return by_rank([*first[:staying], *coming, *(row.tool for row in ranking)])
+    front = [row.tool for row in ranking[:k]]
+    room = max(k - len(front), 0)
+    coming = tools[: room + len(front) // 2] if len(tools) > room else tools
+    staying = len(front) - max(len(coming) - room, 0)
+    return by_rank([*front[:staying], *coming, *(row.tool for row in ranking)])

@@ -43,15 +43,15 @@ class Rewrite(LlmPart):
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries, with the rewritten request in the place of the request."""
-        whole = whole_request(queries, context)
-        values = {"request": show_request(whole.text), "history": show_history(context)}
+        request = whole_request(queries, context)
+        values = {"request": show_request(request.text), "history": show_history(context)}
         read = partial(read_field_text, field="query")
         question = Question("rewrite", values, text_schema("query"), read)
         text = await self.consult_one(context, question)
         if text is None:
             return list(queries)
-        rewritten = replace(whole, text=text, role="rewrite")
-        return [rewritten if query == whole else query for query in queries]
+        rewritten = replace(request, text=text, role="rewrite")
+        return [rewritten if query == request else query for query in queries]
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,16 +114,16 @@ class Expand(LlmPart):
         among the queries already.
         """
 
-        def question(own: Sequence[Query]) -> Question[list[str]]:
-            known = {query.text.casefold() for query in own}
+        def question(step_queries: Sequence[Query]) -> Question[list[str]]:
+            present = {query.text.casefold() for query in step_queries}
 
             def read(reply: str) -> list[str]:
                 texts = _read_some(reply, "queries", self.variations, "variations")
-                return [text for text in texts if text.casefold() not in known]
+                return [text for text in texts if text.casefold() not in present]
 
             values = {
-                "request": show_request(own[0].text, "query"),
-                "searches": _show_variations(own),
+                "request": show_request(step_queries[0].text, "query"),
+                "searches": _show_variations(step_queries),
                 "count": str(self.variations),
             }
             return Question("expand", values, texts_schema("queries"), read)
@@ -144,8 +144,8 @@ class StepBackPrompting(LlmPart):
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its general one."""
 
-        def question(own: Sequence[Query]) -> Question[list[str]]:
-            values = {"request": show_request(own[0].text, "query")}
+        def question(step_queries: Sequence[Query]) -> Question[list[str]]:
+            values = {"request": show_request(step_queries[0].text, "query")}
             schema = text_schema("query")
             return Question(
                 "step-back", values, schema, lambda reply: [read_field_text(reply, "query")]
@@ -181,13 +181,14 @@ async def _steps(
     if any(query.step for query in queries):
         context.trace.note = "the request is in steps already"
         return list(queries)
-    whole, values = whole_request(queries, context), dict[str, str]()
+    request = whole_request(queries, context)
+    values: dict[str, str] = {}
     if isinstance(part, ContextDecompose) and context.caller is not None:
-        [ranking] = await context.search([whole], part.m)
+        [ranking] = await context.search([request], part.m)
         labels = await shown_tools(context, ranking, part.m)
         values["tools"] = show_tools(labels, context.loaded.agents)
     values |= {
-        "request": show_request(whole.text),
+        "request": show_request(request.text),
         "history": show_history(context),
         "count": str(part.limit),
     }
@@ -201,8 +202,8 @@ async def _steps(
         if not context.request.history:
             return list(queries)
         # "And there?" is one step, too, and the LLM has written out what it means.
-        resolved = replace(whole, text=steps[0], role="rewrite")
-        return [resolved if query == whole else query for query in queries]
+        resolved = replace(request, text=steps[0], role="rewrite")
+        return [resolved if query == request else query for query in queries]
     return [Query(text, step, "step") for step, text in enumerate(steps, start=1)]
 
 
