@@ -250,10 +250,10 @@ def budget_messages(tokens: int, cost: float | None, settings: EnrichSettings) -
     messages: list[str] = []
     if settings.budget_usd is not None and (cost or 0.0) > settings.budget_usd:
         messages.append(
-            f"budget_usd = {settings.budget_usd:g} will not do: {cost:.4f} USD are estimated"
+            f"budget_usd = {settings.budget_usd:g} is too low: {cost:.4f} USD are estimated"
         )
     if settings.max_tokens is not None and tokens > settings.max_tokens:
-        messages.append(f"max_tokens = {settings.max_tokens} will not do: {tokens} are estimated")
+        messages.append(f"max_tokens = {settings.max_tokens} is too low: {tokens} are estimated")
     return messages
 
 

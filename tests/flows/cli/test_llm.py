@@ -43,4 +43,4 @@ def test_a_plan_says_that_a_budget_is_too_low(command, workshop):
     code, out, _ = command("plan", "--quiet")
 
     assert code == 0
-    assert "\n  max_tokens = 100 will not do: " in out
+    assert "\n  max_tokens = 100 is too low: " in out

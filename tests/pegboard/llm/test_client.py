@@ -78,9 +78,11 @@ def test_the_wait_that_a_server_asks_for_holds_for_the_call_and_for_later_ones()
 
     ask(client(Scripted("m/a", error("rate", 429, retry_after=100.0)), slept=slept))
 
-    own, of_all = slept
-    assert own == 100
-    assert 0 < of_all <= 100  # what is left of it by the clock, which no sleep of this test moves
+    retry_wait, next_wait = slept
+    assert retry_wait == 100
+    assert (
+        0 < next_wait <= 100
+    )  # what is left of it by the clock, which no sleep of this test moves
 
 
 @pytest.mark.parametrize(("kind", "calls"), [("length", 1), ("rate", 3)])
@@ -114,13 +116,13 @@ def test_a_server_counts_as_away_after_some_failures_in_a_row():
 
 
 def test_no_more_calls_run_at_once_than_the_limit_and_a_failed_one_frees_its_slot():
-    running, most = 0, 0
+    running, peak = 0, 0
 
     class Watched(Scripted):
         async def complete(self, request):
-            nonlocal running, most
+            nonlocal running, peak
             running += 1
-            most = max(most, running)
+            peak = max(peak, running)
             try:
                 return await super().complete(request)
             finally:
@@ -128,8 +130,8 @@ def test_no_more_calls_run_at_once_than_the_limit_and_a_failed_one_frees_its_slo
 
     replies = ask(client(Watched("m/a", *[error("request")] * 5), concurrency=3), 30)
 
-    assert (most, running) == (3, 0)
-    assert sum(isinstance(one, ChatReply) for one in replies) == 25
+    assert (peak, running) == (3, 0)
+    assert sum(isinstance(reply, ChatReply) for reply in replies) == 25
 
 
 def test_the_budget_holds_however_many_calls_run_at_once():

@@ -111,10 +111,10 @@ def test_a_model_that_refuses_max_tokens_is_asked_with_the_other_limit_from_then
     options = {"extra_body": {"top_k": 3}}
     completer = HostedCompleter(f"{provider}/unheard-of", api_base=server.url, options=options)
 
-    first = ask(completer, REQUEST, REQUEST)
-    second = ask(completer, REQUEST)
+    concurrent_replies = ask(completer, REQUEST, REQUEST)
+    later_replies = ask(completer, REQUEST)
 
-    assert [reply.text for reply in (*first, *second)] == ["50"] * 3
+    assert [reply.text for reply in (*concurrent_replies, *later_replies)] == ["50"] * 3
     limits = [[name for name in body if name.startswith("max_")] for body in server.bodies]
     assert limits.count(["max_tokens"]) <= 2  # one for each of the first two, which were concurrent
     assert limits[-1] == ["max_completion_tokens"]

@@ -22,11 +22,15 @@ def prompt(folder, text, expected=CHAT):
 
 
 def test_sections_become_messages_and_values_reach_their_places(tmp_path):
-    asked = prompt(tmp_path, GOOD).request({"type": "object"}, request="R", context="Bank.")
+    request = prompt(tmp_path, GOOD).request({"type": "object"}, request="R", context="Bank.")
 
-    assert [message.role for message in asked.messages] == ["system", "user"]
-    assert [message.content for message in asked.messages] == ["Be brief. Bank.", "R"]
-    assert (asked.temperature, asked.schema, asked.schema_name) == (0.0, {"type": "object"}, "ask")
+    assert [message.role for message in request.messages] == ["system", "user"]
+    assert [message.content for message in request.messages] == ["Be brief. Bank.", "R"]
+    assert (request.temperature, request.schema, request.schema_name) == (
+        0.0,
+        {"type": "object"},
+        "ask",
+    )
 
 
 def test_the_front_matter_gives_context_and_examples(tmp_path):
@@ -42,26 +46,32 @@ def test_the_front_matter_gives_context_and_examples(tmp_path):
 def test_a_value_is_never_a_template_and_an_empty_one_leaves_no_gap(tmp_path):
     text = GOOD.replace("{{ request }}", "{{ tools }}\n\n{{ request }}\n\n{{ tools }}\n\nGo.")
 
-    shown = prompt(tmp_path, text).messages(request="{{ tools }} \\1 \\g<0>")[1].content
+    rendered = prompt(tmp_path, text).messages(request="{{ tools }} \\1 \\g<0>")[1].content
 
-    assert shown == "{{ tools }} \\1 \\g<0>\n\nGo."
+    assert rendered == "{{ tools }} \\1 \\g<0>\n\nGo."
 
 
-def test_a_users_file_replaces_the_own_one_and_the_digest_tells(tmp_path):
-    own, mine = tmp_path / "own", tmp_path / "mine"
-    own.mkdir()
-    mine.mkdir()
-    (own / "ask.md").write_text(GOOD)
-    (own / "repair.md").write_text('+++\nversion = "1"\n+++\n# first\nx\n# second\n{{ problem }}')
-    (mine / "ask.md").write_text(GOOD.replace("7", "8"))
-    (mine / "ask.md~").write_text("an editor's backup")
+def test_a_users_prompt_replaces_the_built_in_one_and_changes_the_digest(tmp_path):
+    builtin = tmp_path / "own"
+    users = tmp_path / "mine"
+    builtin.mkdir()
+    users.mkdir()
+    (builtin / "ask.md").write_text(GOOD)
+    (builtin / "repair.md").write_text(
+        '+++\nversion = "1"\n+++\n# first\nx\n# second\n{{ problem }}'
+    )
+    (users / "ask.md").write_text(GOOD.replace("7", "8"))
+    (users / "ask.md~").write_text("an editor's backup")
 
-    replaced, kept = load_prompts(own, FORMATS, mine), load_prompts(own, FORMATS, tmp_path / "no")
+    users_prompts, builtin_prompts = (
+        load_prompts(builtin, FORMATS, users),
+        load_prompts(builtin, FORMATS, tmp_path / "no"),
+    )
 
-    assert (replaced["ask"].version, kept["ask"].version) == ("8", "7")
-    assert replaced["ask"].digest != kept["ask"].digest
-    assert replaced["repair"] == kept["repair"]
-    assert [message.role for message in kept["repair"].messages()] == ["user", "user"]
+    assert (users_prompts["ask"].version, builtin_prompts["ask"].version) == ("8", "7")
+    assert users_prompts["ask"].digest != builtin_prompts["ask"].digest
+    assert users_prompts["repair"] == builtin_prompts["repair"]
+    assert [message.role for message in builtin_prompts["repair"].messages()] == ["user", "user"]
 
 
 def test_all_problems_of_all_files_are_reported_with_their_lines(tmp_path):

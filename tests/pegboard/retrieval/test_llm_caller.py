@@ -172,10 +172,10 @@ def test_cancelling_cancels_the_calls(hanging):
     stub, caller = hanging
 
     async def run():
-        asked = asyncio.create_task(caller.ask([question()]))
+        answers = asyncio.create_task(caller.ask([question()]))
         await first_call(stub)
-        asked.cancel()
-        await asked
+        answers.cancel()
+        await answers
 
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(run())

@@ -104,31 +104,31 @@ def digests(workshop, configuration):
 def test_every_product_is_bought_once_and_a_second_run_buys_nothing(workshop, garden, enrich):
     configuration = garden(extra="[enrich.price]\ninput = 1\noutput = 2\n")
     snapshots = digests(workshop, configuration)
-    before = estimate_tools(configuration, snapshots)
-    writer, again = Writer(), Writer()
-    first = enrich(configuration, writer)
-    second = enrich(configuration, again)
-    after = estimate_tools(configuration, snapshots)
+    initial_estimate = estimate_tools(configuration, snapshots)
+    writer, second_writer = Writer(), Writer()
+    first_result = enrich(configuration, writer)
+    second_result = enrich(configuration, second_writer)
+    final_estimate = estimate_tools(configuration, snapshots)
 
     products = dict.fromkeys(("description", "arguments", "questions", "topics"), 20)
     assert Counter(product for product, _ in writer.calls) == products | {"agents": 1}
     assert set(Counter(writer.calls).values()) == {1}
-    tools = read_tool_enrichments(workshop.lake, first.path)
-    agents = read_agent_descriptions(workshop.lake, first.path)
+    tools = read_tool_enrichments(workshop.lake, first_result.path)
+    agents = read_agent_descriptions(workshop.lake, first_result.path)
     oak = tools["kit/garden/oak_planter"]
     description = "Plants the oak planter in a garden bed. Use it to plant a oak planter."
     assert oak.description == description
     assert oak.arguments == {"depth": "How deep the hole is."}
     assert oak.topics == ("Planting oak planter", "Garden beds")
     assert agents["kit/garden"].startswith("Keeps the garden")
-    assert again.calls == []
-    assert second.path == first.path
-    assert before["pending"] == 81
-    assert before["prompt_tokens"] > 81 * 200
-    cost = before["prompt_tokens"] * 1e-6 + before["completion_tokens"] * 2e-6
-    assert before["cost_usd"] == pytest.approx(cost, rel=1e-3)
-    assert (after["pending"], after["cost_usd"]) == (0, 0)
-    assert after["products"]["topics"]["accepted"] == 20
+    assert second_writer.calls == []
+    assert second_result.path == first_result.path
+    assert initial_estimate["pending"] == 81
+    assert initial_estimate["prompt_tokens"] > 81 * 200
+    cost = initial_estimate["prompt_tokens"] * 1e-6 + initial_estimate["completion_tokens"] * 2e-6
+    assert initial_estimate["cost_usd"] == pytest.approx(cost, rel=1e-3)
+    assert (final_estimate["pending"], final_estimate["cost_usd"]) == (0, 0)
+    assert final_estimate["products"]["topics"]["accepted"] == 20
 
 
 def new_version(text):
@@ -168,7 +168,7 @@ def test_only_what_depends_on_a_change_is_bought_again(
     assert Counter(subject for _, subject in writer.calls) == expected
 
 
-def test_options_buy_everything_again_and_only_if_they_are_set(garden, enrich):
+def test_options_are_part_of_a_replys_key_only_if_they_are_set(garden, enrich):
     enrich(garden(["oak"], QUESTIONS), Writer())
     same, other = Writer(), Writer()
 
@@ -272,32 +272,32 @@ def test_a_failed_request_is_reported_and_the_others_are_there(garden, enrich):
 
 
 def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich, workshop):
-    first, rest = Writer(), Writer()
+    limited_writer, next_writer = Writer(), Writer()
     message = (
         r"does not fit into max_tokens = 3000: .* of 20 requests are completed\. Nothing was "
         r"published"
     )
     with pytest.raises(BudgetExhausted, match=message):
-        enrich(garden(extra=SMALL_BUDGET), first)
-    assert 0 < len(first.calls) < 20
-    result = enrich(garden(extra=SMALL_BUDGET.replace("3000", "300000")), rest)
-    assert len(first.calls) + len(rest.calls) == 20
+        enrich(garden(extra=SMALL_BUDGET), limited_writer)
+    assert 0 < len(limited_writer.calls) < 20
+    result = enrich(garden(extra=SMALL_BUDGET.replace("3000", "300000")), next_writer)
+    assert len(limited_writer.calls) + len(next_writer.calls) == 20
     assert len(read_tool_enrichments(workshop.lake, result.path)) == 20
 
 
 def test_with_incomplete_publish_earlier_questions_stay_until_new_ones_replace_them(
     workshop, garden, enrich
 ):
-    first = enrich(garden(extra=QUESTIONS), Writer())
-    before = read_tool_enrichments(workshop.lake, first.path)
+    first_result = enrich(garden(extra=QUESTIONS), Writer())
+    old_texts = read_tool_enrichments(workshop.lake, first_result.path)
     edit_prompt(workshop, "questions", new_version)
     writer = Writer(**{f"{name}_planter": [NEW_QUESTIONS] for name in WORDS})
 
     result = enrich(garden(extra=f'{SMALL_BUDGET}incomplete = "publish"\n'), writer)
 
-    after = read_tool_enrichments(workshop.lake, result.path)
-    replaced = {tool for tool in after if after[tool] != before[tool]}
-    assert after.keys() == before.keys()
+    new_texts = read_tool_enrichments(workshop.lake, result.path)
+    replaced = {tool for tool in new_texts if new_texts[tool] != old_texts[tool]}
+    assert new_texts.keys() == old_texts.keys()
     assert 0 < len(replaced) == len(writer.calls) < 20
     assert result.actual["completed"] == {"questions": len(replaced)}
     assert result.actual["kept"] == {"questions": 20 - len(replaced)}

@@ -128,10 +128,10 @@ def test_a_first_build_whose_requests_all_fail_publishes_nothing(garden, waits, 
 
     assert caught.value.exit_code == 7
     assert board.live() is None
-    most = ATTEMPTS * min(count, MAX_FAILURES + 2 * CONCURRENCY)
+    max_requests = ATTEMPTS * min(count, MAX_FAILURES + 2 * CONCURRENCY)
     if how in ("prose", "other JSON"):  # a reply and its repair for each tool
-        most = 2 * count
-    assert 1 <= len(board.llm.server.bodies) <= most
+        max_requests = 2 * count
+    assert 1 <= len(board.llm.server.bodies) <= max_requests
     assert all(seconds < DAY / 2 for seconds in waits)
 
 
@@ -242,7 +242,7 @@ def test_a_retry_after_beyond_max_wait_ends_the_run_and_names_the_wait(
         assert board.build(f"max_wait = {max_wait}\n")["outcome"] == "published"
 
 
-def test_a_wait_of_a_day_is_told_in_hours_and_not_slept(garden, waits):
+def test_a_wait_of_a_day_ends_the_run_and_the_message_gives_it_in_hours(garden, waits):
     board = garden(5)
     board.failing = ANSWERS["429 for a day"]
 
@@ -270,15 +270,15 @@ def test_a_raised_limit_asks_again_only_for_what_was_cut_off(garden):
     board = garden(5)
     board.llm.server.script = [ANSWERS["spent"]]
     board.build()
-    asked = len(board.llm.server.bodies)
+    requests = len(board.llm.server.bodies)
 
     board.build("max_reply_tokens = 4000\n")
 
-    assert len(board.llm.server.bodies) == asked + 1
+    assert len(board.llm.server.bodies) == requests + 1
     assert len(board.questions()) == 5
 
 
-def test_no_more_is_spent_after_some_replies_in_a_row_without_text(garden):
+def test_a_run_stops_after_ten_replies_in_a_row_without_text(garden):
     board = garden(50)
     board.failing = ANSWERS["spent"]
 
@@ -298,7 +298,7 @@ def test_a_refused_response_format_names_the_remedy_and_ends_the_run(garden):
     assert len(board.llm.server.bodies) <= 2 * CONCURRENCY
 
 
-def test_a_plan_names_a_budget_that_will_not_do_before_anything_is_asked(garden):
+def test_a_plan_names_a_budget_below_the_estimate_before_any_request(garden):
     board = garden(5)
     limits = "[enrich.price]\ninput = 1000\noutput = 1000\n"
 
@@ -312,6 +312,6 @@ def test_a_plan_names_a_budget_that_will_not_do_before_anything_is_asked(garden)
 
     assert enough["over_budget"] == []
     usd, tokens = little["over_budget"]
-    assert usd == f"budget_usd = 0.5 will not do: {little['cost_usd']:.4f} USD are estimated"
-    assert tokens.startswith("max_tokens = 300 will not do: ")
+    assert usd == f"budget_usd = 0.5 is too low: {little['cost_usd']:.4f} USD are estimated"
+    assert tokens.startswith("max_tokens = 300 is too low: ")
     assert board.llm.server.bodies == []

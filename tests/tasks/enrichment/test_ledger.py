@@ -73,11 +73,11 @@ def test_replies_of_cancelled_tasks_and_of_a_failed_write_are_stored(tmp_path: P
     ledger = LakeLedger(lake)
 
     async def work() -> None:
-        first, *others = (
+        failing, *others = (
             asyncio.create_task(ledger.add(replace(ENTRY, key=key))) for key in ("k1", "k2", "k3")
         )
         with pytest.raises(StoreError):
-            await first
+            await failing
         late = asyncio.create_task(ledger.add(replace(ENTRY, key="k4")))
         await asyncio.sleep(0)
         for task in (*others, late):
@@ -94,8 +94,8 @@ def test_replies_of_cancelled_tasks_and_of_a_failed_write_are_stored(tmp_path: P
 
 def flipped(journal: bytes) -> bytes:
     """The journal with another digit in the tokens of its last reply."""
-    before, name, after = journal.rpartition(b'"prompt_tokens": 3')
-    return before + name[:-1] + bytes([name[-1] ^ 1]) + after
+    head, field, tail = journal.rpartition(b'"prompt_tokens": 3')
+    return head + field[:-1] + bytes([field[-1] ^ 1]) + tail
 
 
 @pytest.mark.parametrize("damage", [lambda journal: journal[:-60], flipped], ids=["cut", "flipped"])

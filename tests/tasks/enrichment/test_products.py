@@ -15,8 +15,8 @@ def objects(schema: Any) -> list[dict[str, Any]]:
         return [item for value in schema for item in objects(value)]
     if not isinstance(schema, dict):
         return []
-    own = [schema] if schema.get("type") == "object" else []
-    return own + [item for value in schema.values() for item in objects(value)]
+    top_level = [schema] if schema.get("type") == "object" else []
+    return top_level + [item for value in schema.values() for item in objects(value)]
 
 
 @pytest.mark.parametrize("product", PRODUCTS)

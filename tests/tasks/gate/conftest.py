@@ -140,8 +140,8 @@ def queries() -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def sabotaged() -> dict[str, str]:
     """The tools of the shop, two of them with each other's description."""
-    one, other = SWAPPED
-    return {**TOOLS, one: TOOLS[other], other: TOOLS[one]}
+    left_tool, right_tool = SWAPPED
+    return {**TOOLS, left_tool: TOOLS[right_tool], right_tool: TOOLS[left_tool]}
 
 
 @pytest.fixture(scope="session")

@@ -37,18 +37,18 @@ def test_copies_that_take_first_places_hold_the_release_and_are_named(attack, sh
     for row, query in zip(rows, queries, strict=True):
         row["examples"] = [query["query"]] * 2
 
-    held = attack(rows)
+    built = attack(rows)
 
-    captured = held.details["captured"]
-    assert not held.gate["passed"]
+    captured = built.details["captured"]
+    assert not built.gate["passed"]
     assert (captured["most"], captured["of"]) == (1, 20)
     assert captured["count"] > 10
-    first = captured["queries"][0]
-    assert first["tool"].startswith("foreign/")
-    assert first["before"].startswith("kit/shop/")
-    message = "\n".join(held_lines(held.details, "live"))
+    first_query = captured["queries"][0]
+    assert first_query["tool"].startswith("foreign/")
+    assert first_query["before"].startswith("kit/shop/")
+    message = "\n".join(held_lines(built.details, "live"))
     assert f"{captured['count']} of 20 queries are captured" in message
-    assert first["tool"] in message
+    assert first_query["tool"] in message
 
 
 def test_an_allowed_share_of_captured_queries_holds_nothing(attack, tools):

@@ -20,8 +20,12 @@ def test_when_the_encoder_of_live_is_gone_its_stored_results_serve_or_the_rule_s
     shop, publish_first, tools, stored
 ):
     release = publish_first(AGAINST).release
-    gone = {**release.manifest["indexes"]["full"], "encoder": "local/gone", "fingerprint": "gone"}
-    indexes = {**release.manifest["indexes"], "full": gone}
+    missing_encoder = {
+        **release.manifest["indexes"]["full"],
+        "encoder": "local/gone",
+        "fingerprint": "gone",
+    }
+    indexes = {**release.manifest["indexes"], "full": missing_encoder}
     shop.workshop.store.update(replace(release, manifest={**release.manifest, "indexes": indexes}))
     shop.sells({**tools, "tool_new": "Sends an invoice."})
     for path in shop.workshop.lake.files(RESULTS) if not stored else ():
@@ -53,20 +57,23 @@ def test_damaged_results_are_replaced_and_no_query_is_encoded_twice(
 
 def test_results_and_details_are_pruned_with_their_release(shop, tools, sabotaged):
     shop.configure(f'{QUERIES}rules = ["Recall@5 >= 0.99"]\n')
-    first, held, live = (
+    first_release, held_release, live_release = (
         (shop.sells(offered), shop.build().release)[1]
         for offered in (tools, sabotaged, {**tools, "tool_new": "Sends an invoice."})
     )
     lake = shop.workshop.lake
-    before = set(lake.walk("gates"))
+    files = set(lake.walk("gates"))
 
     for _ in range(3):
         prune_board(shop.workshop.uri, NOW)
 
-    assert set(shop.releases) == {live.id, first.id}  # a rollback would not take the held one
-    after = set(lake.walk("gates"))
-    assert after < before
-    assert not [path for path in after if held.id in path]
-    details = read_details(shop.workshop.uri, shop.workshop.store.get(live.id))
+    assert set(shop.releases) == {
+        live_release.id,
+        first_release.id,
+    }  # a rollback would not take the held one
+    remaining_files = set(lake.walk("gates"))
+    assert remaining_files < files
+    assert not [path for path in remaining_files if held_release.id in path]
+    details = read_details(shop.workshop.uri, shop.workshop.store.get(live_release.id))
     assert details["passed"]
-    assert after >= {*details["answers"]}
+    assert remaining_files >= {*details["answers"]}

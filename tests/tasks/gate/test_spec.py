@@ -21,11 +21,11 @@ def many(shop, queries):
 
 def test_queries_are_those_of_the_gate_or_else_the_configured_ones(many):
     many.configure(QUERIES, GOLDEN)
-    own = read_gate(many.configuration)
+    gate_queries = read_gate(many.configuration)
     many.configure("canary_k = 3\n", GOLDEN)
-    configured = read_gate(many.configuration)
+    golden_queries = read_gate(many.configuration)
 
-    assert (len(own.queries), len(configured.queries)) == (20, 40)
+    assert (len(gate_queries.queries), len(golden_queries.queries)) == (20, 40)
 
 
 def test_the_measure_of_the_first_rule_is_the_main_one_and_those_of_all_are_computed(shop):

@@ -163,21 +163,21 @@ def test_queries_are_generated_for_single_and_several_tools(generate, loaded):
 
 def test_a_run_that_ended_early_or_wants_more_pays_for_what_is_missing(generate, tmp_path):
     file = tmp_path / "golden.jsonl"
-    own = [GoldenQuery("a query by hand", ("x",))]
-    rest, again, more = (Author() for _ in range(3))
-    stopped = generate(Author(fails=lambda number: number > 5), 10, existing=own)
+    by_hand = [GoldenQuery("a query by hand", ("x",))]
+    resumed, repeated, extended = (Author() for _ in range(3))
+    stopped = generate(Author(fails=lambda number: number > 5), 10, existing=by_hand)
     assert 1 <= len(stopped.queries) <= 5
     assert isinstance(stopped.client.stopped, CompletionError)
-    assert read_queries(file) == [*own, *stopped.queries]
+    assert read_queries(file) == [*by_hand, *stopped.queries]
 
-    generate(rest, 10, existing=read_queries(file))
-    whole = read_queries(file)
-    assert (len(whole), len(rest.prompts)) == (11, 10 - len(stopped.queries))
-    assert len({query.tools for query in whole}) == 11
-    generate(again, 10, existing=whole)
-    assert (read_queries(file), again.prompts) == (whole, [])
-    generate(more, 14, existing=whole)
-    assert (read_queries(file)[:11], len(more.prompts)) == (whole, 4)
+    generate(resumed, 10, existing=read_queries(file))
+    complete = read_queries(file)
+    assert (len(complete), len(resumed.prompts)) == (11, 10 - len(stopped.queries))
+    assert len({query.tools for query in complete}) == 11
+    generate(repeated, 10, existing=complete)
+    assert (read_queries(file), repeated.prompts) == (complete, [])
+    generate(extended, 14, existing=complete)
+    assert (read_queries(file)[:11], len(extended.prompts)) == (complete, 4)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
@@ -212,7 +212,7 @@ def test_rejected_requests_are_counted_and_others_are_asked_for(generate):
     assert (existing.queries, existing.rejected) == ([], {"duplicate": 6})
 
 
-def test_no_more_is_paid_for_after_some_replies_in_a_row_without_text(generate):
+def test_generation_stops_after_ten_replies_in_a_row_without_text(generate):
     class Thinker(Author):
         async def complete(self, request):
             reply = await super().complete(request)

@@ -50,13 +50,13 @@ def test_a_share_of_each_tools_examples_is_taken_whatever_the_order_of_the_tools
 
 
 def test_queries_stay_when_tools_are_added_and_existing_ones_count():
-    before = pick_examples(OFFICE[:4], 0.4).queries
+    picked = pick_examples(OFFICE[:4], 0.4).queries
 
-    assert set(before) <= set(pick_examples(OFFICE, 0.4).queries)
-    assert pick_examples(OFFICE[:4], 0.4, existing=before).queries == ()
-    more = pick_examples(OFFICE[:4], 0.8, existing=before).queries
-    assert len(more) == len(before) == 8
-    assert not {query.query for query in more} & {query.query for query in before}
+    assert set(picked) <= set(pick_examples(OFFICE, 0.4).queries)
+    assert pick_examples(OFFICE[:4], 0.4, existing=picked).queries == ()
+    more = pick_examples(OFFICE[:4], 0.8, existing=picked).queries
+    assert len(more) == len(picked) == 8
+    assert not {query.query for query in more} & {query.query for query in picked}
 
 
 def test_a_tool_keeps_an_example():
@@ -108,13 +108,13 @@ def test_examples_are_those_of_the_last_listing_with_overrides(desk):
         '[overrides."desk/desk/open_plant"]\nexamples = []\n'
     )
     configuration = desk.configure(settings, CATALOG)
-    before = last_examples(configuration)
+    examples = last_examples(configuration)
     take_snapshot(configuration, "desk")
     desk.write("requests.json", [{"name": "sing", "description": "Sings.", "examples": ["la la"]}])
 
-    assert last_examples(configuration) == before
-    assert len(before) == 30
-    assert before["desk/desk/open_room"] == ("knock knock",)
+    assert last_examples(configuration) == examples
+    assert len(examples) == 30
+    assert examples["desk/desk/open_room"] == ("knock knock",)
     desk.servers({"git": [desk.tool("list_commits", "Lists commits.")]})
     with pytest.raises(ConfigurationError, match="has example requests"):
         last_examples(desk.configure())

@@ -33,8 +33,8 @@ def use(uri, log, clients, query, tool):
         for number, client in enumerate(clients):
             session = f"session-{client}-{number}"
             who = Client(name=client, claims={"sub": client})
-            found = await gateway.finder.find(who, query, 3, session=session)
-            assert tool in [hit.tool.id for hit in found.result.hits]
+            answer = await gateway.finder.find(who, query, 3, session=session)
+            assert tool in [hit.tool.id for hit in answer.result.hits]
             gateway.metrics.record_call(who, session, tool, "ok", 1.0, 10)
         await gateway.close()
 
@@ -54,14 +54,14 @@ def test_a_tool_that_clients_called_ranks_higher_for_their_request_after_the_nex
 ):
     workshop.servers(TOOLS)
     workshop.run(workshop.configure())
-    before = rank(workshop.uri, TOOL)
+    initial_rank = rank(workshop.uri, TOOL)
     log = tmp_path / "requests.jsonl"
     use(workshop.uri, log, ["support", "sales"], REQUEST, TOOL)
 
     assert main(["examples", str(log), "-o", str(tmp_path / "learned.jsonl")]) == 0
     workshop.run(configured(workshop))
 
-    assert before > 1
+    assert initial_rank > 1
     assert rank(workshop.uri, TOOL) == 1
     assert pegboard.open(workshop.uri).tool(TOOL).examples == (REQUEST,)
 
@@ -92,8 +92,10 @@ def test_golden_queries_and_near_copies_of_them_are_never_learned(workshop, tmp_
 
 
 def test_a_destructive_tool_learns_nothing(workshop, tmp_path):
-    [refill, *rest] = TOOLS["kitchen"]
-    workshop.servers({"kitchen": [{**refill, "annotations": {"destructiveHint": True}}, *rest]})
+    [refill, *other_tools] = TOOLS["kitchen"]
+    workshop.servers(
+        {"kitchen": [{**refill, "annotations": {"destructiveHint": True}}, *other_tools]}
+    )
     (tmp_path / "learned.jsonl").write_text(json.dumps({"query": REQUEST, "tools": [TOOL]}))
 
     workshop.run(configured(workshop))

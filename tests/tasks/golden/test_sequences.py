@@ -30,7 +30,7 @@ def session(client, *tools, name="s", outcome="ok", credentials=True):
 
 
 def log_of(folder, *sessions):
-    lines = "".join(json.dumps(line) + "\n" for own in sessions for line in own)
+    lines = "".join(json.dumps(line) + "\n" for session_lines in sessions for line in session_lines)
     (folder / "requests.jsonl").write_text(lines, "utf-8")
     return folder / "requests.jsonl"
 
@@ -50,7 +50,7 @@ def test_two_clients_teach_what_follows_a_tool_and_each_has_one_vote(tmp_path):
 
 @pytest.mark.parametrize("how", [{"name": ""}, {"outcome": "tool_error"}, {"credentials": False}])
 def test_calls_without_session_result_or_credentials_teach_nothing(tmp_path, how):
-    assert learned(tmp_path, *[session(one, "diff", "commit", **how) for one in "ab"]) == {}
+    assert learned(tmp_path, *[session(client, "diff", "commit", **how) for client in "ab"]) == {}
 
 
 def test_a_release_has_what_was_learned_but_nothing_that_destroys(workshop):
@@ -63,18 +63,18 @@ def test_a_release_has_what_was_learned_but_nothing_that_destroys(workshop):
         }
     )
     configuration = workshop.configure('[examples]\nqueries = "e.jsonl"\nsequences = "s.jsonl"\n')
-    sessions = [session(one, "diff", "commit") for one in "ab"]
-    drops = [session(one, "commit", "drop", name="t") for one in "ab"]
+    sessions = [session(client, "diff", "commit") for client in "ab"]
+    drops = [session(client, "commit", "drop", name="t") for client in "ab"]
     log, folder = log_of(workshop.folder, *sessions, *drops), workshop.folder
     files = ["-o", str(folder / "e.jsonl"), "--sequences", str(folder / "s.jsonl")]
     assert main(["examples", str(log), *files]) == 0
 
-    first = reindex(configuration)
+    first_run = reindex(configuration)
 
-    manifest = workshop.store.get(first["release"]).manifest
+    manifest = workshop.store.get(first_run["release"]).manifest
     assert manifest["sequences"] == {"kit/git/diff": {"kit/git/commit": 0.667}}
     workshop.write("s.jsonl", "")
-    assert reindex(configuration)["release"] != first["release"]
+    assert reindex(configuration)["release"] != first_run["release"]
     workshop.write("s.jsonl", '{"after": "kit/git/diff"}\n')
     with pytest.raises(ConfigurationError, match="line 1: expected after, next, clients"):
         reindex(configuration)

@@ -86,7 +86,9 @@ FLAWS = {
 def test_a_flaw_is_found_with_its_reason_and_a_suggestion(encoder, rule, flaw):
     changes, reason, suggestion = flaw
 
-    findings = [one for one in found(encoder, replace(FORECAST, **changes)) if one.rule == rule]
+    findings = [
+        finding for finding in found(encoder, replace(FORECAST, **changes)) if finding.rule == rule
+    ]
 
     assert [finding.tool for finding in findings] == ["w/w/forecast"]
     assert re.search(reason, findings[0].reason)
@@ -126,7 +128,7 @@ def test_a_parameter_that_contradicts_its_schema_is_named(encoder, schema, reaso
         {"input_schema": with_properties(body={"type": "object", "properties": {}})},
     ],
 )
-def test_what_only_looks_like_a_flaw_is_none(encoder, changes):
+def test_text_that_only_resembles_a_flaw_has_no_finding(encoder, changes):
     assert found(encoder, replace(FORECAST, **changes)) == []
 
 
@@ -180,7 +182,7 @@ def test_sentences_that_many_tools_share_are_one_finding_and_no_purpose(encoder)
 
     findings = found(encoder, *tools, bare, ignored=["twins"])
 
-    assert [(one.rule, one.tool) for one in findings] == [
+    assert [(finding.rule, finding.tool) for finding in findings] == [
         ("no-purpose", "w/w/bare"),
         ("boilerplate", "w"),
     ]
