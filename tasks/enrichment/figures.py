@@ -19,11 +19,11 @@ from tasks.enrichment.requests import ProductRequest
 from tasks.settings.enrichment import EnrichSettings, Product
 
 SAMPLED_PROMPTS = 40
-"""Prompts per product that are rendered and counted; the others are extrapolated."""
+"""Maximum prompts per product whose tokens are counted; the others are extrapolated."""
 SHOWN_FAILURES = 5
 """Maximum failed requests that the problems of a build name."""
 MIN_JUDGED = 10
-"""Minimum replies or questions for a warning that most are rejected."""
+"""Minimum judged replies for a warning that most are rejected."""
 
 
 def estimate(

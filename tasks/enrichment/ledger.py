@@ -6,7 +6,7 @@ A run looks up a request here first, so a resumed run pays for nothing twice.
     lake/ledger/<digest>.parquet      the replies of a run that has ended
 
 In an object store, whose objects do not grow, a journal is several files. Journals that a killed
-run left behind are read like the rest. A truncated or damaged line is no reply."""
+run left behind are read like the rest. Truncated and damaged lines are skipped."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 OPEN = "ledger/open"
 ABANDONED_SECONDS = 86_400
-"""A journal without a write for a day belongs to a dead run; the next run closes it."""
+"""Seconds without a write after which a journal belongs to a dead run; the next run closes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Live enrichment: one call at a time per tool, many tools at once.
 
-Each reply is in the ledger before the next thing is asked for its tool."""
+Each reply is stored before the next request about its tool."""
 
 import asyncio
 import json

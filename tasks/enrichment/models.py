@@ -55,7 +55,7 @@ def hosted_completer(settings: EnrichSettings) -> HostedCompleter:
 
 
 def spent_budgets(count: int, settings: EnrichSettings) -> CompletionError:
-    """Return the error of a run in which so many replies in a row spent their budget."""
+    """Return the error of a run in which `count` replies in a row spent their budget."""
     return CompletionError(
         f"{count} replies in a row spent their budget (max_reply_tokens = "
         f"{settings.max_reply_tokens}) before any text was written. {NEXT_STEPS['spent']}",

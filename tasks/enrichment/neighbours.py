@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 BLOCK_SCORES = 8_000_000
-"""Cosines held in memory at once, 64 MB."""
+"""Maximum cosines in memory at once: 64 MB."""
 DIGITS = 5
 """Decimals to which cosines are rounded, so that neither the size of a block nor the order of
 summing shows in a result."""

@@ -57,7 +57,7 @@ shorter ones.
 """
 
 UNFINISHED_THOUGHTS = "<think>"
-"""What a reply begins with that broke off before the model had finished reasoning."""
+"""Beginning of a reply that was cut off during the model's reasoning."""
 
 REASONS: dict[str, str] = {
     "spent": "The reply budget was spent before any of it was written.",
@@ -418,7 +418,7 @@ _IDENTIFIER = re.compile(
 
 
 def is_identifier(name: str) -> bool:
-    """Return whether a name joins several words as identifiers do, and so is no chance phrase."""
+    """Return whether a name joins several words as identifiers do, and is not a common phrase."""
     return _IDENTIFIER.fullmatch(name) is not None
 
 

@@ -9,11 +9,11 @@ from pegboard.store.gate import rules_text
 from tasks.safety.changed import unapproved
 
 MAX_QUERIES = 10
-"""Lost queries, and broken canaries, that are listed; the details have all."""
+"""Maximum lost queries and broken canaries that a message lists; the details have all."""
 MAX_DESCRIBED = 20
-"""Changed tools that are listed; the others are counted."""
+"""Maximum changed tools that a message lists; the others are counted."""
 MAX_TEXT = 70
-"""Characters of a query."""
+"""Characters of a query that a message shows."""
 
 Details = Mapping[str, Any]
 

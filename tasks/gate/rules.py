@@ -43,7 +43,7 @@ RULE = re.compile(
     re.VERBOSE | re.IGNORECASE,
 )
 TOLERANCE = 1e-9
-"""A mean of .9 may be .8999999999999999 as a sum of floating point numbers."""
+"""Tolerance of comparisons: a mean of .9 may be .8999999999999999 as a floating point sum."""
 
 
 @dataclass(frozen=True, slots=True)

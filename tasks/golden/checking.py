@@ -2,7 +2,7 @@
 
 | finding       | level   | meaning |
 |---------------|---------|---|
-| format        | error   | a line that is no golden query |
+| format        | error   | a line that is not a golden query |
 | few           | error   | too few queries are usable: known tools, not in the index themselves |
 | contradiction | error   | the same request with other tools |
 | same-id       | error   | two different queries of one id |
@@ -35,12 +35,12 @@ from tasks.golden.reading import as_words
 from tasks.settings.release import MIN_QUERIES
 
 SHOWN_CHARACTERS = 80
-"""Of a query, in a message."""
+"""Characters of a query that a message shows."""
 COPIED_WORDS = 6
-"""Words shared with a description that make a copy."""
+"""Consecutive words shared with a description from which a query counts as a copy."""
 TOOLS_PER_READ = 5_000
 MAX_SUGGESTED = 20
-"""Unknown names that are compared with all others, which takes seconds in a large catalog."""
+"""Maximum unknown names with suggestions, which take seconds in a large catalog."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,9 +43,9 @@ from tasks.safety.untrusted import fence_untrusted
 from tasks.settings.enrichment import EnrichSettings
 
 WAVE = 32
-"""Requests asked for at a time; the file is written after each wave."""
+"""Requests that are generated at once; the file is written after each wave."""
 MAX_SAMPLES_PER_QUERY = 3
-"""Samples that are tried for each query that is wanted, since some requests are rejected."""
+"""Maximum samples for each query, since some requests are rejected."""
 BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
 PROMPT_FORMAT = PromptFormat(
     ("tools", "count", "kind", "form", "language", "schema"), required=("tools",)
@@ -64,10 +64,10 @@ FORMS = (
 )
 """How people put requests; each query has one of them."""
 ROUNDS = 8
-"""How often every tool is sampled, at most."""
+"""Maximum samples of each tool."""
 SEED = 0
 MIN_NAME_WORDS = 3
-"""Words of a name that do not occur in a row by chance; people do say `list files`."""
+"""Minimum words of a name that a request must not contain; people do say `list files`."""
 
 
 # Samples of tools that queries are written about: reproducible, without repetition.
@@ -323,7 +323,7 @@ def check_request(
 
 
 def check_new(request: str, word_sets: list[frozenset[str]]) -> str:
-    """Return why a request is no new one; "" if it is, and its words are added to `word_sets`."""
+    """Return why a request is not new; "" if it is, and its words are added to `word_sets`."""
     words = word_set(request)
     if near_duplicate(words, word_sets):
         return "duplicate"

@@ -19,9 +19,9 @@ from tasks.lake.snapshot_rows import tools_of
 from tasks.settings.configuration import Configuration
 
 MAX_CHARACTERS = 2_000
-"""A longer example is no request."""
+"""Maximum length of an example that counts as a request, in characters."""
 MIN_LEFT = 1
-"""Examples that stay with each tool."""
+"""Minimum examples that stay with each tool."""
 SEED = 0
 
 

@@ -30,7 +30,7 @@ class Catalog:
     """The tools of a source, and the file that lists them.
 
     Attributes:
-        file: as it was given; empty where the source is no file.
+        file: the path as the user wrote it; empty if the source is not a file.
         agents: names of agents by id.
     """
 

@@ -119,7 +119,7 @@ def read_baseline(path: Path) -> frozenset[str]:
     """Return the keys of the findings in a baseline file; none if it does not exist.
 
     Raises:
-        ConfigurationError: it is no baseline file.
+        ConfigurationError: it is not a baseline file.
     """
     try:
         return frozenset(map(str, json.loads(path.read_text("utf-8"))["findings"]))
@@ -127,7 +127,7 @@ def read_baseline(path: Path) -> frozenset[str]:
         return frozenset()
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise ConfigurationError(
-            f"{path} is no baseline of findings: {error}. Expected what "
+            f"{path} is not a baseline of findings: {error}. Expected what "
             "`pegboard lint --write-baseline` writes."
         ) from error
 

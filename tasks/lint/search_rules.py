@@ -19,13 +19,13 @@ from pegboard.text.words import identifier_words, query_words, stop_words, token
 from tasks.lint.findings import Finding
 
 K = 5
-"""A request finds its tool if it is among the first so many."""
+"""Number of first hits among which a request has to find its tool."""
 DEPTH = 20
-"""Ranks that are looked at to say where a tool is."""
+"""Maximum rank that a finding reports."""
 SHOWN = 3
-"""Requests that a reason quotes."""
+"""Maximum requests that a reason quotes."""
 WORDS = 5
-"""Words that a suggestion names."""
+"""Maximum words that a suggestion names."""
 LANGUAGE = "english"
 
 

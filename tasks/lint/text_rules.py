@@ -26,11 +26,11 @@ from pegboard.tokens import definition_tokens, estimate_tokens
 from tasks.lint.findings import Finding, vague_names
 
 MCP_NAME = 128
-"""Characters of a tool's name in MCP."""
+"""Maximum characters of a tool's name in MCP."""
 MANY_TOKENS = 3_000
-"""Tokens of a definition: thirteen times the median of the real catalogs."""
+"""Tokens from which a definition counts as large: thirteen times the median of real catalogs."""
 LEAST_BOILERPLATE = 5_000
-"""Tokens in shared sentences of a catalog."""
+"""Minimum tokens in shared sentences of a catalog for a finding."""
 _QUOTED = r"""[`"']([A-Za-z_][\w.-]*)(?:\[\])?[`"']"""
 _PARAMETER = re.compile(
     rf"\b(?:parameter|argument)\s+{_QUOTED}"

@@ -35,9 +35,11 @@ from pegboard.extras import import_extra
 from pegboard.llm import ChatRequest, Message
 
 COMMON_VALUES = ("context", "examples")
-"""Values that every prompt has: what its front matter says of the domain, and its examples."""
+"""Values of every prompt: the domain and the examples in its front matter."""
 REPLY_TOKENS = 600
-"""Tokens of a reply: twenty names or six steps take a third; reasoning models need the rest."""
+"""Default maximum tokens of a reply. Twenty names or six steps take a third; reasoning models need
+the rest.
+"""
 
 _FRONT_MATTER = ("version", "context", "examples")
 _FRONT = re.compile(r"\+\+\+[ \t]*(\n.*?)\n\+\+\+[ \t]*(?:\n|$)", re.DOTALL)

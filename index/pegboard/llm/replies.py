@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 MAX_JSON_STARTS = 20
-"""Positions in a reply at which a JSON object is tried, if it is surrounded by prose."""
+"""Maximum positions in a reply at which a JSON object is parsed, if prose surrounds it."""
 
 
 def answer_text(reply: str) -> str:

@@ -163,7 +163,7 @@ def test_golden_queries_and_a_configuration_are_read(lint, tmp_path):
         (["notes.txt"], 3, "notes.txt is not a catalog. Expected an OpenAPI document"),
         (["mcp.json", "--ignore", "twin"], 2, "There is no rule twin. The rules: rejected, "),
         (["mcp.json", "--write-baseline"], 2, "--write-baseline needs --baseline FILE"),
-        (["mcp.json", "--baseline", "mcp.json"], 2, "mcp.json is no baseline of findings"),
+        (["mcp.json", "--baseline", "mcp.json"], 2, "mcp.json is not a baseline of findings"),
         (["--fail-on", "note"], 2, "No file is given"),
     ],
 )

@@ -38,19 +38,21 @@ FORMATS: dict[str, PromptFormat] = dict.fromkeys(
 """The format of every prompt; a part leaves those values empty that it does not have."""
 REQUEST_CHARACTERS = 4_000
 DESCRIPTION_CHARACTERS = 300
-"""Of one tool: two or three sentences; twenty tools of LiveMCPBench are about 1,200 tokens."""
+"""Maximum characters of a tool's description in a prompt: two or three sentences. Twenty tools of
+LiveMCPBench take about 1,200 tokens.
+"""
 AVOID_CHARACTERS = 1_500
-"""Of what tells a tool from its siblings: all of it, since a build accepts nothing longer."""
+"""Maximum characters of what a tool is not for: all of it, since a build accepts no longer text."""
 ARGUMENTS = 16
-"""Arguments of a tool that are shown, required ones first."""
+"""Maximum arguments of a tool in a prompt, required ones first."""
 NAME_CHARACTERS = 64
 MESSAGES = 6
-"""Messages of the conversation that are shown, the last ones: pronouns refer to recent ones."""
+"""Number of last messages of the conversation in a prompt: pronouns refer to recent ones."""
 MESSAGE_CHARACTERS = 500
 COPIED_WORDS = 4
 """A text of at least this many words that stands in the prompt counts as copied from it."""
 STEP_TOOLS = 5
-"""The tools of a step or search that an LLM is told in their order; the paper shows five, too."""
+"""Number of first tools of a step or search in a prompt, as in the paper."""
 _WITHHELD = "(withheld: the catalog's text is suspicious)"
 
 

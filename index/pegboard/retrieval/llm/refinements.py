@@ -38,8 +38,8 @@ from pegboard.retrieval.requests import Candidates, Query, Ranking
 class ListwiseRerank(LlmPart):
     """An LLM orders the first tools of the ranking.
 
-    For one step it orders the tools of that step, and is told what each of the step's queries found
-    (Toolshed, fig. 23). Over several it is told the rule "the first of each step, then the second
+    For one step it orders the tools of that step, and is shown what each query of the step found
+    (Toolshed, fig. 23). Over several it is given the rule "the first of each step, then the second
     of each, none twice" (fig. 24), and may correct what does not fit; the fusion `round-robin` does
     the same without an LLM. Names that are missing in the reply keep their order behind the others.
     Scores are 1 / rank afterwards.

@@ -12,7 +12,7 @@ from pegboard.llm.prompts import one_line
 from pegboard.llm.replies import json_objects
 
 MAX_CHARACTERS = 300
-"""Of one text: a step or a variation is a sentence, and an encoder reads little more."""
+"""Maximum characters of a step or variation: it is a sentence, and an encoder reads little more."""
 
 
 class UnusableReply(Exception):

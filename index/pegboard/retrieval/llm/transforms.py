@@ -100,7 +100,7 @@ class ContextDecompose(LlmPart):
 class Expand(LlmPart):
     """An LLM writes variations of each step, which are searched beside it and fused with it.
 
-    All steps are asked for concurrently. A step whose question fails is searched alone.
+    All steps are requested concurrently. A step whose question fails is searched alone.
 
     Attributes:
         variations: how many for each step; the paper's 3.
@@ -136,7 +136,7 @@ class StepBackPrompting(LlmPart):
     """An LLM writes a more general query for each step, which is searched beside it.
 
     Tools are described in general words: "converts an amount", not "200 pounds in euros". All steps
-    are asked for concurrently. A step whose question fails is searched alone.
+    are requested concurrently. A step whose question fails is searched alone.
     """
 
     part: ClassVar[str] = "step-back-prompting"
