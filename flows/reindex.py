@@ -29,6 +29,7 @@ from pegboard.store.releases import Pin
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.opening import open_lake
+from tasks.public_lake.writing import with_public_lake
 from tasks.report.storage import Report, has_report, report_release
 from tasks.runtime import progress, workers
 from tasks.safety.changed import unapproved
@@ -77,12 +78,13 @@ def reindex(
     runner = runner or DirectRunner()
     with open_engine(configuration) as engine, workers.using(engine):
         try:
-            return Build(configuration, options, runner, engine).run()
+            outcome = Build(configuration, options, runner, engine).run()
         except DamagedFile as error:
             if not (removed := Lake(configuration.uri).remove_damaged()):
                 raise
             logger.warning("%s Removed, and starting again: %s", error, ", ".join(removed))
-        return Build(configuration, options, runner, engine).run()
+            outcome = Build(configuration, options, runner, engine).run()
+    return with_public_lake(configuration, outcome)
 
 
 class Build:

@@ -227,10 +227,14 @@ class Workshop:
     ) -> Configuration:
         """Write a pegboard.toml with the catalog `kit`, or with the given ones, and read it.
 
-        Indexes that name no encoder have the hashing encoder. No report is written unless `board`
-        asks for one."""
+        Indexes that name no encoder have the hashing encoder. Neither reports nor public tables are
+        written unless `board` asks for them."""
         catalogs = catalogs or '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\n'
-        report = "" if re.search(r"(?m)^report\s*=", board) else "report = false\n"
+        report = "".join(
+            f"{name} = false\n"
+            for name in ("report", "public_lake")
+            if not re.search(rf"(?m)^{name}\s*=", board)
+        )
         text = f'[board]\nuri = "board"\n{report}{board}\n{catalogs}\n{indexes}'
         return load_configuration(self.write("pegboard.toml", on_stub(text)))
 

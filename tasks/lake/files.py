@@ -11,6 +11,7 @@
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.parquet                        the answers to golden queries
     lake/formats.json                                          the formats of the last build
+    lake/public/<table>/                                       tables for SQL (`tasks/public_lake`)
 
 Files are written whole or not at all, and only pointers and marks ever change: a killed run leaves
 nothing half-written, and the next run finds what this one finished. Parquet and JSON files carry

@@ -56,6 +56,8 @@ class FileKind:
     )
 
 
+PUBLIC = 1
+"""The version of the schemas of the public tables (`tasks/public_lake/schema.py`)."""
 KINDS = (
     FileKind("LLM replies", rf"ledger/{_DIGEST}\.parquet"),
     FileKind("journals of LLM replies", r"ledger/open/[^/]+\.jsonl"),
@@ -74,6 +76,8 @@ KINDS = (
     FileKind("answers to golden queries", rf"gates/answers/{_DIGEST}\.parquet"),
     FileKind("journals of prunes", r"prune\.json"),
     FileKind("notes of formats", r"formats\.json"),
+    FileKind("public tables", r"public/[a-z_]+/[^/]+/[^/]+\.parquet", PUBLIC),
+    FileKind("schemas of public tables", r"public/schema\.json", PUBLIC),
 )
 """Every kind of file in the lake. The first whose `path` matches is a file's kind."""
 OTHER = FileKind("other files", ".*")

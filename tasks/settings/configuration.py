@@ -67,6 +67,7 @@ class BoardSettings(Settings):
         storage: options of the store; secrets only as `${VARIABLE}`.
         keep: what `pegboard build` keeps when it prunes after a release; nothing is pruned if None.
         report: write `<board>/reports/<release>.html` for each release.
+        public_lake: write the Parquet tables of `<board>/lake/public`.
         max_removal: largest share of its tools that a catalog may lose at once. If it loses more,
             its last good tools are kept until a build allows the removal. With 1 only a removal of
             all tools needs that.
@@ -77,6 +78,7 @@ class BoardSettings(Settings):
     storage: dict[str, str] = Field(default_factory=dict[str, str])
     keep: KeepSettings | None = None
     report: bool = True
+    public_lake: bool = True
     max_removal: Annotated[float, Field(ge=0, le=1)] = 0.3
 
     @field_validator("storage", mode="before")

@@ -24,6 +24,7 @@ from pegboard.store.writing import EMPTY_TAG, open_table, set_tag, table_names
 from tasks.lake.files import DamagedFile, Lake
 from tasks.lake.leftovers import remove_unused_files
 from tasks.lake.opening import check_lake
+from tasks.public_lake.writing import prune_public_lake
 from tasks.report.storage import remove_reports
 from tasks.settings.configuration import KeepSettings
 from tasks.steps.maintain import maintain, open_dataset
@@ -102,6 +103,8 @@ def prune_board(
     freed += remove_unused_files(uri, remaining, before=before, unused=now - age, dry_run=dry_run)
     remaining_ids = {release.id for release in remaining}
     freed += remove_reports(uri, remaining_ids, before=before, dry_run=dry_run)
+    if removed and not dry_run:
+        prune_public_lake(uri)
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
         removed=tuple(release.id for release in removed),

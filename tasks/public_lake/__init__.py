@@ -1,0 +1,1 @@
+"""Tables about a board for people with SQL: `lake/public`, as Parquet."""
