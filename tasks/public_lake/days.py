@@ -43,7 +43,7 @@ def write_run(lake: Lake, outcome: Mapping[str, Any], ended: datetime | None = N
         ended: when the run ended; by default now.
     """
     ended = ended or datetime.now(UTC)
-    run = {"day": ended.date(), "at": ended, "run": uuid.uuid4().hex}
+    run = {"day": ended.date(), "ended_at": ended, "run": uuid.uuid4().hex}
     catalogs: Mapping[str, Mapping[str, Any]] = outcome["catalogs"]
     sources = [
         {
@@ -127,7 +127,7 @@ def _merge(lake: Lake, table: str, day: str, paths: Sequence[str]) -> None:
         lake.delete(*paths)
         return
     rows = pl.concat(frames, how="diagonal")
-    rows = rows.unique(IDENTITY[table], maintain_order=True).sort("at", *IDENTITY[table])
+    rows = rows.unique(IDENTITY[table], maintain_order=True).sort("ended_at", *IDENTITY[table])
     name = digest(rows.select(IDENTITY[table]).rows())[:DIGITS]
     target = f"{FOLDER}/{table}/{day}/{name}.parquet"
     lake.write(target, rows)
@@ -140,6 +140,6 @@ def _calls(replies: "pl.DataFrame") -> "pl.DataFrame":
 
     table = public_table("llm_calls")
     at = pl.col("at").str.to_datetime(time_unit="us", time_zone="UTC")
-    rows = replies.with_columns(at=at, accepted=pl.col("value").is_not_null()).sort("at")
-    rows = rows.with_columns(day=pl.col("at").min().dt.date())
+    rows = replies.with_columns(arrived_at=at, accepted=pl.col("value").is_not_null())
+    rows = rows.sort("arrived_at").with_columns(day=pl.col("arrived_at").min().dt.date())
     return rows.select(pl.col(name).cast(kind) for name, kind in table.types().items())

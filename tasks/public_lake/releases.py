@@ -252,7 +252,7 @@ def _evaluation_rows(lake: Lake, release: Release) -> list[dict[str, Any]]:
         {
             "release": release.id,
             "released_at": release.created_at,
-            "at": datetime.fromisoformat(gate["at"]),
+            "measured_at": datetime.fromisoformat(gate["at"]),
             "golden": details["golden"],
             "queries": details["queries"],
             **{name: row[name] for name in MEASURE},

@@ -83,7 +83,7 @@ _CHANGED = (
 )
 _RUN = (
     PublicColumn("day", "day", "the day on which the run ended (UTC)"),
-    PublicColumn("at", "time", "when the run ended"),
+    PublicColumn("ended_at", "time", "when the run ended"),
     PublicColumn("run", "text", "an id of the run"),
 )
 
@@ -192,7 +192,7 @@ TABLES = (
         "a measure of a release's golden queries, for releases with a gate",
         (
             *_RELEASE,
-            PublicColumn("at", "time", "when it was measured"),
+            PublicColumn("measured_at", "time", "when it was measured"),
             PublicColumn("golden", "text", "the digest of the golden queries"),
             PublicColumn("queries", "integer", "their number"),
             PublicColumn("index", "text", "the index that was searched"),
@@ -247,7 +247,7 @@ TABLES = (
         "a reply of an LLM that was paid for; neither prompts nor replies are there",
         (
             PublicColumn("day", "day", "the day of the first reply of its run (UTC)"),
-            PublicColumn("at", "time", "when it arrived"),
+            PublicColumn("arrived_at", "time", "when it arrived"),
             PublicColumn("run", "text", "an id of the enrichment that asked"),
             PublicColumn("product", "text", "what was asked for, such as `questions`"),
             PublicColumn("subject", "text", "the id of the tool or agent"),

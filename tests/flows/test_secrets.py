@@ -53,7 +53,7 @@ def test_a_secret_that_a_server_repeats_is_published_nowhere(workshop, alone, re
     }
     workshop.write("mcp.json", {"mcpServers": servers})
     catalog = '[catalogs.kit]\ntype = "mcp"\npath = "mcp.json"\ntimeout = 500\n'
-    workshop.configure(catalogs=catalog, board="report = true\n")
+    workshop.configure(catalogs=catalog, board="report = true\npublic_lake = true\n")
     server = request.getfixturevalue("prefect_server") if runner == "flow" else None
     environment = server.environment if server else alone
     command = [sys.executable, "-m", "pegboard", "build", "--json"]

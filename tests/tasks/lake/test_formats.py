@@ -71,7 +71,8 @@ def stated_formats(path, content):
 def test_every_file_of_a_lake_is_of_a_listed_kind_and_states_its_format(workshop, written):
     workshop.write("golden.jsonl", "\n".join(map(json.dumps, GOLDEN)))
     workshop.servers(SERVERS)
-    workshop.run(workshop.configure(SETTINGS), enrichments=written())
+    configuration = workshop.configure(SETTINGS, board="public_lake = true")
+    workshop.run(configuration, enrichments=written())
     asyncio.run(LakeLedger(workshop.lake).add(REPLY))
     ledger = LakeLedger(workshop.lake)
     asyncio.run(ledger.add(replace(REPLY, key="another")))
