@@ -41,7 +41,11 @@ def read(listing: ListingBuilder, options: A2aOptions) -> None:
         place = public_url(url)
         with listing.file(place):
             content = download(
-                url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
+                url,
+                options.headers,
+                timeout=options.timeout,
+                max_bytes=options.max_bytes,
+                retries=listing.retries,
             )
             _add(listing, parse_json(content.decode("utf-8", "surrogateescape"), place), place)
 

@@ -6,9 +6,11 @@ scope: a native `asyncio.timeout` would break the shield."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from catalogs.mcp.records import agent_description
+from catalogs.shared.retries import Retries
 from pegboard.servers.config import Server, ServerProblem
 
 
@@ -27,19 +29,32 @@ class ServerAnswer:
 
 
 async def list_server(
-    server: Server, timeout: float, max_bytes: int, include: Collection[str] = ()
+    server: Server,
+    timeout: float,
+    max_bytes: int,
+    retries: Retries,
+    include: Collection[str] = (),
 ) -> ServerAnswer:
     """Return all tools of a server and its description.
 
     Args:
-        timeout: seconds for the whole listing.
+        timeout: seconds of one attempt to list the server.
         max_bytes: limit for one event over streamable HTTP.
+        retries: policy for transient failures; each attempt starts or connects to the server anew.
         include: what else to list: `prompts`, `resources`, `skills`.
 
     Raises:
-        ServerProblem: the server could not be listed. The message has the reason and the last
-            lines of the server's stderr, with secrets redacted.
+        ServerProblem: the server could not be listed. The message has the reason, and of a server
+            over stdio its exit code and the last lines of its stderr, with secrets redacted.
     """
+    return await retries.call_async(
+        partial(_list_server, server, timeout, max_bytes, frozenset(include))
+    )
+
+
+async def _list_server(
+    server: Server, timeout: float, max_bytes: int, include: Collection[str]
+) -> ServerAnswer:
     import anyio  # loading the SDK takes seconds, which must not count against the server
     from mcp_types import Implementation
 
@@ -70,9 +85,10 @@ async def list_server(
             transport.with_evidence(
                 f"it did not answer within {timeout:g} seconds (waiting for {transport.stage}); "
                 f"try it by hand, or raise timeout"
-            )
+            ),
+            may_pass=True,
         )
-    raise ServerProblem(transport.explain(trouble)) from None
+    raise transport.problem(trouble) from None
 
 
 async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]]:

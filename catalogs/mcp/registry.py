@@ -19,6 +19,7 @@ from catalogs.mcp.client import list_server
 from catalogs.mcp.records import add_tool, agent_description
 from catalogs.openapi.document import download
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.retries import Retries
 from pegboard.errors import SourceError
 from pegboard.foreign.files import check_names, matching_files, parse_json, read_json
 from pegboard.records import agent_id
@@ -69,7 +70,7 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
             check_names(document, str(path))
             entries += _entries(document) or [document]
     if options.url:
-        entries = [*_current_entries(listing.base, options).values()]
+        entries = [*_current_entries(listing, options).values()]
         if not entries:
             raise SourceError(f"{public_url(options.url)} lists no servers. Check the address.")
     servers: dict[str, list[dict[str, Any]]] = {}
@@ -82,13 +83,13 @@ def read(listing: ListingBuilder, options: RegistryOptions) -> None:
         _add(listing, instances, options)
 
 
-def _current_entries(base: Path, options: RegistryOptions) -> dict[str, Any]:
+def _current_entries(listing: ListingBuilder, options: RegistryOptions) -> dict[str, Any]:
     """Return the registry's entries by name: the stored ones, updated by later changes."""
-    file = base / options.state if options.state else None
+    file = listing.base / options.state if options.state else None
     state: Any = read_json(file, options.max_bytes) if file and file.is_file() else {}
     servers: dict[str, Any] = state.get("servers", {}) if state.get("url") == options.url else {}
     since = max((_updated(entry) for entry in servers.values()), default="")
-    for entry in _pages(options, since):
+    for entry in _pages(options, since, listing.retries):
         name = str(_server(entry).get("name"))
         if _official(entry).get("status") == "deleted":
             servers.pop(name, None)
@@ -101,7 +102,7 @@ def _current_entries(base: Path, options: RegistryOptions) -> dict[str, Any]:
     return servers
 
 
-def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
+def _pages(options: RegistryOptions, since: str, retries: Retries) -> Iterator[Any]:
     """Yield the latest version of each server updated since the time `since`, page by page."""
     query = {"version": "latest", "limit": str(PAGE)}
     query |= {"updated_since": since, "include_deleted": "true"} if since else {}
@@ -109,7 +110,13 @@ def _pages(options: RegistryOptions, since: str) -> Iterator[Any]:
     base = str(options.url).rstrip("/")
     while True:
         url = f"{base}/v0/servers?{urlencode(query)}"
-        body = download(url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes)
+        body = download(
+            url,
+            options.headers,
+            timeout=options.timeout,
+            max_bytes=options.max_bytes,
+            retries=retries,
+        )
         page = parse_json(body.decode("utf-8", "surrogateescape"), public_url(url))
         entries = _entries(page)
         if entries is None:
@@ -178,7 +185,8 @@ def _connect(
         url, transport = next(iter(urls.items()))
         # The URL is untrusted: variables in it are not replaced, and no headers are sent.
         server = Server(transport, public_url(url), url=url)
-        answer = anyio.run(list_server, server, options.timeout, options.max_bytes)
+        retries = listing.retries.named(name)
+        answer = anyio.run(list_server, server, options.timeout, options.max_bytes, retries)
     except ServerProblem as problem:
         listing.fail(agent_id(listing.catalog, name), f"The MCP server '{name}': {problem}")
         return

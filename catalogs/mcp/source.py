@@ -19,6 +19,7 @@ from pydantic import Field, model_validator
 from catalogs.mcp.client import ServerAnswer, list_server
 from catalogs.mcp.records import OTHERS, add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.retries import Retries
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 
@@ -68,7 +69,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
         except ServerProblem as problem:
             _fail(listing, name, problem, options.include)
     answers: dict[str, ServerAnswer] = {}
-    for name, outcome in anyio.run(_list_all, servers, options).items():
+    for name, outcome in anyio.run(_list_all, servers, options, listing.retries).items():
         if isinstance(outcome, ServerProblem):
             _fail(listing, name, outcome, options.include)
         else:
@@ -116,7 +117,7 @@ def _disabled(entry: Any) -> bool:
 
 
 async def _list_all(
-    servers: Mapping[str, Server], options: McpOptions
+    servers: Mapping[str, Server], options: McpOptions, retries: Retries
 ) -> dict[str, ServerAnswer | ServerProblem]:
     """List all servers, `concurrency` at a time, and return the outcomes in configured order.
 
@@ -129,7 +130,11 @@ async def _list_all(
         async with limiter:
             try:
                 outcomes[name] = await list_server(
-                    servers[name], options.timeout, options.max_bytes, options.include
+                    servers[name],
+                    options.timeout,
+                    options.max_bytes,
+                    retries.named(name),
+                    options.include,
                 )
             except ServerProblem as problem:
                 outcomes[name] = problem

@@ -13,10 +13,12 @@ from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
 from urllib.request import url2pathname
 
+from catalogs.shared.retries import Retries
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json, read_text
 from pegboard.foreign.limits import ENCODINGS, MAX_DEPTH
 from pegboard.text.redaction import public_url
+from pegboard.transient import TRANSIENT_STATUSES, is_transient_network, retry_after_seconds
 
 MAX_HOPS = 20
 """Maximum length of a chain of references; a longer chain is treated as a cycle."""
@@ -49,13 +51,21 @@ SCALARS: dict[str, tuple[str, str, Callable[[str], Any]]] = {
 that converts the text to a value."""
 
 
-def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes: int) -> bytes:
+def download(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    timeout: float,
+    max_bytes: int,
+    retries: Retries = Retries(attempts=1),  # noqa: B008  frozen
+) -> bytes:
     """Return the bytes at a URL. Redirects are not followed, since the headers may hold keys.
 
     Args:
         headers: `${NAME}` in their values is replaced by an environment variable.
-        timeout: seconds from the first connection to the last byte.
+        timeout: seconds of one attempt, from the connection to the last byte.
         max_bytes: limit of the body, both on the wire and decompressed.
+        retries: policy for transient failures.
 
     Raises:
         SourceError: no reply in time, or a reply that is an error, a redirect or too large. The
@@ -65,30 +75,30 @@ def download(url: str, headers: Mapping[str, str], *, timeout: float, max_bytes:
     import httpx
 
     where = public_url(url)
-    expanded = _expanded(headers)
+    sent = {"Accept-Encoding": "identity", **_expanded(headers)}
 
     async def fetch() -> bytes:
-        # httpx's own timeout is per read: a server that trickles bytes would never exceed it.
-        with anyio.fail_after(timeout):
-            async with (
-                httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
-                client.stream(
-                    "GET", url, headers={"Accept-Encoding": "identity", **expanded}
-                ) as response,
-            ):
-                return await _body(response, where, max_bytes)
+        try:
+            # httpx's own timeout is per read: a server that trickles bytes would never exceed it.
+            with anyio.fail_after(timeout):
+                async with (
+                    httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
+                    client.stream("GET", url, headers=sent) as response,
+                ):
+                    return await _body(response, where, max_bytes)
+        except TimeoutError:
+            raise SourceError(
+                f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`.",
+                may_pass=True,
+            ) from None
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+            # Only the type is shown: some messages quote the request.
+            raise SourceError(
+                f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network.",
+                may_pass=isinstance(error, httpx.TransportError) and is_transient_network(error),
+            ) from None
 
-    try:
-        return anyio.run(fetch)
-    except TimeoutError:
-        raise SourceError(
-            f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`."
-        ) from None
-    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-        # Only the type is shown: some messages quote the request.
-        raise SourceError(
-            f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network."
-        ) from None
+    return anyio.run(retries.call_async, fetch)
 
 
 async def _body(response: Any, where: str, max_bytes: int) -> bytes:
@@ -98,7 +108,11 @@ async def _body(response: Any, where: str, max_bytes: int) -> bytes:
             f"{where} has moved to {target}. Configure that URL if you trust it with the headers."
         )
     if not response.is_success:  # the reason phrase is untrusted, so only the number is shown
-        raise SourceError(f"{where} returned status {response.status_code}, expected the document.")
+        raise SourceError(
+            f"{where} returned status {response.status_code}, expected the document.",
+            may_pass=response.status_code in TRANSIENT_STATUSES,
+            retry_after=retry_after_seconds(response.headers.get("retry-after", "")),
+        )
     encoding = response.headers.get("content-encoding", "").lower()
     if encoding not in ENCODINGS:
         raise SourceError(

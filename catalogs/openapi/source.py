@@ -76,7 +76,11 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
     if options.url:
         place = public_url(options.url)
         content = download(
-            options.url, options.headers, timeout=options.timeout, max_bytes=options.max_bytes
+            options.url,
+            options.headers,
+            timeout=options.timeout,
+            max_bytes=options.max_bytes,
+            retries=listing.retries,
         )
         document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
         return document, References.of(document, None, 0), place

@@ -8,12 +8,13 @@ reused; one that ran code of a source or contacted a server is not."""
 import atexit
 import gc
 import json
+import logging
 import os
 import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from errno import ENOMEM
@@ -27,11 +28,16 @@ from typing import Any
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Failure, Listing, ListingBuilder, SourceOptions, reason_of
+from catalogs.shared.reading import list_source
+from catalogs.shared.retries import SHARE_OF_TIME, Retries
 from catalogs.shared.supervisor import kill_descendants
 from catalogs.shared.tool_row import row_frame
 from pegboard.errors import SourceError
 from pegboard.records import Agent, Rejected
 from pegboard.servers.references import secrets_in_catalogs, secrets_of
+from pegboard.text.redaction import redact_line
+
+logger = logging.getLogger(__name__)
 
 START = """import sys; sys.path[:] = sys.argv[2:]
 from catalogs.shared.supervisor import supervise
@@ -46,6 +52,8 @@ SPARE_SECONDS = 60
 GC_THRESHOLD = 200_000
 """Allocated objects between two runs of the cyclic garbage collector. A large listing has millions
 of live objects, and traversing them took a third of its time."""
+RETRY = b"retry "
+"""Begins a message of the process that reports a retry; an answer begins with a JSON object."""
 INVALID = "The process that lists the source sent an invalid listing. Correct the source."
 """Failure of a source whose process sent something other than a listing."""
 
@@ -73,7 +81,7 @@ def list_isolated(catalog: str, base: Path, options: SourceOptions) -> Listing:
     with _processors if files else nullcontext():
         process = _take()
         try:
-            answer = process.ask(json.dumps(request).encode(), options)
+            answer = process.ask(catalog, json.dumps(request).encode(), options)
             listing = _listing(answer)
             if not files:  # code of the source may have written to the pipe, so check the rows
                 row_frame(listing.rows)
@@ -136,14 +144,22 @@ class _Process:
     def usable(self) -> bool:
         return self._process.poll() is None and self._path == sys.path
 
-    def ask(self, request: bytes, options: SourceOptions) -> bytes:
-        """Return the answer to a request. Raises SourceError if the limits are exceeded."""
+    def ask(self, catalog: str, request: bytes, options: SourceOptions) -> bytes:
+        """Return the answer to a request, and log what is retried meanwhile.
+
+        Raises SourceError if the limits are exceeded.
+        """
         timer = Timer(options.max_seconds, self._time_out)
         timer.daemon = True
         timer.start()
         try:
             self._pipe.send_bytes(request)
-            return self._pipe.recv_bytes(options.max_memory)
+            while True:
+                message = self._pipe.recv_bytes(options.max_memory)
+                if not message.startswith(RETRY):
+                    return message
+                text = message.removeprefix(RETRY).decode("utf-8", "replace")
+                logger.warning("%s: %s", catalog, redact_line(text))
         except (EOFError, OSError) as error:
             if str(error) == "bad message length":
                 raise SourceError(
@@ -231,9 +247,13 @@ def work() -> None:
     pipe = Connection(file)
     requests = SimpleQueue[dict[str, Any]]()
     Thread(target=_receive, args=(pipe, requests), daemon=True).start()
+
+    def report(text: str) -> None:
+        pipe.send_bytes(RETRY + text.encode("utf-8", "replace"))
+
     while True:
         try:
-            pipe.send_bytes(_answer(requests.get()))
+            pipe.send_bytes(_answer(requests.get(), report))
         except MemoryError:  # too little memory is left for an answer
             os._exit(ENOMEM)
 
@@ -245,10 +265,13 @@ def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:
     os._exit(0)
 
 
-def _answer(request: dict[str, Any]) -> bytes:
+def _answer(request: dict[str, Any], report: Callable[[str], None]) -> bytes:
     """List a source, and return lines of JSON: the listing without its rows, then each row.
 
     If the source fails, the listing has the failure and the records rejected so far.
+
+    Args:
+        report: called with each failure that is retried.
     """
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -258,9 +281,14 @@ def _answer(request: dict[str, Any]) -> bytes:
         options = kind.options.model_validate(request["options"])
         builder.tags = options.tags
         builder.secrets.add(secrets_in_catalogs(secrets_of(request["options"])))
+        builder.retries = Retries(
+            attempts=options.attempts,
+            max_wait=options.max_wait,
+            seconds=options.max_seconds * SHARE_OF_TIME,
+            report=lambda text: report(builder.secrets.hide(text)),
+        )
         with _limits(options.max_memory, options.max_seconds):
-            kind.read(builder, options)
-            listing = builder.build()
+            listing = list_source(kind, builder, options)
     except BaseException as error:
         failure = Failure("*", builder.text(reason_of(error)))
         listing = Listing(rejected=tuple(builder.rejected), failures=(failure,))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from catalogs.shared.retries import ATTEMPTS, MAX_WAIT, Retries
 from catalogs.shared.tool_row import tool_of, tool_row
 from catalogs.shared.validity import (
     beside,
@@ -49,6 +50,8 @@ class SourceOptions(BaseModel):
     """The options of every source kind; a kind inherits from it to add options.
 
     Attributes:
+        attempts: how often a request that fails with a transient error is made, in all.
+        max_wait: seconds; longest wait between two attempts, also if the server asks for more.
         trust: `limited` drops the catalog's examples and reasons of dependencies: texts that weigh
             much in searches and cannot be verified.
     """
@@ -60,6 +63,8 @@ class SourceOptions(BaseModel):
     max_bytes: int = Field(default=MAX_BYTES, gt=0)
     max_seconds: float = Field(default=MAX_SECONDS, gt=0)
     max_memory: int = Field(default=MAX_MEMORY, gt=0)
+    attempts: int = Field(default=ATTEMPTS, ge=1, le=20)
+    max_wait: float = Field(default=MAX_WAIT, ge=0)
     trust: Literal["full", "limited"] = "full"
 
 
@@ -104,6 +109,7 @@ class ListingBuilder:
         base: the folder of pegboard.toml, from which relative paths count.
         tags: added to every tool.
         secrets: values that the source was given; they are redacted in everything that is added.
+        retries: the policy for transient failures; `retries.call(function)` applies it.
         repeatable: a source sets it to False if it used more than its declared inputs.
     """
 
@@ -111,6 +117,7 @@ class ListingBuilder:
     base: Path
     tags: tuple[str, ...] = ()
     secrets: SecretValues = field(default_factory=SecretValues)
+    retries: Retries = field(default_factory=Retries)
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
     repeatable: bool = True
     _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -119,6 +126,20 @@ class ListingBuilder:
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
     _unreadable: list[str] = field(default_factory=list[str])
     _readable: int = 0
+
+    def clear(self) -> None:
+        """Forget everything that was added, before the source is read again."""
+        self.repeatable = True
+        self._readable = 0
+        for added in (
+            self._agents,
+            self._rows,
+            self._places,
+            self.rejected,
+            self._failures,
+            self._unreadable,
+        ):
+            added.clear()
 
     @contextmanager
     def record(self, where: str) -> Iterator[None]:

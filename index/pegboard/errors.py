@@ -54,9 +54,22 @@ class ConfigurationError(PegboardError):
 
 
 class SourceError(PegboardError):
-    """A whole source of tools could not be read; its last good snapshot stays."""
+    """A whole source of tools could not be read; its last good snapshot stays.
+
+    Attributes:
+        may_pass: whether the same call may succeed later. A build retries such a failure a few
+            times; it does not retry any other.
+        retry_after: the seconds that the server asks to wait, if it asks.
+    """
 
     exit_code = 3
+
+    def __init__(
+        self, message: str, *, may_pass: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+        self.retry_after = retry_after
 
 
 class BoardError(PegboardError):

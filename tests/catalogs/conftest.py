@@ -7,23 +7,35 @@ import pytest
 
 from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import ListingBuilder
+from catalogs.shared.reading import list_source
+from catalogs.shared.retries import Retries
 
 
 @pytest.fixture
 def listed(tmp_path):
-    """A function that lists a source of a kind as the catalog `kit`, with base `tmp_path`."""
+    """A function that lists a source of a kind as the catalog `kit`, with base `tmp_path`.
 
-    def listing_of(kind, base=tmp_path, **options):
+    Requests are made once, unless `waits` is a list: then they are retried, and the waits are
+    appended to it instead of spent. `reports` gets what would be logged.
+    """
+
+    def listing_of(kind, base=tmp_path, waits=None, reports=None, **options):
         builder = ListingBuilder("kit", base)
         path = list(sys.path)
         source = source_kind(kind)
         try:
-            source.read(builder, source.options.model_validate({"type": kind, **options}))
+            model = source.options.model_validate({"type": kind, **options})
+            builder.retries = Retries(
+                attempts=1 if waits is None else model.attempts,
+                max_wait=model.max_wait,
+                report=[].append if reports is None else reports.append,
+                sleep=[].append if waits is None else waits.append,
+            )
+            return list_source(source, builder, model)
         finally:  # a build ends the process that imported a module
             sys.path[:] = path
             for name in [name for name in sys.modules if name.startswith("given_")]:
                 del sys.modules[name]
-        return builder.build()
 
     return listing_of
 

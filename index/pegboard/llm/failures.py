@@ -4,15 +4,13 @@ Errors are told apart by status and class name, so nothing here imports LiteLLM.
 retries: LiteLLM and the clients beneath it are told not to, since their attempts would multiply.
 """
 
-import math
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Any, Literal
 
 from pegboard.errors import CompletionError
 from pegboard.extras import import_extra
+from pegboard.transient import retry_after_seconds
 
 NEXT_STEPS = {
     "model": "Check the model's name and api_base.",
@@ -121,15 +119,7 @@ def retry_after(error: BaseException | None) -> float | None:
     )
     match = _COME_BACK.search(str(error))
     value = str(headers.get("retry-after") or (match[1] if match else "")).strip()
-    try:
-        seconds = float(value)
-    except ValueError:
-        try:
-            moment = parsedate_to_datetime(value)
-        except ValueError:
-            return None
-        seconds = (moment - datetime.now(moment.tzinfo or UTC)).total_seconds()
-    return max(seconds, 0.0) if math.isfinite(seconds) else None
+    return retry_after_seconds(value)
 
 
 def retrying(

@@ -113,7 +113,19 @@ class _Entry(BaseModel):
 
 
 class ServerProblem(Exception):
-    """Why a server cannot be used, without secrets. Callers turn it into an error of their own."""
+    """Why a server cannot be used, without secrets. Callers turn it into an error of their own.
+
+    Attributes:
+        may_pass: whether the server may answer later.
+        retry_after: the seconds that the server asks to wait, if it asks.
+    """
+
+    def __init__(
+        self, message: str, *, may_pass: bool = False, retry_after: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.may_pass = may_pass
+        self.retry_after = retry_after
 
 
 def read_servers(path: Path) -> dict[str, Any]:

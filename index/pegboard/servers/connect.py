@@ -3,11 +3,13 @@
 import logging
 import os
 import re
+import signal
 import warnings
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
+import anyio
 import httpx2
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
@@ -21,6 +23,7 @@ from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
 from pegboard.text.redaction import redact, redact_line
+from pegboard.transient import TRANSIENT_STATUSES, is_transient_network, retry_after_seconds
 
 STDERR_LINES = 5
 """Most lines of stderr that an error shows."""
@@ -32,6 +35,10 @@ TERMINAL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 """Matches control sequences of terminals."""
 MAX_ROWS = 20_000
 """Most tools, prompts or resources of one server."""
+NOT_RUNNABLE = frozenset({126, 127})
+"""Exit codes of a shell or launcher whose command cannot be run or does not exist."""
+EXIT_SECONDS = 0.5
+"""Seconds to wait for the exit code of a server that closed its output."""
 LISTS = {
     "tools": "tools/list",
     "prompts": "prompts/list",
@@ -54,6 +61,8 @@ class ServerTransport:
         stage: what the server has to answer, for the error if it fails.
         status: the status of its last HTTP error; 0 for none.
         messages: the messages of the server; None until it is reached.
+        exit_code: the exit code of a server over stdio that ended during the session; negative is
+            the number of a signal. None for a server that did not end.
     """
 
     def __init__(
@@ -69,6 +78,8 @@ class ServerTransport:
         self.stage = "the connection"
         self.status = 0
         self.messages: ServerStream | None = None
+        self.exit_code: int | None = None
+        self._retry_after: float | None = None
 
     @asynccontextmanager
     async def connect_session(
@@ -99,13 +110,32 @@ class ServerTransport:
         """Return why a request failed, without secrets. In the groups that the SDK raises, the
         first error is the cause.
         """
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        return redact(self._reason(error), self._server.secrets)
+        return redact(self._reason(first_error(error)), self._server.secrets)
 
     def explain(self, error: BaseException) -> str:
         """Return why the session failed, with the server's other output."""
         return self.with_evidence(self.reason(self._cause or error))
+
+    def problem(self, error: BaseException) -> ServerProblem:
+        """Return why the session failed, and whether it may succeed later."""
+        return ServerProblem(
+            self.explain(error),
+            may_pass=self._may_pass(first_error(self._cause or error)),
+            retry_after=self._retry_after,
+        )
+
+    def _may_pass(self, error: BaseException) -> bool:
+        if isinstance(error, ServerProblem):
+            return error.may_pass
+        if isinstance(error, httpx2.HTTPStatusError):
+            return error.response.status_code in TRANSIENT_STATUSES
+        if self.status:
+            return self.status in TRANSIENT_STATUSES
+        if _is_closed(error):
+            return self.exit_code not in NOT_RUNNABLE
+        if isinstance(error, FileNotFoundError | PermissionError):
+            return False
+        return isinstance(error, httpx2.TransportError | OSError) and is_transient_network(error)
 
     def with_evidence(self, why: str) -> str:
         """Return a reason with the server's output that is not a message, without secrets."""
@@ -149,8 +179,14 @@ class ServerTransport:
                 cwd=server.cwd,
                 encoding_error_handler="replace",
             )
-            async with stdio_client(process, errlog=self._stderr.file) as streams:
-                yield streams
+            client_context = stdio_client(process, errlog=self._stderr.file)
+            async with client_context as streams:
+                try:
+                    yield streams
+                except Exception as error:
+                    if _is_closed(first_error(error)):
+                        self.exit_code = await _exit_code(client_context)
+                    raise
         elif server.transport == "sse":
             async with sse_client(server.url, httpx_client_factory=client) as streams:
                 yield streams
@@ -172,8 +208,8 @@ class ServerTransport:
                 return f"its command {command} was not found; install it, or give its full path"
             case PermissionError():
                 return f"its command {command} may not be run; check its permissions"
-            case MCPError(code=code, message="Connection closed") if code == CONNECTION_CLOSED:
-                return f"it ended before it answered {self.stage}; try it by hand"
+            case MCPError() if _is_closed(error):
+                return f"it ended before it answered {self.stage}{self._ending()}; try it by hand"
             case MCPError():
                 status = f" (HTTP {self.status})" if self.status else ""
                 return (
@@ -193,6 +229,17 @@ class ServerTransport:
             case _:
                 return f"{type(error).__name__}: {self._short(error)}"
 
+    def _ending(self) -> str:
+        """Return the exit code or signal of a server that ended; empty if it is not known."""
+        if self.exit_code is None:
+            return ""
+        if self.exit_code >= 0:
+            return f" (exit code {self.exit_code})"
+        try:
+            return f" (signal {signal.Signals(-self.exit_code).name})"
+        except ValueError:
+            return f" (signal {-self.exit_code})"
+
     def _short(self, value: Any, limit: int = 300) -> str:
         return redact_line(str(value), limit, self._server.secrets)
 
@@ -205,6 +252,36 @@ class ServerTransport:
         """Keep the status of an HTTP error, which the SDK's errors leave out."""
         if response.status_code >= 400 and response.request.method == "POST":
             self.status = response.status_code
+            self._retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
+
+
+def first_error(error: BaseException) -> BaseException:
+    """Return the first error that is not a group: the SDK raises groups."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
+def _is_closed(error: BaseException) -> bool:
+    """Return whether an error of the SDK says that the server closed the connection."""
+    return (
+        isinstance(error, MCPError)
+        and error.code == CONNECTION_CLOSED
+        and error.message == "Connection closed"
+    )
+
+
+async def _exit_code(client_context: Any) -> int | None:
+    """Return the exit code of a server over stdio that closed its output; None while it runs.
+
+    The SDK keeps the process in a local variable of its generator, and does not expose it.
+    """
+    frame = getattr(getattr(client_context, "gen", None), "ag_frame", None)
+    process = frame.f_locals.get("process") if frame else None
+    with anyio.move_on_after(EXIT_SECONDS):
+        while getattr(process, "returncode", 0) is None:
+            await anyio.sleep(0.01)
+    return getattr(process, "returncode", None)
 
 
 async def handshake(session: ClientSession, modern: bool = False) -> None:
