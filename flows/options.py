@@ -24,6 +24,11 @@ class BuildOptions:
     allow_removal: bool = _option(
         False, "accept that a source lists far fewer tools than before, or none"
     )
+    allow_missing: bool = _option(
+        False,
+        "publish a first release without the catalogs whose sources failed (by default nothing is "
+        "published, exit code 3)",
+    )
     locked: bool = _option(
         False, "hold the release if it has a definition that the lock file does not approve"
     )

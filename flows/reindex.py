@@ -156,7 +156,7 @@ class Build:
                     partial(estimate_tools, self._configuration, snapshots),
                     revision=self._revision,
                 )
-        self._plan.refuse_loss(self._snapshots)
+        self._plan.refuse_loss(self._snapshots, allow_missing=self._options.allow_missing)
         return snapshots
 
     def enrich(self, snapshots: Mapping[str, str]) -> str:

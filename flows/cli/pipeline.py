@@ -33,9 +33,10 @@ from pegboard.errors import ConfigurationError
 
 BUILD_EPILOG = """\
 Builds are safe to repeat and to interrupt: listings and vectors are kept, and readers see the old
-release until the new one is complete. A source that fails keeps its last good tools and is
-reported; so does one that suddenly lacks more than 30 % of its tools ([board] max_removal), until a
-build gets --allow-removal.
+release until the new one is complete. Transient failures of sources are retried. A source that
+still fails keeps its last good tools and is reported; without any, a first build publishes nothing,
+unless you pass --allow-missing. A source that suddenly lacks more than 30 % of its tools ([board]
+max_removal) keeps them, too, until you pass --allow-removal.
 
 With [gate] the golden queries are searched in the new release before readers see it. A release that
 fails is held: it is recorded, no channel moves, the exit code is 8, and the output lists the

@@ -57,15 +57,18 @@ class Plan:
         default_factory=dict[str, Mapping[str, FieldChange]]
     )
 
-    def refuse_loss(self, snapshots: Sequence[Snapshot]) -> None:
+    def refuse_loss(self, snapshots: Sequence[Snapshot], *, allow_missing: bool = False) -> None:
         """Check that a failed source is not published as a removal of its tools.
 
         A source that fails without a last good snapshot, on a new board or after its lake was
         deleted, would otherwise empty the board.
 
+        Args:
+            allow_missing: accept a first release without the catalogs that could not be listed.
+
         Raises:
-            SourceError: no source could be read, a first release would have no tools, or published
-                tools of a failed source would be lost.
+            SourceError: no source could be read, a first release would have no tools or lack a
+                whole catalog, or published tools of a failed source would be lost.
         """
         problems = "".join(
             f"\n  - {snapshot.catalog}: {problem}"
@@ -83,6 +86,14 @@ class Plan:
                 f"No source lists a usable tool ({count_text(len(rejected), 'record')} rejected), "
                 f"so there is no first release. Correct the records or the sources' settings."
                 + "\n".join([problems, *limited_lines(reasons, MAX_NAMED, "  ")])
+            )
+        lost_catalogs = [snapshot.catalog for snapshot in snapshots if snapshot.is_lost]
+        if self.live is None and lost_catalogs and not allow_missing:
+            raise SourceError(
+                f"The first release would lack {len(lost_catalogs)} of {len(snapshots)} catalogs, "
+                f"whose sources failed: {', '.join(lost_catalogs)}. Nothing is published. Repair "
+                f"the sources and run again, or run once with --allow-missing (allow_missing in a "
+                f"flow) to publish the others.{problems}"
             )
         missing = {
             snapshot.catalog if agent == "*" else agent

@@ -64,6 +64,11 @@ class Snapshot:
     kept: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether the source failed, and no tools of an earlier listing replace it."""
+        return bool(self.failed) and not self.kept and not self.tools
+
 
 def take_snapshot(
     configuration: Configuration,

@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -23,6 +24,8 @@ def main(behaviour: str, *rest: str) -> None:
             file=sys.stderr,
         )
         sys.exit(1)
+    if behaviour == "flaky":
+        start_or_die(Path(rest[0]), rest[1], int(rest[2]))
     if behaviour == "hang":
         child = subprocess.Popen([sys.executable, __file__, "sleep", rest[1]])
         Path(rest[0]).write_text(f"{os.getpid()} {child.pid}")
@@ -37,6 +40,18 @@ def main(behaviour: str, *rest: str) -> None:
         print("Welcome, listening on stdio", flush=True)
     for line in sys.stdin:
         answer(behaviour, json.loads(line), rest)
+
+
+def start_or_die(starts: Path, code: str, failures: int) -> None:
+    """Record a start, and end at the first ones: with an exit code, or by SIGKILL."""
+    with starts.open("a") as file:
+        file.write("start\n")
+    if starts.read_text().count("start") > failures:
+        return
+    print(f"cannot start; token {os.environ.get('SECRET_TOKEN')}", file=sys.stderr, flush=True)
+    if code == "signal":
+        os.kill(os.getpid(), signal.SIGKILL)
+    sys.exit(int(code))
 
 
 def sleep_beside(process: int) -> None:
