@@ -124,14 +124,15 @@ class Retries:
         if state.attempt_number > 1:
             text = f"{state.attempt_number} attempts failed, the last one because: {text}"
         if state.upcoming_sleep > self.max_wait:
-            text = (
-                f"{text} The server asks to wait {state.upcoming_sleep:,.0f} seconds (Retry-After),"
-                f" longer than max_wait = {self.max_wait:g}. Run again after that time, or raise "
-                f"`max_wait` of the catalog."
+            text = _with_sentence(
+                text,
+                f"The server asks to wait {state.upcoming_sleep:,.0f} seconds (Retry-After), "
+                f"longer than max_wait = {self.max_wait:g}. Run again after that time, or raise "
+                f"`max_wait` of the catalog.",
             )
         elif state.attempt_number < self.attempts and self._out_of_time(state):
-            text = (
-                f"{text} There was no time for another attempt: half of `max_seconds` has passed."
+            text = _with_sentence(
+                text, "There was no time for another attempt: half of `max_seconds` has passed."
             )
         final = ServerProblem if isinstance(error, ServerProblem) else SourceError
         raise final(text) from None
@@ -146,6 +147,10 @@ def may_pass(error: BaseException) -> bool:
     if isinstance(error, SourceError | ServerProblem):
         return error.may_pass
     return isinstance(error, ConnectionError | TimeoutError)
+
+
+def _with_sentence(text: str, sentence: str) -> str:
+    return f"{text.removesuffix('.')}. {sentence}"
 
 
 def _error(state: RetryCallState) -> BaseException:
