@@ -185,7 +185,7 @@ class SchemaWriter:
                 f"split it"
             )
         if isinstance(schema, RepeatedNames):
-            raise SourceError(flaw_of(schema))
+            raise SourceError(str(flaw_of(schema)))
         if not isinstance(schema, dict):
             return schema
         if "$dynamicRef" in schema:

@@ -225,7 +225,7 @@ def _path_item(item: Any) -> dict[str, Any]:
     if not isinstance(item, dict):
         raise SourceError(f"it is {type(item).__name__}, expected an object of operations")
     if isinstance(item, RepeatedNames):
-        raise SourceError(flaw_of(item))
+        raise SourceError(str(flaw_of(item)))
     return item
 
 

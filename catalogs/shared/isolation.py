@@ -54,6 +54,8 @@ GC_THRESHOLD = 200_000
 of live objects, and traversing them took a third of its time."""
 RETRY = b"retry "
 """Begins a message of the process that reports a retry; an answer begins with a JSON object."""
+MAX_REPORTS = 1_000
+"""Number of retries of one listing that are logged; code of a source could send any number."""
 INVALID = "The process that lists the source sent an invalid listing. Correct the source."
 """Failure of a source whose process sent something other than a listing."""
 
@@ -154,12 +156,13 @@ class _Process:
         timer.start()
         try:
             self._pipe.send_bytes(request)
-            while True:
+            for _ in range(MAX_REPORTS + 1):
                 message = self._pipe.recv_bytes(options.max_memory)
                 if not message.startswith(RETRY):
                     return message
                 text = message.removeprefix(RETRY).decode("utf-8", "replace")
                 logger.warning("%s: %s", catalog, redact_line(text))
+            raise SourceError(INVALID)  # code of the source writes to the pipe
         except (EOFError, OSError) as error:
             if str(error) == "bad message length":
                 raise SourceError(
@@ -247,15 +250,24 @@ def work() -> None:
     pipe = Connection(file)
     requests = SimpleQueue[dict[str, Any]]()
     Thread(target=_receive, args=(pipe, requests), daemon=True).start()
-
-    def report(text: str) -> None:
-        pipe.send_bytes(RETRY + text.encode("utf-8", "replace"))
-
     while True:
         try:
-            pipe.send_bytes(_answer(requests.get(), report))
+            pipe.send_bytes(_answer(requests.get(), _Reporter(pipe)))
         except MemoryError:  # too little memory is left for an answer
             os._exit(ENOMEM)
+
+
+class _Reporter:
+    """Sends reports of retries, as many as the parent accepts for one request."""
+
+    def __init__(self, pipe: Connection) -> None:
+        self._pipe = pipe
+        self._count = 0
+
+    def __call__(self, text: str) -> None:
+        self._count += 1
+        if self._count <= MAX_REPORTS:
+            self._pipe.send_bytes(RETRY + text.encode("utf-8", "replace"))
 
 
 def _receive(pipe: Connection, requests: "SimpleQueue[dict[str, Any]]") -> None:

@@ -64,6 +64,7 @@ def reindex(
     config: str = "pegboard.toml",
     catalog: str = "all",
     allow_removal: bool = False,
+    allow_missing: bool = False,
     locked: bool = False,
     dry_run: bool = False,
     strict: bool = False,
@@ -80,6 +81,7 @@ def reindex(
         catalog: List only this catalog, and take the others from their last snapshot; `all` lists
             every one.
         allow_removal: Accept that a source lists far fewer tools than before, or none.
+        allow_missing: Accept a first release without the catalogs that could not be listed.
         locked: Hold the release if it has a definition that the lock file does not approve.
         dry_run: Stop after the plan, as `pegboard plan` does.
         strict: Fail, after publishing the rest, if a source, the report, a prune or the LLM left
@@ -90,7 +92,12 @@ def reindex(
         What `pegboard build --json` prints. The error of a failed run has it as `outcome`.
     """
     options = BuildOptions(
-        catalog=catalog, allow_removal=allow_removal, locked=locked, dry_run=dry_run, strict=strict
+        catalog=catalog,
+        allow_removal=allow_removal,
+        allow_missing=allow_missing,
+        locked=locked,
+        dry_run=dry_run,
+        strict=strict,
     )
     with _logged():
         table = run.model_dump(exclude_unset=True) if run else None

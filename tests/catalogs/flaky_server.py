@@ -63,8 +63,9 @@ class Handler(BaseHTTPRequestHandler):
     def _handle(self, method: str) -> None:
         length = int(self.headers.get("Content-Length") or 0)
         body = json.loads(self.rfile.read(length)) if length else None
-        if method == "GET" and "text/event-stream" in self.headers.get("Accept", ""):
-            self._send(405, {}, None)  # an MCP server without a stream of events
+        events = method == "GET" and "text/event-stream" in self.headers.get("Accept", "")
+        if events and not self.path.endswith("/sse"):
+            self._send(405, {}, None)  # streamable HTTP without a stream of events
             return
         failure = self.server.next_failure(method, self.path)
         if failure == SILENT:

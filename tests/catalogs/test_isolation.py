@@ -76,6 +76,7 @@ def writes(content):
         ("while True: pass", {"max_seconds": 1}, "more than 1 seconds"),
         ("a = bytearray(10**9)", {"max_memory": 800_000_000}, "raise `max_memory`"),
         (writes(b"\0\0\0\x05junk."), {}, "sent an invalid listing"),
+        (writes(b"\0\0\0\x07retry x" * 1_002), {}, "sent an invalid listing"),
         (writes(b"\0\0"), {"max_seconds": 2}, "more than 2 seconds"),
         (writes(b"\x7f\xff\xff\xff"), {}, "has more than 2,000,000,000 bytes"),
     ],

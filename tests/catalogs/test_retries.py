@@ -106,6 +106,18 @@ def test_a_wait_longer_than_the_bound_fails_at_once_and_is_named(attempt, kind):
     assert (len(requests), waits) == (1, [])
 
 
+def test_the_wait_that_a_server_over_sse_asks_for_is_bounded_too(servers):
+    waits = []
+    failures = [(503, {"Retry-After": "3"}), (429, {"Retry-After": str(DAY)})]
+    with flaky_server(failures, mcp_answer) as server:
+        (failure,) = servers({"shop": {"url": f"{server.url}/sse"}}, waits=waits).failures
+
+    assert "2 attempts failed" in failure.why
+    assert "HTTP 429" in failure.why
+    assert "asks to wait 86,400 seconds" in failure.why
+    assert waits == [3.0]
+
+
 def test_a_wait_may_be_a_date_and_the_bound_is_an_option(attempt):
     moment = datetime.now(UTC) + timedelta(seconds=DAY)
     reply = (503, {"Retry-After": format_datetime(moment, usegmt=True)})

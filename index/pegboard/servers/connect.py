@@ -118,10 +118,12 @@ class ServerTransport:
 
     def problem(self, error: BaseException) -> ServerProblem:
         """Return why the session failed, and whether it may succeed later."""
+        cause = first_error(self._cause or error)
+        retry_after = self._retry_after
+        if isinstance(cause, httpx2.HTTPStatusError):
+            retry_after = retry_after_seconds(cause.response.headers.get("retry-after", ""))
         return ServerProblem(
-            self.explain(error),
-            may_pass=self._may_pass(first_error(self._cause or error)),
-            retry_after=self._retry_after,
+            self.explain(error), may_pass=self._may_pass(cause), retry_after=retry_after
         )
 
     def _may_pass(self, error: BaseException) -> bool:
@@ -249,10 +251,12 @@ class ServerTransport:
             self._stray_output = self._short(error.errors(include_url=False)[0]["input"], 200)
 
     async def _on_response(self, response: Any) -> None:
-        """Keep the status of an HTTP error, which the SDK's errors leave out."""
-        if response.status_code >= 400 and response.request.method == "POST":
-            self.status = response.status_code
-            self._retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
+        """Keep the status and Retry-After of an HTTP error, which the SDK leaves out."""
+        if response.request.method != "POST":
+            return
+        failed = response.status_code >= 400
+        self.status = response.status_code if failed else 0
+        self._retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
 
 
 def first_error(error: BaseException) -> BaseException:
