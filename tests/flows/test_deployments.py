@@ -230,7 +230,8 @@ def source_that_does_not_answer() -> Generator[tuple[str, threading.Event, threa
         url = f"http://127.0.0.1:{server.server_port}/openapi.json"
         try:
             yield (
-                f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\ntimeout = 900\nattempts = 1\n',
+                f'[catalogs.silent]\ntype = "openapi"\nurl = "{url}"\n'
+                "timeout = 900\nattempts = 1\n",
                 listed,
                 over,
             )
