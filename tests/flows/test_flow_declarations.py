@@ -7,6 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
+import yaml
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.flows import load_flow_from_entrypoint
 from prefect.utilities.callables import parameter_schema
 
 from flows.options import BuildOptions
@@ -29,6 +32,22 @@ def arguments(instruction: str) -> list[str]:
 
 def project(folder: Path = ROOT) -> dict:
     return tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
+
+
+def test_the_deployments_of_prefect_yaml_name_flows_that_take_their_parameters():
+    deployments = yaml.safe_load((ROOT / "prefect.yaml").read_text("utf-8"))["deployments"]
+
+    flows = [
+        load_flow_from_entrypoint(row["entrypoint"], use_placeholder_flow=False)
+        for row in deployments
+    ]
+
+    assert [flow.name for flow in flows] == [flow.name for flow in FLOWS]
+    for flow, deployment in zip(flows, deployments, strict=True):
+        parameters = flow.validate_parameters(deployment["parameters"])
+        assert deployment["parameters"].items() <= parameters.items()
+        for schedule in deployment["schedules"]:
+            CronSchedule(cron=schedule["cron"], timezone=schedule["timezone"])
 
 
 @pytest.mark.parametrize("flow", FLOWS, ids=lambda flow: flow.name)
