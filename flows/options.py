@@ -35,8 +35,8 @@ class BuildOptions:
     dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
     strict: bool = _option(
         False,
-        "fail, after publishing the rest, if a source failed (exit code 3), the report or a prune "
-        "failed (4), or the LLM left something unwritten (7)",
+        "fail, after publishing the rest, if a source failed (exit code 3), the report, a prune or "
+        "the public tables failed (4), or the LLM left something unwritten (7)",
     )
 
 

@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     import polars as pl
 
 BATCH = 10_000
-"""Tools whose rows are computed at once, as Python objects: about 10 kB each."""
+"""Tools whose rows are computed at once. A tool takes about 10 kB as Python objects."""
 SPREAD = 2_000
-"""Tools that a worker gets at once, about 3 MB."""
+"""Tools in one call of a worker, which are about 3 MB."""
 NAME = re.compile(r"(?:^\w+/(?=[a-z]+-))|[-/][0-9a-f]{64}.*")
-"""What stands around the name of what is made: `sentences` of `documents/sentences-<digest>`."""
+"""The parts of a path around the name that the progress display shows, such as `sentences` of
+`documents/sentences-<digest>`.
+"""
 
 
 def row_inputs(lake: Lake, snapshots: Mapping[str, str], enrichments: str | None) -> "pl.DataFrame":
@@ -122,9 +124,9 @@ def update_rows(
     row_set = None
     if base is not None and stored is not None:
         rows = made_of(inputs.join(stored, on=by, how="anti", nulls_equal=True))
-        stale = stored.join(inputs, on=by, how="anti", nulls_equal=True).get_column(key)
+        stale_keys = stored.join(inputs, on=by, how="anti", nulls_equal=True).get_column(key)
         if has_columns(lake, base, rows):
-            row_set = write_rows(lake, path, key, rows, base, stale.to_list())
+            row_set = write_rows(lake, path, key, rows, base, stale_keys.to_list())
     if row_set is None:
         row_set = write_rows(lake, path, key, made_of(inputs))
     point_to(lake, pointer, row_set.path)

@@ -33,8 +33,8 @@ def remove_unused_files(
     """Remove unreferenced files from the lake of the board at `uri`; returns their bytes.
 
     Args:
-        before: half-written files from before then go: their writers have ended.
-        unused: sets from before then go, if nothing leads to them.
+        before: half-written files that are older are removed; their writers have ended.
+        unused: unreferenced sets that are older are removed.
     """
     lake, now = Lake(uri), datetime.now(UTC)
     files = {
@@ -78,7 +78,7 @@ def _digests_in(lake: Lake, path: str) -> set[str]:
     try:
         return set(DIGEST.findall(lake.read_text(path)))
     except StoreError:
-        return set()  # Another prune was faster.
+        return set()  # A concurrent prune removed the file.
 
 
 def _is_set(path: str) -> bool:

@@ -1,9 +1,10 @@
-"""Parquet files that notice damage: pyarrow's checksum of every page, and a CRC-32 of the footer,
-for which Parquet has none.
+"""Parquet files in which damage is noticed: pyarrow's checksum of every page, and a CRC-32 of the
+footer, for which Parquet has none.
 
 The footer's checksum stands before it, after the last page, where readers of Parquet never look, so
-any of them opens the file. Only the columns that are read are fetched and compared. A flipped bit
-or a truncated file is noticed; a checksum is no signature."""
+any of them opens the file. Only the columns that are read are fetched and compared. A truncated
+file is noticed, and so is a flipped bit, but for a few in the header of a page, which no checksum
+covers. A checksum is not a signature."""
 
 import io
 import struct
@@ -21,7 +22,7 @@ MARK = struct.Struct("<I8s")
 END = struct.Struct("<I4s")
 """The end of a Parquet file: the length of its footer without these bytes, and `PAR1`."""
 SMALL = 64 * 1024
-"""Bytes up to which a file is read whole, in one request and without further threads."""
+"""Largest size in bytes of a file that is read whole, in one request and by one thread."""
 
 
 class Damage(Exception):

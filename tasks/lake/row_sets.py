@@ -32,9 +32,12 @@ if TYPE_CHECKING:
 GONE = "gone"
 """The column that marks a tombstone; only layers with tombstones have it."""
 MOST_LAYERS = 16
-"""Layers of a set, as each is a file to open; beyond that it is written as one layer again."""
+"""Maximum layers of a set, each of which is a file to open. A set that would have more is written
+as one layer.
+"""
 MOST_STORED = 1.3
-"""Stored rows for each row that counts; beyond that, likewise."""
+"""Maximum ratio of stored rows to current rows. A set that would exceed it is written as one layer.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,7 +226,7 @@ def has_columns(lake: Lake, row_set: RowSet, rows: "pl.DataFrame") -> bool:
 
 
 def readable(lake: Lake, rows: RowSet, columns: Sequence[str]) -> "pl.DataFrame | None":
-    """Return these columns of a set; None if it is damaged, so that the whole is made again."""
+    """Return these columns of a set; None if it is damaged, so that its caller makes it again."""
     try:
         return read_rows(lake, rows.path, columns)
     except StoreError:

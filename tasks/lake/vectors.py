@@ -23,17 +23,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 TIERS = ((1_000, 64), (16_000, 512))
-"""(texts, files): if more than `files` have fewer texts each, they are merged. Few small ones, so
-that a nightly run does not rewrite what others wrote; few larger ones, because each run opens them
-all."""
+"""(texts, files): files with fewer than `texts` texts are merged once there are more than `files`.
+The limit for small files is low, so that a nightly run merges only its own; the one for larger
+files bounds how many files each run opens."""
 SHARD_TEXTS = 1_000
-"""Texts in a shard: about two seconds of the embedded encoder, which is what a kill can cost."""
+"""Texts in a shard. A killed run loses at most one, about two seconds of the embedded encoder."""
 BATCH_TEXTS = 64
 """Texts between two advances of the progress display."""
 MIN_LENGTH = 1e-6
-"""A shorter sum of unit vectors has no direction: its texts cancel out."""
+"""Smallest norm of a sum of unit vectors that has a direction; in a shorter one the texts cancel
+out.
+"""
 _cache: dict[tuple[str, str], "dict[str, pl.DataFrame]"] = {}
-"""The digests of each file, by the lake and the encoder's folder: 64 bytes per text."""
+"""The digests of the texts in each file, by the lake and the encoder's folder. A text takes 64
+bytes of memory.
+"""
 
 
 def known_texts(lake: Lake, fingerprint: str) -> "pl.DataFrame":
@@ -183,7 +187,8 @@ def _fill_known(
 
     missing = dict(rows)
     for frame in vector_pieces(lake, encoder.fingerprint, pl.Series(list(rows), dtype=pl.String)):
-        places = [missing.pop(one) for one in frame.get_column("text_digest").to_list()]
+        text_digests = frame.get_column("text_digest").to_list()
+        places = [missing.pop(text_digest) for text_digest in text_digests]
         vectors[places] = (
             frame.get_column("vector").cast(pl.Array(pl.Float32, encoder.dimensions)).to_numpy()
         )
@@ -192,11 +197,13 @@ def _fill_known(
 
 def _groups(sizes: dict[str, int], limit: int) -> Iterator[list[str]]:
     """The files in groups of at most so many texts."""
-    group, total = list[str](), 0
+    group: list[str] = []
+    total = 0
     for path, texts in sizes.items():
         if group and total + texts > limit:
             yield group
-            group, total = [], 0
+            group = []
+            total = 0
         group.append(path)
         total += texts
     yield group
@@ -216,15 +223,18 @@ def _merge(lake: Lake, fingerprint: str, paths: list[str]) -> None:
 def _digests_by_file(lake: Lake, fingerprint: str) -> "dict[str, pl.DataFrame]":
     """The texts of every file that exists now, by its path."""
     folder = lake.vector_folder(fingerprint)
-    before, now = _cache.get((lake.uri, folder), {}), dict[str, "pl.DataFrame"]()
+    cached = _cache.get((lake.uri, folder), {})
+    digests_by_file: dict[str, pl.DataFrame] = {}
     for path in lake.files(folder):
         try:
-            now[path] = before[path] if path in before else lake.read(path, ["text_digest"])
+            digests_by_file[path] = (
+                cached[path] if path in cached else lake.read(path, ["text_digest"])
+            )
         except StoreError:
             if lake.exists(path):
                 raise
-    _cache[lake.uri, folder] = now
-    return now
+    _cache[lake.uri, folder] = digests_by_file
+    return digests_by_file
 
 
 def _text_vectors(
@@ -234,7 +244,8 @@ def _text_vectors(
     import numpy as np
 
     texts = rows.select(text_digest="text_digests").explode("text_digest").with_row_index("row")
-    vectors, found = np.empty((texts.height, dimensions), np.float32), 0
+    vectors = np.empty((texts.height, dimensions), np.float32)
+    filled = 0
     for stored in vector_pieces(lake, fingerprint, texts.get_column("text_digest")):
         numbered = stored.select("text_digest").with_row_index("position")
         joined = texts.join(numbered, on="text_digest")
@@ -242,8 +253,8 @@ def _text_vectors(
         vectors[joined.get_column("row").to_numpy()] = matrix[
             joined.get_column("position").to_numpy()
         ]
-        found += joined.height
-    return vectors, texts.height - found
+        filled += joined.height
+    return vectors, texts.height - filled
 
 
 def _normalised_sums(
