@@ -25,13 +25,15 @@ def grows_too_fast(work: Work, texts: Callable[[int], str]) -> bool:
     Args:
         texts: makes the text of a length.
     """
-    seconds, length = 0.0, 0
+    seconds = 0.0
+    length = 0
     for length in LENGTHS:
         if (seconds := _seconds(work, texts(length))) > ENOUGH:
             break
     if seconds <= NOTICED:
         return False
-    short, long = texts(max(1, length // APART)), texts(length)
+    short = texts(max(1, length // APART))
+    long = texts(length)
     # The best of three: caches fill, and collections of garbage pass.
     earlier = min(_seconds(work, short) for _ in range(3))
     return all(_seconds(work, long) > TOO_MUCH * earlier for _ in range(3))

@@ -17,7 +17,8 @@ class StepEvents:
     """
 
     def __init__(self, runner: Runner, report: Callable[[str, Sequence[Any]], None]) -> None:
-        self._runner, self._report = runner, report
+        self._runner = runner
+        self._report = report
 
     def phase(self, phase: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return self._runner.phase(phase, *args, **kwargs)

@@ -148,7 +148,8 @@ class Example:
                     pass
 
     def _add_repeated(self, least: int, most: Any, body: Any) -> None:
-        start, many = len(self.text), int(most) >= MANY
+        start = len(self.text)
+        many = int(most) >= MANY
         for _ in range(self._chance.randint(max(least, many), min(int(most), least + 2))):
             begin = len(self.text)
             self.add(body)

@@ -47,9 +47,11 @@ def help_of(capsys):
     """A function that returns the help of a command."""
 
     def text_of(command):
-        program, words = main, command.split()[1:]
+        program = main
+        words = command.split()[1:]
         if command.startswith("python"):
-            program, words = benchmarks, []
+            program = benchmarks
+            words = []
         with pytest.raises(SystemExit) as ended:
             program([*words, "--help"])
         assert ended.value.code == 0

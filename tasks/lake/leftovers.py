@@ -36,7 +36,8 @@ def remove_unused_files(
         before: half-written files that are older are removed; their writers have ended.
         unused: unreferenced sets that are older are removed.
     """
-    lake, now = Lake(uri), datetime.now(UTC)
+    lake = Lake(uri)
+    now = datetime.now(UTC)
     files = {
         path: (size, now - timedelta(seconds=age)) for path, (size, age) in lake.walk().items()
     }

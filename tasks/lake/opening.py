@@ -29,7 +29,8 @@ def open_lake(uri: str) -> None:
         NewerFormat: a newer version of Pegboard wrote to the lake.
     """
     lake = Lake(uri)
-    noted, current = _noted(lake), _current()
+    noted = _noted(lake)
+    current = _current()
     _refuse_newer(lake, noted)
     if noted == current:
         return

@@ -210,7 +210,10 @@ class _StoredFile(io.RawIOBase):
     """A file of an object store, of which spans are read."""
 
     def __init__(self, store: Any, path: str, size: int) -> None:
-        self._store, self._path, self._size, self._at = store, path, size, 0
+        self._store = store
+        self._path = path
+        self._size = size
+        self._at = 0
 
     def readable(self) -> bool:
         return True

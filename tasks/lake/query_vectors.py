@@ -57,7 +57,8 @@ class ConfiguredVectors(QueryVectors):
 
     def __init__(self, indexes: Sequence[IndexSettings], lake: Lake | None) -> None:
         super().__init__(None, None, CACHED_QUERY_VECTORS if lake else 0)
-        self._indexes, self._lake = indexes, lake
+        self._indexes = indexes
+        self._lake = lake
         self._by_fingerprint: dict[str, Encoder] = {}
 
     def uncached(self) -> QueryVectors:

@@ -95,7 +95,8 @@ def write_replies(lake: Lake, files_there: Collection[str]) -> None:
 
 
 def _run_row(outcome: Mapping[str, Any]) -> dict[str, Any]:
-    plan, catalogs = outcome["plan"], outcome["catalogs"].values()
+    plan = outcome["plan"]
+    catalogs = outcome["catalogs"].values()
     llm = (outcome["enrichment"] or {}).get("actual") or {}
     changes = {name: len(plan[name]) for name in ("new", "changed", "removed")}
     return {

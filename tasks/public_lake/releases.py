@@ -146,12 +146,15 @@ def _changed_rows(
     """Yield what differs in one table of a release from the release before."""
     import polars as pl
 
-    release, previous = files.release, files.previous
-    pin, earlier = release.tables.get(name), previous.tables.get(name) if previous else None
+    release = files.release
+    previous = files.previous
+    pin = release.tables.get(name)
+    earlier = previous.tables.get(name) if previous else None
     if pin is not None and earlier is not None and pin.digest == earlier.digest:
         return
     key = key_column(name)
-    after, before = _digests(store, pin, key), _digests(store, earlier, key)
+    after = _digests(store, pin, key)
+    before = _digests(store, earlier, key)
     common = after.keys() & before.keys()
     keys = {
         "new": after.keys() - before.keys(),
@@ -193,7 +196,8 @@ def _rows(
     """Yield the rows with these keys, which are sorted, a piece at a time."""
     import polars as pl
 
-    key, stored = key_column(name), set(column_names(name))
+    key = key_column(name)
+    stored = set(column_names(name))
     names = [column.name for column in table.columns if column.name in stored]
     for start in range(0, len(keys), PIECE):
         part = keys[start : start + PIECE]
@@ -222,7 +226,8 @@ def _completed(frame: "pl.DataFrame", table: PublicTable) -> "pl.DataFrame":
 def _release_row(files: ReleaseFiles) -> dict[str, Any]:
     release = files.release
     manifest: Mapping[str, Any] = release.manifest
-    counts, changes = manifest.get("counts") or {}, manifest.get("changes") or {}
+    counts = manifest.get("counts") or {}
+    changes = manifest.get("changes") or {}
     counted = {name: counts.get(name) for name in ("tools", "agents", *COUNTS)}
     return {
         "release": release.id,

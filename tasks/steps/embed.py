@@ -69,7 +69,8 @@ def at_once(settings: IndexSettings) -> int:
 
 def shards_of(uri: str, documents: Documents, settings: IndexSettings) -> list[Shard]:
     """Return the shards of the texts that are not in the lake."""
-    lake, fingerprint = Lake(uri), encoder_for(settings).fingerprint
+    lake = Lake(uri)
+    fingerprint = encoder_for(settings).fingerprint
     merge_small_files(lake, fingerprint)
     missing = _missing(lake, documents.path, fingerprint)
     size = max(SHARD_TEXTS, -(-missing.height // MAX_SHARDS))
@@ -99,7 +100,8 @@ def encode_missing(uri: str, texts: "pl.DataFrame", settings: IndexSettings) -> 
     Args:
         texts: rows (text_digest, text).
     """
-    lake, encoder = Lake(uri), encoder_for(settings)
+    lake = Lake(uri)
+    encoder = encoder_for(settings)
     encoded = known_texts(lake, encoder.fingerprint)
     missing = texts.join(encoded, on="text_digest", how="anti").sort("text_digest")
     if not missing.height:

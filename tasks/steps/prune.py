@@ -84,11 +84,13 @@ def prune_board(
     """
     now = now or datetime.now(UTC)
     before = now - timedelta(hours=keep.grace_hours)
-    store, lake = ReleaseStore(uri), Lake(uri)
+    store = ReleaseStore(uri)
+    lake = Lake(uri)
     check_lake(uri)
     if not dry_run:
         _finish(store, lake)
-    releases, channels = store.all(), store.channels()
+    releases = store.all()
+    channels = store.channels()
     kept = kept_releases(releases, channels, keep, now)
     removed = [release for release in releases if release.id not in kept]
     if dry_run:

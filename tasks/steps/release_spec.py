@@ -119,7 +119,8 @@ def compose_records(
     lake = Lake(uri)
     recipe = [RECORDS_VERSION, CONTRACT]
     folder = f"records/{digest(*recipe, dict(snapshots), enrichment_set)}"
-    tools_path, agents_path = f"{folder}/tools", f"{folder}/agents"
+    tools_path = f"{folder}/tools"
+    agents_path = f"{folder}/agents"
     if not find_rows(lake, tools_path, _stored_columns("tools")):
         update_rows(
             lake,

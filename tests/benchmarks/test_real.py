@@ -109,7 +109,8 @@ def test_means_weigh_catalogs_alike_and_tables_show_kinds_and_catalogs(real, boa
 
 
 def test_the_bootstrap_draws_within_each_set_and_the_test_swaps_queries():
-    half, none = np.array([0.0, 1.0] * 20), np.zeros(5)
+    half = np.array([0.0, 1.0] * 20)
+    none = np.zeros(5)
 
     mean = mean_interval([half, none])
 

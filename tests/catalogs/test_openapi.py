@@ -56,7 +56,9 @@ def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejecte
     assert (agent.id, agent.kind, agent.source) == ("kit/kit", "api", "shop.yaml")
     assert agent.description.startswith("Corner Shop\n\n")
     assert len(listing.tools) == 7
-    create, replace, upload = listing.tools[0], listing.tools[3], listing.tools[-1]
+    create = listing.tools[0]
+    replace = listing.tools[3]
+    upload = listing.tools[-1]
     assert (create.name, create.description) == ("createOrder", "Place an order")
     assert (replace.name, replace.annotations["path"]) == ("replaceOrder", "/orders/{orderId}")
     assert (upload.name, upload.annotations["contentType"]) == ("upload", "multipart/form-data")

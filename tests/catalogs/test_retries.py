@@ -43,7 +43,8 @@ def attempt(listed):
 
     def outcome_of(kind, failures, **options):
         answer, options_of = KINDS[kind]
-        waits, reports = [], []
+        waits = []
+        reports = []
         with flaky_server(failures, answer) as server:
             try:
                 outcome = listed(
@@ -219,7 +220,8 @@ def test_a_document_that_is_not_valid_is_not_fetched_again(listed):
 @pytest.mark.parametrize("code", ["3", "signal"])
 def test_a_server_that_dies_at_its_start_is_started_again(servers, tmp_path, code):
     starts = tmp_path / "starts"
-    waits, reports = [], []
+    waits = []
+    reports = []
 
     listing = servers(
         {"raw": raw("flaky", str(starts), code, "2")}, waits=waits, reports=reports, attempts=5
@@ -371,7 +373,8 @@ def test_a_broken_file_of_several_is_read_again_while_it_is_written(listed, tmp_
 
 def test_a_broken_file_that_nobody_writes_is_not_retried(listed, tmp_path):
     (tmp_path / "tools.json").write_text(TOOLS[:20])
-    waits, reports = [], []
+    waits = []
+    reports = []
 
     with pytest.raises(SourceError, match="is not JSON"):
         listed("functions", waits=waits, reports=reports, path="tools.json")

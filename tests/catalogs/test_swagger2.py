@@ -85,7 +85,9 @@ def test_a_swagger_2_operation_is_listed_like_its_openapi_3_equivalent(
     listing = listed_document(STORE)
     tools = {tool.name: tool for tool in listing.tools}
 
-    add, replace, photo = tools["addPet"], tools["replacePets"], tools["addPhoto"]
+    add = tools["addPet"]
+    replace = tools["replacePets"]
+    photo = tools["addPhoto"]
     assert list(add.input_schema["properties"]) == ["name", "parent"]
     assert add.input_schema["required"] == ["name"]
     assert add.input_schema["$defs"]["Pet"]["properties"]["parent"] == {"$ref": "#/$defs/Pet"}

@@ -158,7 +158,8 @@ def publish(folder: Path) -> tuple[Workshop, dict[str, Release]]:
         run = workshop.run(configuration, encoder=ENCODER, allow_removal=True)
         assert run.release is not None, name
         releases[name] = run.release
-    store, future = workshop.store, "f" * 64
+    store = workshop.store
+    future = "f" * 64
     store.add(replace(releases["third"], id=future[:12], digest=future, contract=CONTRACT + 96))
     channels = {"live": "second", "canary": "third", "old": "first"}
     for channel, name in channels.items():
@@ -222,8 +223,10 @@ def agents_of(exports: Mapping[str, Path], channels: Mapping[str, Release]) -> l
     """Return requests, and the agents to retrieve by their tools and their own descriptions."""
     requests: list[dict[str, Any]] = []
     for number, request in enumerate(REQUESTS):
-        channel, index = ("live", "canary")[number % 2], ("full", "fine")[number % 3 == 0]
-        where, k = FILTERS[number % len(FILTERS)], 1 + number % 5
+        channel = ("live", "canary")[number % 2]
+        index = ("full", "fine")[number % 3 == 0]
+        where = FILTERS[number % len(FILTERS)]
+        k = 1 + number % 5
         meant = spelled_out(request, channels["live"].manifest["glossary"])
         vector = ENCODER.encode([meant])[0].tolist()
         target = {"channel": channel, "index": index, "k": k, "where": where}

@@ -17,7 +17,8 @@ from typing import Any
 
 import polars as pl
 
-K1, B = 1.2, 0.75
+K1 = 1.2
+B = 0.75
 Ranking = list[tuple[str, float]]
 Request = Mapping[str, Any]
 
@@ -74,7 +75,8 @@ def _cosines(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
 def _bm25(rows: pl.DataFrame, request: Request) -> pl.DataFrame:
     words = pl.col("tokens").str.split(" ").list.eval(pl.element().filter(pl.element() != ""))
     rows = rows.with_columns(words.alias("words"))
-    length, score = pl.col("words").list.len(), pl.lit(0.0)
+    length = pl.col("words").list.len()
+    score = pl.lit(0.0)
     for word in dict.fromkeys(request["words"]):
         count = pl.col("words").list.count_matches(word)
         documents = (count > 0).sum()
@@ -87,7 +89,8 @@ def ranked(
     found: Sequence[str], rows: pl.DataFrame, request: Request, ranker: Mapping[str, Any]
 ) -> Ranking:
     """Rank the tools that were found by the weighted sum of eleven features."""
-    words, wanted = set(request["words"]), set(request["actions"])
+    words = set(request["words"])
+    wanted = set(request["actions"])
     scored = _bm25(rows, request)
     documents = [set(words) for words in scored.get_column("words")]
     idf = partial(_idf, documents)
@@ -99,7 +102,8 @@ def ranked(
         own = scored.filter(pl.col("tool") == tool)
         first = own.row(0, named=True)
         in_order = first["name_tokens"].split()
-        name, actions = set(in_order), set(first["actions"].split())
+        name = set(in_order)
+        actions = set(first["actions"].split())
         shared = sum(map(idf, words & name))
         features = {
             "document": max(_dot(each, request["vector"]) for each in own.get_column("vector")),
@@ -141,7 +145,8 @@ def _idf(documents: Sequence[set[str]], word: str) -> float:
 
 def tools(export: Path, request: Request) -> Ranking:
     """Return the ranking of a request for tools."""
-    rows, mode = rows_of(export, f"emb_{request['index']}"), request["mode"]
+    rows = rows_of(export, f"emb_{request['index']}")
+    mode = request["mode"]
     depth = max(100, 4 * request["k"])
     if mode != "hybrid":
         return rank(rows, request, mode, depth)[: request["k"]]
@@ -186,7 +191,8 @@ def differences(folder: Path, vectors: Mapping[str, Any], kind: str) -> Iterator
 
 def main() -> int:
     """Compare, and print what differs."""
-    export, vectors = Path(sys.argv[1]), json.loads(Path(sys.argv[2]).read_text("utf-8"))
+    export = Path(sys.argv[1])
+    vectors = json.loads(Path(sys.argv[2]).read_text("utf-8"))
     wrong = 0
     for kind in ("requests", "agents", "dependencies"):
         lines = list(differences(export, vectors, kind))

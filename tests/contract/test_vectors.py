@@ -116,7 +116,8 @@ def test_node_retrieves_what_the_vectors_expect(board_path):
 @pytest.fixture(scope="module")
 def exported(board_path, tmp_path_factory):
     """The readable releases as Parquet."""
-    folder, store = tmp_path_factory.mktemp("parquet"), ReleaseStore(board_path)
+    folder = tmp_path_factory.mktemp("parquet")
+    store = ReleaseStore(board_path)
     for channel in VECTORS["channels"].values():
         if channel["readable"]:
             write_parquet(store, store.get(channel["release"]), folder)
@@ -130,7 +131,8 @@ def test_parquet_readers_retrieve_what_the_vectors_expect(exported):
 
 
 def run(command, **environment):
-    command, environment = [str(part) for part in command], os.environ | environment
+    command = [str(part) for part in command]
+    environment = os.environ | environment
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=280)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return done.stdout

@@ -28,7 +28,9 @@ def run_line(line, folder):
 
 @pytest.mark.slow
 def test_the_tutorial_works_as_written(tmp_path):
-    exit_codes, printed, figures = [], "", []
+    exit_codes = []
+    printed = ""
+    figures = []
     for language, block in FENCE.findall(TUTORIAL.read_text("utf-8")):
         if language == "python" and block.startswith('"""'):
             (tmp_path / "travel.py").write_text(block, "utf-8")

@@ -41,7 +41,8 @@ class JsonLines:
     """A file to which other processes append JSON lines."""
 
     def __init__(self, path: Path) -> None:
-        self._path, self._offset = path, 0
+        self._path = path
+        self._offset = 0
         self._lines: list[dict[str, Any]] = []
 
     def read(self) -> list[dict[str, Any]]:
@@ -64,7 +65,8 @@ class Publisher:
     """
 
     def __init__(self, folder: Path, keep: str = "") -> None:
-        self.folder, self.keep = folder, keep
+        self.folder = folder
+        self.keep = keep
         self.uri = str(folder / "board")
         self._events = JsonLines(folder / "events.jsonl")
 
@@ -121,7 +123,8 @@ class Publisher:
         """Check that the live release verifies, and that every table and mode shows one of the
         allowed states; returns which.
         """
-        store, channel = self.store, self.store.channel()
+        store = self.store
+        channel = self.store.channel()
         assert channel
         release = store.get(channel.release)
         report = verify_release(store, release)

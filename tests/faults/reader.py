@@ -29,7 +29,8 @@ class Search:
     def __init__(self, board: pegboard.Board, dice: random.Random) -> None:
         self.tool = dice.randrange(world.TOOLS)
         self.query = f"handle {world.WORDS[self.tool]}"
-        mode, index = dice.choice(MODES), dice.choice(INDEXES)
+        mode = dice.choice(MODES)
+        index = dice.choice(INDEXES)
         self.options: dict[str, Any] = {"k": 5, "mode": mode, "index": index}
         self._board, self._began = board, time.monotonic()
         status = board.status()

@@ -99,7 +99,8 @@ def damages(files, flips, sample):
         # Half of the flips by file, half by byte: small files matter as much as large ones.
         weights = [size if chance.random() < 0.5 else 1 for _, size in sized]
         file, size = chance.choices(sized, weights)[0]
-        place, bit = chance.randrange(size), chance.randrange(8)
+        place = chance.randrange(size)
+        bit = chance.randrange(8)
         content = bytearray(file.read_bytes())
         content[place] ^= 1 << bit
         yield file, f"bit {bit} of byte {place} flipped", bytes(content)
@@ -114,7 +115,8 @@ def test_whatever_is_damaged_is_harmless_or_a_clear_error(root, place):
     description, is done and read.
     """
     kept = shutil.copytree(root, root.with_name("kept"))
-    folder, uri = root / "board" / place, str(root / "board")
+    folder = root / "board" / place
+    uri = str(root / "board")
 
     def use():
         return read_everything(uri) if place == "tables" else build_and_read(root)
@@ -128,7 +130,8 @@ def test_whatever_is_damaged_is_harmless_or_a_clear_error(root, place):
     expected = use()
     reset()
     for file, damage, content in damages(files, *DAMAGES[SIZE][place]):
-        whole, name = file.read_bytes(), str(file.relative_to(folder))
+        whole = file.read_bytes()
+        name = str(file.relative_to(folder))
         if content is None:
             file.unlink()
         else:

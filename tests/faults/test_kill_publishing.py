@@ -39,7 +39,8 @@ def paths(folder: str) -> set[str]:
 def files_changed(board, n):
     """How many files of the board each step adds or removes in an undisturbed run."""
     holds = [f"{when} {step}" for step in STEPS for when in ("begin", "end")]
-    run, counts = board.start(n, holds), Counter()
+    run = board.start(n, holds)
+    counts = Counter()
     for step in STEPS:
         board.wait_for(run, f"begin {step}")
         before = paths(board.uri)
@@ -71,7 +72,9 @@ def wait_for_point(board, run, point, changes):
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
 def test_kills_at_every_step_break_no_board_and_every_run_after_one_completes(tmp_path):
-    board, dice, old = Publisher(tmp_path, KEEP), random.Random(1), 3
+    board = Publisher(tmp_path, KEEP)
+    dice = random.Random(1)
+    old = 3
     for n in range(old):  # from then on every prune removes a release
         board.publish(n)
     counts = files_changed(board, old)

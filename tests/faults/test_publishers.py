@@ -22,7 +22,8 @@ def test_of_two_publishers_at_most_one_wins_and_the_loser_may_run_again(tmp_path
         runs = {n: board.start(n, [PLANNED]) for n in states}
         for run in runs.values():
             board.wait_for(run, PLANNED)  # both planned against the same release
-        before, live = board.store.channel().generation, board.check(set(range(states[0])))
+        before = board.store.channel().generation
+        live = board.check(set(range(states[0])))
         for run in runs.values():
             board.release(run, PLANNED)
 

@@ -77,9 +77,12 @@ def check_order(answer, moves, *, always_looks):
 @pytest.mark.timeout(7200)
 def test_publishes_under_readers_give_no_error_no_mixture_and_nothing_stale(tmp_path):
     board = Publisher(tmp_path, f"keep = {{ releases = {KEPT}, days = 0, grace_hours = 1e-9 }}")
-    dice, stop = random.Random(1), tmp_path / "stop"
+    dice = random.Random(1)
+    stop = tmp_path / "stop"
     end = board.publish(0)
-    moves, rollbacks, waited_for = [published(end, board.events())], 0, set()
+    moves = [published(end, board.events())]
+    rollbacks = 0
+    waited_for = set()
     readers = [Reader(tmp_path, board.uri, stop, **options) for options in READERS]
     processes = [reader.process for reader in readers]
 

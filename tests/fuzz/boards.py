@@ -76,11 +76,9 @@ def run(seed: int, variants: int, folder: Path) -> Outcome:
         mock.patch.object(socket, "getaddrinfo", refuse),
     ):
         for number in range(variants):
-            label, make, place = (
-                f"{seed}/{number}",
-                VARIANTS[number % len(VARIANTS)],
-                folder / "own",
-            )
+            label = f"{seed}/{number}"
+            make = VARIANTS[number % len(VARIANTS)]
+            place = folder / "own"
             shutil.copytree(BASE, place)
             _try(f"{label}/{make.__name__}", str(place), Random(label), make, outcome)
             shutil.rmtree(place)
@@ -109,7 +107,8 @@ class Tables:
         table = self.database.open_table(pin["table"])
         table.checkout(pin["version"])
         rows = change(table.to_arrow())
-        key, names = key_column(name), rows.column_names
+        key = key_column(name)
+        names = rows.column_names
         if CHECKSUM in names:
             rows = rows.set_column(names.index(CHECKSUM), CHECKSUM, pa.array(row_checksums(rows)))
         if {key, "digest", CHECKSUM} <= set(names):
@@ -133,7 +132,8 @@ def one_index(rng: Random, row: Row, tables: Tables) -> None:
     """The default index has hostile settings or weights."""
     values = json.loads(row["manifest"])
     index = values["indexes"]["full"]
-    ranker, name = index["ranker"], rng.choice(("slope", "bias", "weights", "thresholds"))
+    ranker = index["ranker"]
+    name = rng.choice(("slope", "bias", "weights", "thresholds"))
     if rng.random() < 0.3:
         values["indexes"]["full"] = mutated(rng, index)
     elif isinstance(ranker[name], dict):
@@ -202,7 +202,8 @@ def columns(rng: Random, row: Row, tables: Tables) -> None:
 
     def change(rows: pa.Table) -> pa.Table:
         place = rng.randrange(rows.num_columns)
-        kind, column = rows.schema.field(place), rows.column(place)
+        kind = rows.schema.field(place)
+        column = rows.column(place)
         if pa.types.is_fixed_size_list(kind.type) and rng.random() < 0.8:
             value = rng.choice((math.nan, math.inf, 1e38, 0.0))
             vectors = [[value] * kind.type.list_size] * rows.num_rows
@@ -242,7 +243,8 @@ VARIANTS: Sequence[Variant] = (
 
 
 def _try(label: str, uri: str, rng: Random, make: Variant, outcome: Outcome) -> None:
-    store, tables = ReleaseStore(uri), Tables(uri)
+    store = ReleaseStore(uri)
+    tables = Tables(uri)
     live = store.get(store.channel().release)  # pyright: ignore[reportOptionalMemberAccess]
     memory = rng.choice((50_000, 50_000, 0))
     running = pegboard.open(uri, refresh=0)

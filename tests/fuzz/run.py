@@ -42,7 +42,8 @@ def run(
     for number, generator in enumerate(cycle(generators)):
         if outcome.counts["records"] >= records:
             break
-        label, place = f"{seed}/{number}/{generator.__name__}", folder / str(number)
+        label = f"{seed}/{number}/{generator.__name__}"
+        place = folder / str(number)
         place.mkdir()
         source = generator(Random(label), place, size)
         with outcome.checked(label):
@@ -59,7 +60,9 @@ def _list(source: Hostile, folder: Path, outcome: Outcome) -> list[str]:
     snapshot = take_snapshot(configuration, "kit")
     listing = listing_of(Lake(configuration.uri), kit=snapshot.digest)
     names = [tool.name for tool in listing.tools]
-    listed, rejected, problems = len(names), len(snapshot.rejected), snapshot.problems
+    listed = len(names)
+    rejected = len(snapshot.rejected)
+    problems = snapshot.problems
     outcome.counts.update(listed=listed, rejected=rejected, failed=bool(problems))
     if missing := sorted(source.good - set(names)):
         whys = "; ".join((*problems, *(row.why for row in snapshot.rejected)))

@@ -80,7 +80,8 @@ def _content(suffix: str, records: list[Any]) -> bytes:
     names = list(good_record(0))
     rows = [row if isinstance(row := plain(one), dict) else {"name": row} for one in records]
     cells = [{name: _cell(row[name]) if name in row else None for name in names} for row in rows]
-    frame, out = polars.DataFrame(cells, schema=dict.fromkeys(names, polars.String)), io.BytesIO()
+    frame = polars.DataFrame(cells, schema=dict.fromkeys(names, polars.String))
+    out = io.BytesIO()
     frame.write_parquet(out) if suffix == "parquet" else frame.write_csv(out)
     return out.getvalue()
 

@@ -364,7 +364,8 @@ def test_a_reader_stays_on_its_release_follows_its_channel_and_looks_no_sooner_t
     def opened(*channel, **options):
         return pegboard.open(workshop.uri, *channel, encoder=encoder, **options)
 
-    slow, fixed = opened(refresh=3600), opened(release=second.id[:8], refresh=0)
+    slow = opened(refresh=3600)
+    fixed = opened(release=second.id[:8], refresh=0)
     canary = opened("canary", refresh=0)
     assert (slow.release, fixed.release, canary.release) == (first, second, second)
 
@@ -380,7 +381,8 @@ def test_threads_share_a_board_and_every_answer_is_of_one_release(two_releases, 
     workshop, first, second = two_releases
     board = pegboard.open(workshop.uri, encoder=encoder, refresh=0, in_memory_rows=rows)
     vector = encoder.encode(["task"])[0]
-    stop, seen = Event(), set()
+    stop = Event()
+    seen = set()
 
     def ask(number):
         while not stop.is_set():

@@ -22,7 +22,8 @@ def hit(name, agent="git", schema=None, **given):
 
 def test_each_api_takes_its_own_shape():
     named = {"name": "create_issue", "description": "What it does."}
-    output, annotations = {"type": "object"}, {"readOnlyHint": True}
+    output = {"type": "object"}
+    annotations = {"readOnlyHint": True}
     tool = hit("create_issue", schema=SCHEMA, output_schema=output, annotations=annotations)
     plain = hit("create_issue", schema=SCHEMA)
 
@@ -123,7 +124,8 @@ def test_a_hit_becomes_json_values():
     }
 
 
-FREE, FIXED = {"free": {"type": "string"}}, {"fixed": {"type": "integer"}}
+FREE = {"free": {"type": "string"}}
+FIXED = {"fixed": {"type": "integer"}}
 
 
 @pytest.mark.parametrize(

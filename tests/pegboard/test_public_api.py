@@ -65,12 +65,14 @@ def parameters(function):
 
 
 def test_an_async_board_has_the_methods_of_a_board_as_coroutines():
-    board, beside = pegboard.Board, pegboard.AsyncBoard
+    board = pegboard.Board
+    beside = pegboard.AsyncBoard
 
     assert public(board) - public(beside) == {"from_tools"}
     assert public(beside) - public(board) == {"board"}
     for name in sorted(public(board) & public(beside)):
-        method, twin = getattr(board, name), getattr(beside, name)
+        method = getattr(board, name)
+        twin = getattr(beside, name)
         assert inspect.iscoroutinefunction(twin) == (name != "status"), name
         if not isinstance(method, property):
             assert parameters(method) == parameters(twin), name

@@ -12,7 +12,8 @@ def test_what_does_not_fit_is_left_out_and_smaller_tools_behind_it_are_not():
         Hit(Tool(f"kit/git/{name}", "kit", agent.id, name, text), agent, 0.0, {})
         for name, text in texts.items()
     ]
-    small, large = definition_tokens(hits[0]), definition_tokens(hits[1])
+    small = definition_tokens(hits[0])
+    large = definition_tokens(hits[1])
 
     def fitting(max_tokens):
         kept, others = within_tokens(hits, max_tokens)

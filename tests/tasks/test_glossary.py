@@ -31,7 +31,8 @@ def test_requests_are_searched_by_what_their_short_forms_stand_for(workshop):
 
 
 def test_a_usual_short_form_is_changed_or_removed_and_the_release_is_another(workshop):
-    found, releases = [], set()
+    found = []
+    releases = set()
     for line in ("", 'pr = "press  report issue"', 'PR = ""'):
         board = build(workshop, line)
         found.append(first(board, "PRs"))

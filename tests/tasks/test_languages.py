@@ -101,7 +101,8 @@ def test_what_to_set_names_the_catalogs_the_encoder_and_the_language():
 
 
 def test_an_index_that_fits_its_texts_needs_no_advice():
-    german, chinese = languages(kasse=[TEXTS["german"]]), languages(kasse=[TEXTS["chinese"]])
+    german = languages(kasse=[TEXTS["german"]])
+    chinese = languages(kasse=[TEXTS["chinese"]])
     hosted = "openai/text-embedding-3-small"
 
     assert list(german.advice("full", hosted, "german")) == []

@@ -225,7 +225,8 @@ def json_value(text: str) -> Any:
     except RecursionError:
         raise too_deep from None
     if text.count("[") + text.count("{") > MAX_DEPTH:
-        level, depth = [value], 0
+        level = [value]
+        depth = 0
         while level := [part for whole in level for part in _parts(whole)]:
             depth += 1
             if depth > MAX_DEPTH:

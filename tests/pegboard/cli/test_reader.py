@@ -116,7 +116,8 @@ def test_promote_and_rollback_move_the_channel(run, two):
 def test_an_error_ends_with_its_exit_code_and_one_message(run, grown, line, code, kind, message):
     uri, live = grown
 
-    plain, in_json = run(line, board=uri), run(f"{line} --json", board=uri)
+    plain = run(line, board=uri)
+    in_json = run(f"{line} --json", board=uri)
 
     assert (plain.code, plain.out) == (code, "")
     assert plain.err.startswith(f"pegboard {line.split()[0]}: ")
@@ -129,7 +130,8 @@ def test_an_error_ends_with_its_exit_code_and_one_message(run, grown, line, code
 
 
 def test_a_folder_without_a_board_ends_with_4_and_doctor_reports_it(run, tmp_path):
-    searched, checked = run("find x", board=tmp_path), run("doctor", board=tmp_path)
+    searched = run("find x", board=tmp_path)
+    checked = run("doctor", board=tmp_path)
 
     assert (searched.code, checked.code) == (4, 1)
     assert "There is no board at" in searched.err

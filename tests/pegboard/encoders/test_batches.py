@@ -24,7 +24,8 @@ def loaded(request, board_uri):
 def test_a_batch_finds_what_each_query_finds_alone(loaded, encoder):
     vectors = QueryVectors(encoder, None)
     units = vectors.units(loaded, "full", QUERIES)
-    index, where = loaded.index("full"), loaded.filter({"kind": "mcp-server"})
+    index = loaded.index("full")
+    where = loaded.filter({"kind": "mcp-server"})
     for narrowed in (None, where):
         assert index.vectors(units, 5, narrowed) == [
             index.vectors(unit[None], 5, narrowed)[0] for unit in units
@@ -50,7 +51,9 @@ def test_what_the_release_before_had_loaded_is_loaded_before_a_swap(loaded, boar
 
 def test_vectors_of_requests_are_remembered_but_not_without_bound(loaded, encoder):
     class Counting:
-        name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
+        name = encoder.name
+        fingerprint = encoder.fingerprint
+        dimensions = encoder.dimensions
         encoded: list = []  # noqa: RUF012
 
         def encode(self, texts):

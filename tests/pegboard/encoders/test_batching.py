@@ -15,7 +15,8 @@ class Encoding:
 
     def __init__(self):
         self.calls = []
-        self.running, self.most = 0, 0
+        self.running = 0
+        self.most = 0
         self.entered, self.go_on = threading.Event(), threading.Event()
 
     def __call__(self, texts):
@@ -161,8 +162,10 @@ def test_the_embedded_encoder_encodes_queries_of_threads_together(monkeypatch):
     encoder = load_encoder("local/minilm-tools-v1")
     texts = [f"the request of thread {number}, {'and so on ' * number}" for number in range(12)]
     alone = encoder.encode(texts)
-    calls, plain = [], encoder._queries._encode
-    entered, go_on = threading.Event(), threading.Event()
+    calls = []
+    plain = encoder._queries._encode
+    entered = threading.Event()
+    go_on = threading.Event()
 
     def encode(batch):
         calls.append(len(batch))

@@ -62,7 +62,8 @@ def test_a_known_text_keeps_its_vector(name, known):
 
 
 def test_a_request_is_nearest_to_the_tool_that_serves_it(encoder):
-    tools, requests = encoder.encode(TEXTS[0:6:2]), encode_queries(encoder, TEXTS[1:6:2])
+    tools = encoder.encode(TEXTS[0:6:2])
+    requests = encode_queries(encoder, TEXTS[1:6:2])
 
     similarities = requests @ tools.T
 
@@ -83,7 +84,8 @@ def test_a_vector_depends_neither_on_its_batch_nor_on_the_padding_nor_on_the_thr
 
 
 def test_the_tokens_of_a_batch_are_bounded_whatever_the_texts(encoder, monkeypatch):
-    shapes, session = [], encoder._session
+    shapes = []
+    session = encoder._session
 
     class Recording:
         def run(self, outputs, feeds):

@@ -55,7 +55,9 @@ class Agent:
     name = "stub/agent"
 
     def __init__(self, habit="right", price=None):
-        self.habit, self.price, self.asked = habit, price, 0
+        self.habit = habit
+        self.price = price
+        self.asked = 0
 
     def price_per_token(self):
         return self.price

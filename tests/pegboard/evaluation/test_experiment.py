@@ -105,7 +105,8 @@ def test_a_restricted_release_has_only_its_tools_and_counts_words_among_them(sea
 
 def test_systems_are_compared_query_by_query(searcher, measure):
     empty = Searcher(RestrictedRelease(searcher.loaded, []), searcher.vectors)
-    best, none = measure("search"), measure("search", searcher=empty)
+    best = measure("search")
+    none = measure("search", searcher=empty)
 
     gap = differences([none, best])[0]
     values = comparison([none, best], by=["kind"], worst=1)

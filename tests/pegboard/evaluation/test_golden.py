@@ -38,7 +38,8 @@ def file(tmp_path):
 
 
 def test_kind_and_id_are_derived_where_they_are_not_given():
-    single, multi = GoldenQuery("q", ("a",)), GoldenQuery("q", ("b", "a"))
+    single = GoldenQuery("q", ("a",))
+    multi = GoldenQuery("q", ("b", "a"))
     history = ({"role": "user", "content": "hello"},)
 
     assert (single.kind, multi.kind, single.origin) == ("single", "multi", "user")

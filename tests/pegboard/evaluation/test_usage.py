@@ -182,7 +182,8 @@ def test_a_missing_log_says_which_file_is_expected(tmp_path):
 
 
 def test_the_command_writes_and_extends_a_file_of_golden_queries(tmp_path, capsys):
-    log, out = log_of(tmp_path, *TAUGHT), tmp_path / "examples.jsonl"
+    log = log_of(tmp_path, *TAUGHT)
+    out = tmp_path / "examples.jsonl"
     out.write_text('{"query": "a taxi", "tools": ["desk/desk/call_taxi"]}\n', "utf-8")
 
     assert main(["examples", str(log), "-o", str(out), "--add"]) == 0

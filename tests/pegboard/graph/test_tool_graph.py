@@ -84,7 +84,8 @@ def test_dependencies_are_what_can_be_reached(seed):
     edges = [edge(f"{pick.randrange(30)}>{pick.randrange(30)}") for _ in range(45)]
     graph = ToolGraph(edges)
 
-    reached, level = {"0"}, {"0"}
+    reached = {"0"}
+    level = {"0"}
     for _ in edges:
         level = {edge.target for edge in edges if edge.source in level} - reached
         reached |= level

@@ -23,7 +23,8 @@ DONE = "Done."
 class OpenAiAgents:
     """OpenAI Agents SDK: one `AgentTools` for each conversation."""
 
-    package, keeps = "agents", True
+    package = "agents"
+    keeps = True
 
     def play(self, own, *conversations):
         return [self._converse(own, script) for script in conversations]
@@ -35,7 +36,8 @@ class OpenAiAgents:
         from pegboard.integrations.openai_agents import AgentTools
 
         agents.set_tracing_disabled(True)
-        steps, shown = list(script), []
+        steps = list(script)
+        shown = []
 
         class Scripted(agents.Model):
             async def get_response(self, *arguments, **named):
@@ -80,7 +82,9 @@ class OpenAiAgents:
 class LangChain:
     """LangChain: one middleware, and a thread of a checkpointer for each conversation."""
 
-    package, keeps, asynchronous = "langchain", True, False
+    package = "langchain"
+    keeps = True
+    asynchronous = False
 
     def play(self, own, *conversations):
         from langchain.agents import create_agent
@@ -138,7 +142,8 @@ class AsyncLangChain(LangChain):
 class Haystack:
     """Haystack: one toolset, of which each run of the agent has its own."""
 
-    package, keeps = "haystack", False
+    package = "haystack"
+    keeps = False
 
     def play(self, own, *conversations):
         from haystack import component
@@ -148,7 +153,8 @@ class Haystack:
 
         from pegboard.integrations.haystack import BoardToolset
 
-        steps, shown = [step for script in conversations for step in script], []
+        steps = [step for script in conversations for step in script]
+        shown = []
 
         @component
         class Scripted:
@@ -183,7 +189,8 @@ class Haystack:
 class GoogleAdk:
     """Google ADK: one toolset, and a session for each conversation."""
 
-    package, keeps = "google.adk", True
+    package = "google.adk"
+    keeps = True
 
     def play(self, own, *conversations):
         from google.adk.agents import LlmAgent
@@ -194,7 +201,8 @@ class GoogleAdk:
 
         from pegboard.integrations.google_adk import BoardToolset
 
-        steps, shown = [step for script in conversations for step in script], []
+        steps = [step for script in conversations for step in script]
+        shown = []
 
         class Scripted(BaseLlm):
             async def generate_content_async(self, llm_request, stream=False):
@@ -244,7 +252,8 @@ class GoogleAdk:
 class PydanticAi:
     """Pydantic AI: one capability for all agents; the framework orders the tools it shows."""
 
-    package, keeps = "pydantic_ai", False
+    package = "pydantic_ai"
+    keeps = False
 
     def play(self, own, *conversations):
         return [self._converse(own, script) for script in conversations]
@@ -256,7 +265,8 @@ class PydanticAi:
 
         from pegboard.integrations.pydantic_ai import tool_search
 
-        steps, shown = list(script), []
+        steps = list(script)
+        shown = []
 
         def answer(messages, info):
             names = [each.name for each in info.function_tools]
@@ -322,7 +332,8 @@ def search(query):
     return ("search_tools", {"query": query})
 
 
-LUNCH, ROOM = [search("order_lunch")], [search("book_room")]
+LUNCH = [search("order_lunch")]
+ROOM = [search("book_room")]
 
 
 def test_an_agent_sees_the_search_then_what_it_found_in_order_of_discovery(play):

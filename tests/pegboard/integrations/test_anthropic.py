@@ -84,7 +84,8 @@ def shelf():
 
 def converse(api, tools):
     """The requests of a whole conversation, with the results of the tools it called."""
-    client, called = api.client(), []
+    client = api.client()
+    called = []
     history = [{"role": "user", "content": "A room and lunch, please."}]
     while True:
         reply = client.messages.create(

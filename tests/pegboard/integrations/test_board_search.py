@@ -7,7 +7,8 @@ from pegboard.integrations.board_search import BLANK, NO_TOOL, BoardSearch, quer
 from pegboard.tokens import definition_tokens
 from tests.pegboard.integrations.boards import Shelf
 
-DESK, GIT = "kit/desk/search", "kit/git/search"
+DESK = "kit/desk/search"
+GIT = "kit/git/search"
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from pegboard.integrations.board_search import BoardSearch
 from pegboard.integrations.discovery import GONE, Discovery
 from tests.pegboard.integrations.boards import TOOLS, Shelf, changed, many, tool, without
 
-DESK, GIT = "kit/desk/search", "kit/git/search"
+DESK = "kit/desk/search"
+GIT = "kit/git/search"
 
 
 @pytest.fixture

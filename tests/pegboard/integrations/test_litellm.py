@@ -66,7 +66,9 @@ def test_tools_of_the_board_are_narrowed_and_others_and_references_pass(hook, sh
 
 
 def test_tools_of_a_conversation_are_only_ever_appended(hook):
-    tools, messages, seen = [NATIVE, *map(nested, KIT)], [], []
+    tools = [NATIVE, *map(nested, KIT)]
+    messages = []
+    seen = []
     for text in ("book_room", "order_lunch", "book_room", "thanks!", "weather forecast"):
         messages = [*messages, user(text), {"role": "assistant", "content": "Done."}]
         names = named(narrow(hook, messages=messages, tools=tools)["tools"])

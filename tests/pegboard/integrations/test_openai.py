@@ -37,7 +37,8 @@ class ResponsesApi:
         (search,) = body["tools"]
         if not search.get("description"):
             return "description is required for client execution"
-        loaded, calls = set(), set()
+        loaded = set()
+        calls = set()
         for item in body["input"]:
             match item["type"]:
                 case "tool_search_call":
@@ -92,7 +93,8 @@ def tools(shelf):
 
 def test_a_conversation_finds_calls_and_ends(tools):
     api = ResponsesApi(search("book_room"), calls("book_room"), SAID)
-    client, history = api.client(), [{"type": "message", "role": "user", "content": "A room!"}]
+    client = api.client()
+    history = [{"type": "message", "role": "user", "content": "A room!"}]
     while True:
         answer = client.responses.create(model="gpt-5.4", input=history, tools=[tools.definition()])
         history += [item.model_dump(exclude_none=True) for item in answer.output]

@@ -116,7 +116,8 @@ def test_a_server_counts_as_away_after_some_failures_in_a_row():
 
 
 def test_no_more_calls_run_at_once_than_the_limit_and_a_failed_one_frees_its_slot():
-    running, peak = 0, 0
+    running = 0
+    peak = 0
 
     class Watched(Scripted):
         async def complete(self, request):
@@ -135,7 +136,8 @@ def test_no_more_calls_run_at_once_than_the_limit_and_a_failed_one_frees_its_slo
 
 
 def test_the_budget_holds_however_many_calls_run_at_once():
-    budget, model = Budget(tokens=200), Scripted("m/a")
+    budget = Budget(tokens=200)
+    model = Scripted("m/a")
 
     replies = ask(client(model, budget=budget), 100)
 

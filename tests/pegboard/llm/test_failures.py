@@ -179,7 +179,8 @@ class VendorError(Exception):
 
     def __init__(self, message="no", status=None, headers=None):
         super().__init__(message)
-        self.status_code, self.litellm_response_headers = status, headers
+        self.status_code = status
+        self.litellm_response_headers = headers
 
 
 class ContextWindowExceededError(VendorError):

@@ -63,10 +63,8 @@ def test_a_users_prompt_replaces_the_built_in_one_and_changes_the_digest(tmp_pat
     (users / "ask.md").write_text(GOOD.replace("7", "8"))
     (users / "ask.md~").write_text("an editor's backup")
 
-    users_prompts, builtin_prompts = (
-        load_prompts(builtin, FORMATS, users),
-        load_prompts(builtin, FORMATS, tmp_path / "no"),
-    )
+    users_prompts = load_prompts(builtin, FORMATS, users)
+    builtin_prompts = load_prompts(builtin, FORMATS, tmp_path / "no")
 
     assert (users_prompts["ask"].version, builtin_prompts["ask"].version) == ("8", "7")
     assert users_prompts["ask"].digest != builtin_prompts["ask"].digest

@@ -13,7 +13,8 @@ def agents(*found: list[ScoredTool]) -> list[str]:
 
 
 def test_an_agent_is_found_by_its_best_tool_or_by_itself_whichever_is_nearer():
-    tools, own = ranked(git_log=0.7, git_diff=0.6, mail_send=0.2), ranked(mail=0.5, git=0.4)
+    tools = ranked(git_log=0.7, git_diff=0.6, mail_send=0.2)
+    own = ranked(mail=0.5, git=0.4)
 
     assert rank_agents([ranked_entities([tools, own])], 5) == [
         [Evidence("a/git/log", 0, 1, 0.7)],

@@ -35,7 +35,8 @@ def board(own_board_uri):
 
 def test_what_usually_follows_a_called_tool_moves_up(board):
     before = board.find(REQUEST, 10)
-    first, follower = before[0].tool.id, before[6].tool.id
+    first = before[0].tool.id
+    follower = before[6].tool.id
 
     result = board.find(REQUEST, 10, called=["old/kit/gone", first], explain=True)
 
@@ -55,7 +56,8 @@ def test_what_usually_follows_a_called_tool_moves_up(board):
 
 @pytest.mark.parametrize("called", [[], ["old/kit/gone"]])
 def test_without_evidence_a_result_is_as_without_calls(board, called):
-    before, after = board.find(REQUEST, 10), board.find(REQUEST, 10, called=called)
+    before = board.find(REQUEST, 10)
+    after = board.find(REQUEST, 10, called=called)
 
     assert [(hit.tool.id, hit.score, hit.why) for hit in after] == [
         (hit.tool.id, hit.score, hit.why) for hit in before

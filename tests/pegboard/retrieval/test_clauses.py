@@ -128,7 +128,8 @@ def test_whatever_the_text_clauses_are_pieces_of_it_in_their_order():
 
         clauses = split_clauses(text, limit=100)
 
-        flat, place = " ".join(text.split()), 0
+        flat = " ".join(text.split())
+        place = 0
         for clause in clauses:
             assert clause.strip() == clause != ""
             place = flat.find(clause, place)

@@ -145,7 +145,9 @@ def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alon
     board_uri, encoder
 ):
     class Counting:
-        name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
+        name = encoder.name
+        fingerprint = encoder.fingerprint
+        dimensions = encoder.dimensions
         calls: ClassVar[list] = []
 
         def encode(self, texts):
@@ -230,7 +232,9 @@ def test_without_an_llm_every_strategy_answers_by_its_rules(board):
 
 def test_the_async_board_finds_the_same_and_does_not_block_the_loop(board_uri, encoder):
     class Slow:
-        name, fingerprint, dimensions = encoder.name, encoder.fingerprint, encoder.dimensions
+        name = encoder.name
+        fingerprint = encoder.fingerprint
+        dimensions = encoder.dimensions
         free = threading.Event()
 
         def encode(self, texts):

@@ -104,7 +104,8 @@ def test_answers_come_in_the_order_of_the_requests_with_what_they_cost(open_call
 
 
 def test_all_requests_are_asked_at_once_up_to_the_bound(open_caller):
-    wide, narrow = Stub(lambda _: shortly()), Stub(lambda _: shortly())
+    wide = Stub(lambda _: shortly())
+    narrow = Stub(lambda _: shortly())
     ask(open_caller(wide, concurrency=8), *[question()] * 6)
     ask(open_caller(narrow, concurrency=2), *[question()] * 6)
 
@@ -158,7 +159,8 @@ def test_no_failure_is_raised_and_each_has_a_reason(open_caller, outcome, reason
     ],
 )
 def test_an_error_that_may_pass_in_time_is_retried_once(open_caller, error, calls):
-    always, once = Stub(lambda _: error), ScriptedCompleter(error, "fine")
+    always = Stub(lambda _: error)
+    once = ScriptedCompleter(error, "fine")
 
     [failed] = ask(open_caller(always), question())
     [answer] = ask(open_caller(once), question())

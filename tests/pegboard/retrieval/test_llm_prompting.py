@@ -95,7 +95,8 @@ def test_equal_names_are_made_unique_and_every_name_is_plain():
 
 
 def test_a_tool_is_shown_with_its_arguments_and_all_of_what_it_is_wrong_for():
-    suspicious, written = ("hidden-instructions",), Enrichment(description="Ok.")
+    suspicious = ("hidden-instructions",)
+    written = Enrichment(description="Ok.")
     schema = {
         "properties": {
             "unit": {"type": ["null", "string"]},

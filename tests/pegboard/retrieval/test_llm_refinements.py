@@ -25,7 +25,9 @@ REQUEST = "tides at Whitby, and 200 pounds in euros"
 SEA = ["sea/list_tides", "sea/find_berth", "sea/book_berth"]
 BANK = ["bank/list_rates", "bank/convert_currency"]
 UNION = [SEA[0], BANK[0], SEA[1], BANK[1], SEA[2]]
-FORECAST, EMAIL, PARCEL = "sky/get_forecast", "post/send_email", "post/track_parcel"
+FORECAST = "sky/get_forecast"
+EMAIL = "post/send_email"
+PARCEL = "post/track_parcel"
 ONE = candidates({1: SEA}, {1: "tides at Whitby"})
 TWO = candidates({1: SEA, 2: BANK}, {1: "tides at Whitby", 2: "200 pounds in euros"})
 FOUR = candidates({1: [*SEA, FORECAST]})
@@ -98,7 +100,8 @@ def test_where_nothing_is_relevant_a_grader_keeps_the_first_tools_that_it_is_tol
 def test_without_an_llm_a_grader_goes_by_probability():
     probabilities = dict(zip(SEA, (0.01, 0.5, 0.04), strict=True))
     hybrid = context(REQUEST, probabilities=probabilities)
-    strict, by_words = context(REQUEST, probabilities=probabilities), context(REQUEST)
+    strict = context(REQUEST, probabilities=probabilities)
+    by_words = context(REQUEST)
 
     assert refined(Grade(), ONE, hybrid) == SEA[:2]
     assert hybrid.trace.note == "2 of 3 tools have a probability of 0.05 or more"

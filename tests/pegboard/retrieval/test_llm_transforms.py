@@ -29,7 +29,8 @@ def test_a_request_is_rewritten_with_the_conversation_in_view():
 @pytest.mark.parametrize("part", [transforms.Decompose, transforms.ContextDecompose])
 def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
     steps = [Query("Get the tides at Whitby", 1, "step"), Query("Send an email to Anna", 2, "step")]
-    single, done = context(REQUEST, {"steps": ["Get the tides"]}), context(REQUEST, STEPS)
+    single = context(REQUEST, {"steps": ["Get the tides"]})
+    done = context(REQUEST, STEPS)
 
     assert transformed(part(), ASKED, context(REQUEST, STEPS)) == steps
     assert transformed(part(limit=1), ASKED, context(REQUEST, STEPS)) == ASKED

@@ -185,7 +185,9 @@ def test_a_board_pinned_to_a_pruned_release_reports_it(two_releases, encoder):
 @pytest.fixture
 def slow():
     """A channel that answers at once the first time, then when `answer` is set, and its reads."""
-    entered, answer, reads = threading.Event(), threading.Event(), []
+    entered = threading.Event()
+    answer = threading.Event()
+    reads = []
     loaded = SimpleNamespace(release=SimpleNamespace(id="a"))
 
     def read():

@@ -101,7 +101,8 @@ def office(tmp_path, monkeypatch):
             gateway = Gateway(settings, Board.from_tools([]))
 
             async def call(function, schema=None, /, agent="kit/kit", **arguments):
-                identity, schema = tool_id(agent, function), schema or {}
+                identity = tool_id(agent, function)
+                schema = schema or {}
                 tool = Tool(identity, "kit", agent, function, input_schema=schema)
                 return await gateway.caller.call(
                     gateway.access.clients.of_headers({}), tool, arguments

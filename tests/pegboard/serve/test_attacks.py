@@ -229,7 +229,9 @@ def test_a_request_id_stays_in_use_until_its_request_ends_even_without_its_conne
     arguments = {"name": "echo", "arguments": {"text": "tea"}}
     params = {"name": "call_tool", "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": params}
-    started, go_on, ended = threading.Event(), threading.Event(), threading.Event()
+    started = threading.Event()
+    go_on = threading.Event()
+    ended = threading.Event()
 
     with served(desk_uri, settings) as (url, gateway):
         original_call = gateway.caller.call
@@ -246,7 +248,8 @@ def test_a_request_id_stays_in_use_until_its_request_ends_even_without_its_conne
         def post(headers, identity):
             return httpx2.post(url, json={**message, "id": identity}, headers=headers, timeout=60)
 
-        ana, bob = opened_session(url, ANA), opened_session(url, BOB)
+        ana = opened_session(url, ANA)
+        bob = opened_session(url, BOB)
         monkeypatch.setattr(gateway.caller, "call", call)
         with httpx2.Client() as client, client.stream("POST", url, json=message, headers=ana):
             assert started.wait(60)
@@ -373,7 +376,8 @@ def test_a_half_written_file_is_not_read(settings, desk_uri):
     half = text.partition("deny")[0] + "\n"
 
     async def run():
-        gateway, reads = Gateway(settings, open_board(desk_uri)), []
+        gateway = Gateway(settings, open_board(desk_uri))
+        reads = []
         for part in (half, f"{half}# more", text + "\n", None, None):
             if part:
                 settings.file.write_text(part)

@@ -8,7 +8,8 @@ from pegboard.serve.access.clients import ANYONE, Client
 from pegboard.serve.concurrency import ConcurrencyLimit
 from pegboard.serve.errors import CallProblem
 
-ONE, OTHER = Client(name="one"), Client(name="other")
+ONE = Client(name="one")
+OTHER = Client(name="other")
 
 
 @pytest.mark.parametrize(
@@ -21,7 +22,9 @@ ONE, OTHER = Client(name="one"), Client(name="other")
 )
 def test_one_client_takes_at_most_half_of_the_places(client, other, expected):
     async def run():
-        limit, go_on, under_way = ConcurrencyLimit(4), asyncio.Event(), list[int]()
+        limit = ConcurrencyLimit(4)
+        go_on = asyncio.Event()
+        under_way = list[int]()
 
         async def call():
             async with limit.place(client, 60, "busy"):

@@ -58,7 +58,8 @@ def ids(hits):
 
 
 TOOLS = {"kit/git/list_commits", "kit/git/fill"}
-SKILLS, SAID = {"know/know/fill_forms"}, {"say/say/praise"}
+SKILLS = {"know/know/fill_forms"}
+SAID = {"say/say/praise"}
 
 
 @pytest.mark.parametrize(

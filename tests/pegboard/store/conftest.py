@@ -28,7 +28,8 @@ from tasks.lake.files import Lake
 from tasks.settings.configuration import Configuration, load_configuration
 from tests.children import end_child, start_child
 
-KEY, SECRET = "AKIAPEGBOARDTEST", "s3cr3t/of+the=store"
+KEY = "AKIAPEGBOARDTEST"
+SECRET = "s3cr3t/of+the=store"
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,8 @@ class Refusals:
         self._ended = threading.Event()
 
     def __call__(self, status: int | None, code: str = "Trouble", message: str = "no") -> str:
-        requests, ended = self.requests, self._ended
+        requests = self.requests
+        ended = self._ended
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"

@@ -44,7 +44,8 @@ def azurite(tmp_path_factory, server, port):
 
 @pytest.fixture
 def container(azurite):
-    name, date = f"container-{uuid.uuid4().hex[:12]}", email.utils.formatdate(usegmt=True)
+    name = f"container-{uuid.uuid4().hex[:12]}"
+    date = email.utils.formatdate(usegmt=True)
     text = f"PUT{chr(10) * 12}x-ms-date:{date}\nx-ms-version:2021-08-06\n"
     text += f"/{ACCOUNT}/{ACCOUNT}/{name}\nrestype:container"
     signed = hmac.new(base64.b64decode(KEY), text.encode(), hashlib.sha256).digest()
@@ -69,7 +70,8 @@ def publish(workshop, configuration, description):
 def test_a_board_is_built_and_searched_in_a_container(
     workshop, configured, azurite, container, monkeypatch, place
 ):
-    uri, storage = f"az://{container}/boards/one", {}
+    uri = f"az://{container}/boards/one"
+    storage = {}
     if place == "environment":
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_NAME", ACCOUNT)
         monkeypatch.setenv("AZURE_STORAGE_ACCOUNT_KEY", KEY)

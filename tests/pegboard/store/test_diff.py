@@ -38,8 +38,10 @@ def enrichments(workshop, *questions):
 @pytest.fixture(scope="module")
 def two(tmp_path_factory, workshop_type, hashing):
     """A board with two releases; the second is live. Do not change it."""
-    workshop, encoder = workshop_type(tmp_path_factory.mktemp("two")), hashing(64)
-    tool, questions = workshop.tool, ("who wrote this?", "what is new?", "who changed it?")
+    workshop = workshop_type(tmp_path_factory.mktemp("two"))
+    encoder = hashing(64)
+    tool = workshop.tool
+    questions = ("who wrote this?", "what is new?", "who changed it?")
     changed = {
         "close_issue": None,
         "create_issue": tool("create_issue", "Waters the ferns.", title="its headline", body="why"),
@@ -75,7 +77,8 @@ def test_a_diff_lists_added_removed_and_changed_tools(two):
 
 
 def test_added_and_dropped_indexes_and_other_recipes_are_reported(workshop, hashing):
-    full, named = '[[indexes]]\nname = "full"\n', 'parts = ["name"]\n'
+    full = '[[indexes]]\nname = "full"\n'
+    named = 'parts = ["name"]\n'
     fine = '[[indexes]]\nname = "fine"\nshape = "multi"\n'
     names = f'[[indexes]]\nname = "names"\n{named}'
     workshop.servers(servers(workshop))

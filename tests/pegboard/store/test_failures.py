@@ -79,7 +79,8 @@ def test_a_stores_refusal_is_explained_and_quoted(
 
 def test_requests_to_a_busy_store_are_retried_only_a_few_times(keys, monkeypatch, refusing, fails):
     monkeypatch.setenv("AWS_ENDPOINT_URL", refusing(503, "SlowDown"))
-    uri, attempts = "s3://bucket/busy", 5
+    uri = "s3://bucket/busy"
+    attempts = 5
     for most, call in (
         (6 * attempts, lambda: pegboard.open(uri)),  # Lance itself asks six times
         (attempts, lambda: Lake(uri).read_json("latest.json")),

@@ -14,7 +14,8 @@ from flows.runner import DirectRunner
 from pegboard.errors import StoreError
 from tests.step_events import StepEvents
 
-FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
+FIRST = "Opens an issue in a repository."
+SECOND = "Reports a bug in a repository."
 STEPS = (None, "snapshot", "plan", "compose", "embed", "stage", "publish")
 
 
@@ -98,7 +99,8 @@ def test_a_board_on_a_read_only_disk_is_searched_but_not_written(small_disk, wor
     workshop.run(write_tools(workshop, FIRST))
     second = workshop.run(write_tools(workshop, SECOND))
     configuration = write_tools(workshop, "Something else.")
-    store, lake = workshop.store, workshop.lake
+    store = workshop.store
+    lake = workshop.lake
     subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
 
     assert live_description(workshop.uri) == SECOND

@@ -18,7 +18,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 def release(number):
     digest = f"{number:012x}" + "0" * 52
     pins = {"tools": Pin("tools", number + 1, 5, "d" * 64, "c" * 64)}
-    created, manifest = START + timedelta(hours=number), {"counts": {"tools": 5}, "né": "天気"}
+    created = START + timedelta(hours=number)
+    manifest = {"counts": {"tools": 5}, "né": "天気"}
     return Release(digest[:12], digest, 1, created, pins, manifest)
 
 
@@ -72,7 +73,10 @@ class Model:
     """What a channel has to be, in the simplest way."""
 
     def __init__(self):
-        self.release, self.generation, self.history, self.withdrawn = None, 0, [], []
+        self.release = None
+        self.generation = 0
+        self.history = []
+        self.withdrawn = []
 
     def promote(self, release):
         if release != self.release:
@@ -105,7 +109,8 @@ ACTIONS = st.tuples(
 @settings(max_examples=15)
 @given(st.lists(ACTIONS, max_size=9))
 def test_channels_move_independently_and_keep_their_history(tmp_path_factory, actions):
-    store, recorded = new_store(tmp_path_factory.mktemp("board"), 4), set(ids(4))
+    store = new_store(tmp_path_factory.mktemp("board"), 4)
+    recorded = set(ids(4))
     models = {"live": Model(), "canary": Model()}
 
     for action, name, identity in actions:
@@ -184,7 +189,9 @@ def test_exactly_one_of_three_concurrent_publishers_wins_each_generation(store):
     start = threading.Barrier(len(pairs))
 
     def race(pair):
-        own, created, won = ReleaseStore(store.uri), [], []
+        own = ReleaseStore(store.uri)
+        created = []
+        won = []
         own.get(pair[0])
         start.wait()
         for number in range(4):

@@ -20,7 +20,8 @@ from tasks.steps.stage import stage_tables
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
-FIRST, SECOND = "Opens an issue in a repository.", "Reports a bug in a repository."
+FIRST = "Opens an issue in a repository."
+SECOND = "Reports a bug in a repository."
 
 
 def publish(workshop, configuration, description):
@@ -108,7 +109,8 @@ def test_workers_read_and_write_the_bucket_with_keys_of_their_own_environment(
 def test_the_lake_in_a_bucket_is_like_one_in_a_folder(board, tmp_path):
     vectors = np.random.default_rng(7).random((5000, 96), np.float32)
     wide = pl.DataFrame({"text_digest": [f"{i:05}" for i in range(5000)], "vector": vectors})
-    file, note = "vectors/e/one.parquet", "vectors/note.json"
+    file = "vectors/e/one.parquet"
+    note = "vectors/note.json"
     for lake in (Lake(board.uri), Lake(str(tmp_path / "board"))):
         lake.write(file, wide)
         lake.write(file, wide.head(1))
@@ -138,7 +140,8 @@ def test_only_the_requested_columns_of_a_table_in_a_bucket_are_fetched(board, mo
     noise = np.random.default_rng(7).random((20_000, 96), np.float32)
     keys = [f"{i:05}" for i in range(20_000)]
     lake.write("one.parquet", pl.DataFrame({"key": keys, "vector": noise}))
-    fetched, read = [], _StoredFile.read
+    fetched = []
+    read = _StoredFile.read
 
     def counted(file, size=-1):
         content = read(file, size)

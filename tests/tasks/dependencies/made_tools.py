@@ -47,7 +47,9 @@ def make_board(size: int, agents: int) -> list[Tool]:
 
     def tools() -> Iterator[Tool]:
         for at in range(size):
-            verb, noun, other = VERBS[at % 6], dice.choice(NOUNS), dice.choice(NOUNS)
+            verb = VERBS[at % 6]
+            noun = dice.choice(NOUNS)
+            other = dice.choice(NOUNS)
             parameters = {"search": ["text"], "list": [], "calculate": [other, "start_date"]}
             service = dice.choice(("acme", "zeta", "nova", "orbit"))
             crew = "" if at % 3 else f"_for_crew{at}x"

@@ -13,7 +13,8 @@ from tasks.dependencies.infer import Need
 from tests.tasks.dependencies.made_tools import STRING, infer_edges, make_board, make_tool, triples
 
 BOOLEAN = {"type": "boolean"}
-DIRECT, INDIRECT = "parameter-directly-depends-on", "parameter-indirectly-depends-on"
+DIRECT = "parameter-directly-depends-on"
+INDIRECT = "parameter-indirectly-depends-on"
 
 ORDERS = [
     make_tool("search_orders", "customer_name", description="Searches the orders of a customer."),
@@ -227,7 +228,8 @@ def test_a_parameter_of_most_tools_of_an_agent_gets_no_edge():
 
 def test_providers_are_ranked_by_arguments_and_listing_ranks_before_creating():
     asking = make_tool("pay_order", "order_id")
-    creating, listing = make_tool("create_order", "title"), make_tool("list_orders")
+    creating = make_tool("create_order", "title")
+    listing = make_tool("list_orders")
     within = make_tool("list_orders_of_warehouse", "warehouse_ref")
 
     def targets(*tools: Tool) -> set[str]:
@@ -272,7 +274,8 @@ def test_schemas_with_references_alternatives_or_no_types_are_read():
 
 
 def test_inference_is_linear_in_the_number_of_tools(monkeypatch):
-    compare, counts = Need.fit, Counter()
+    compare = Need.fit
+    counts = Counter()
 
     def counted(need, provided):
         counts[size] += 1

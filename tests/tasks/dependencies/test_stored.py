@@ -14,7 +14,8 @@ COLUMNS = ("source", "target", "type", "parameter", "reason", "evidence")
 
 
 def test_edges_are_inferred_again_only_for_agents_whose_tools_changed(tmp_path, monkeypatch):
-    lake, agents_looked_at = Lake(str(tmp_path)), []
+    lake = Lake(str(tmp_path))
+    agents_looked_at = []
 
     def counted(tools):
         agents_looked_at.append(tools[0].agent)

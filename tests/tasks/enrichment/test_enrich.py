@@ -105,7 +105,8 @@ def test_every_product_is_bought_once_and_a_second_run_buys_nothing(workshop, ga
     configuration = garden(extra="[enrich.price]\ninput = 1\noutput = 2\n")
     snapshots = digests(workshop, configuration)
     initial_estimate = estimate_tools(configuration, snapshots)
-    writer, second_writer = Writer(), Writer()
+    writer = Writer()
+    second_writer = Writer()
     first_result = enrich(configuration, writer)
     second_result = enrich(configuration, second_writer)
     final_estimate = estimate_tools(configuration, snapshots)
@@ -170,7 +171,8 @@ def test_only_what_depends_on_a_change_is_bought_again(
 
 def test_options_are_part_of_a_replys_key_only_if_they_are_set(garden, enrich):
     enrich(garden(["oak"], QUESTIONS), Writer())
-    same, other = Writer(), Writer()
+    same = Writer()
+    other = Writer()
 
     enrich(garden(["oak"], f"{QUESTIONS}options = {{}}\n"), same)
     enrich(garden(["oak"], f'{QUESTIONS}options = {{reasoning_effort = "low"}}\n'), other)
@@ -272,7 +274,8 @@ def test_a_failed_request_is_reported_and_the_others_are_there(garden, enrich):
 
 
 def test_a_budget_stops_the_run_and_the_next_run_continues(garden, enrich, workshop):
-    limited_writer, next_writer = Writer(), Writer()
+    limited_writer = Writer()
+    next_writer = Writer()
     message = (
         r"does not fit into max_tokens = 3000: .* of 20 requests are completed\. Nothing was "
         r"published"

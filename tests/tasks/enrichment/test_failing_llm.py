@@ -53,8 +53,11 @@ class Garden:
     """
 
     def __init__(self, workshop, llm, count):
-        self.workshop, self.llm, self.count = workshop, llm, count
-        self.season, self.failing = "spring", None
+        self.workshop = workshop
+        self.llm = llm
+        self.count = count
+        self.season = "spring"
+        self.failing = None
         llm.server.default = self.answer
         self.list_tools()
 
@@ -139,7 +142,8 @@ def test_a_first_build_whose_requests_all_fail_publishes_nothing(garden, waits, 
 def test_a_changed_tool_keeps_its_texts_until_new_ones_replace_them(garden, how):
     board = garden(5)
     board.build()
-    release, spring = board.live(), board.questions()
+    release = board.live()
+    spring = board.questions()
     board.list_tools(changed=[3])
     board.season, board.failing = "autumn", ANSWERS[how]
 

@@ -41,7 +41,8 @@ def load(folder: Path, key: str = "k1") -> list[StoredReply]:
 def test_a_reply_is_on_the_disk_when_add_returns_and_a_closed_ledger_is_one_file(
     tmp_path: Path,
 ) -> None:
-    lake, ledger = Lake(str(tmp_path)), LakeLedger(Lake(str(tmp_path)))
+    lake = Lake(str(tmp_path))
+    ledger = LakeLedger(Lake(str(tmp_path)))
     repaired = replace(ENTRY, key="k2", final=False)
     add(ledger, ENTRY, repaired)
     assert load(tmp_path) == [ENTRY]
@@ -58,7 +59,8 @@ def test_a_reply_is_on_the_disk_when_add_returns_and_a_closed_ledger_is_one_file
 class SlowLake(Lake):
     """Fails the first time, and writes the second time when it is let."""
 
-    writing, let = threading.Event(), threading.Event()
+    writing = threading.Event()
+    let = threading.Event()
 
     def append(self, path: str, text: str) -> None:
         if not self.writing.is_set():
@@ -118,7 +120,8 @@ def test_the_journal_of_an_earlier_version_without_checksums_is_read(tmp_path: P
 def test_the_many_files_of_a_journal_in_an_object_store_are_deleted_in_one_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ledger, calls = LakeLedger(Lake(str(tmp_path))), list[object]()
+    ledger = LakeLedger(Lake(str(tmp_path)))
+    calls = list[object]()
     for name in "ab":
         Lake(str(tmp_path)).append(f"ledger/open/{ledger.run}-{name}.jsonl", "")
     monkeypatch.setattr(Lake, "delete", lambda _, *paths: calls.append(len(paths)))

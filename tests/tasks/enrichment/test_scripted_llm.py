@@ -126,7 +126,8 @@ def assert_paid_once(result, llm, tools, outcomes):
 def test_kills_cost_no_more_than_the_calls_that_were_under_way(workshop):
     tools = THOUSAND_TOOLS[: 1_000 if FULL else 200]
     command = [sys.executable, "-m", "pegboard", "build", "--no-prefect", "--quiet"]
-    dice, calls_when_durable = random.Random(20), {}
+    dice = random.Random(20)
+    calls_when_durable = {}
     with scripted_llm(delay=0.05) as llm:
         configure(workshop, llm, tools, f"concurrency = {CONCURRENCY}\ntimeout = 600\n")
         for _ in range(KILLS):

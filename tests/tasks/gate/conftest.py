@@ -49,7 +49,8 @@ class Shop:
         self.workshop = workshop
         self.lines("golden.jsonl", QUERIES)
         self.sells(TOOLS)
-        self.configured, self.catalogs = "", None
+        self.configured = ""
+        self.catalogs = None
 
     def lines(self, file: str, values: list[dict[str, Any]]) -> Path:
         return self.workshop.write(file, "\n".join(map(json.dumps, values)))

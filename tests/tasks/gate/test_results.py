@@ -43,8 +43,10 @@ def test_damaged_results_are_replaced_and_no_query_is_encoded_twice(
     shop, publish_first, tools, encoder
 ):
     publish_first(AGAINST)
-    lake, queries = shop.workshop.lake, f"{encoder.fingerprint}, as queries"
-    vectors, files = known_texts(lake, queries), lake.walk("vectors")
+    lake = shop.workshop.lake
+    queries = f"{encoder.fingerprint}, as queries"
+    vectors = known_texts(lake, queries)
+    files = lake.walk("vectors")
     for path in lake.files(RESULTS):
         lake.write_text(path, "no table")
     shop.sells({**tools, "tool_od": "Opens the front door of a customer."})

@@ -19,7 +19,8 @@ NAMES = ToolNames(
 )
 MEETING = "Where can ten people meet on Monday morning?"
 RIDE = "I need a ride to the airport by nine, please"
-ROOM, TAXI = "kit/desk/book_room", "kit/desk/call_taxi"
+ROOM = "kit/desk/book_room"
+TAXI = "kit/desk/call_taxi"
 BOARD = OnBoard(
     "r1",
     NAMES,
@@ -153,7 +154,8 @@ def test_indexed_queries_are_reported_and_do_not_count(check):
 
 
 def test_the_command_checks_on_a_board(golden, board_uri, capsys):
-    leak, unknown = query("I need a ride to the airport", "call_taxi"), query("fly", "flie")
+    leak = query("I need a ride to the airport", "call_taxi")
+    unknown = query("fly", "flie")
     file = golden(*FILLER, leak, unknown)
 
     assert main(["golden", "check", str(file), "--board", board_uri]) == 2

@@ -114,7 +114,9 @@ class Author:
         return 1e-6, 1e-6
 
     def __init__(self, fails=lambda number: False, reply=None):
-        self.prompts, self.fails, self.reply = [], fails, reply
+        self.prompts = []
+        self.fails = fails
+        self.reply = reply
 
     async def complete(self, request):
         self.prompts.append(request.messages)
@@ -256,7 +258,8 @@ def test_the_command_generates_the_queries_that_are_missing(office, tmp_path, mo
         )
         assert main(command) == 0
         output = capsys.readouterr()
-        queries, paid = read_queries(out), len(llm.paid())
+        queries = read_queries(out)
+        paid = len(llm.paid())
         assert main([*command, "--add", "--quiet"]) == 0
 
     assert f"8 new queries; {paid} replies, 0.00" in output.out

@@ -125,7 +125,8 @@ def test_logged_requests_become_golden_queries_and_the_next_build_no_longer_lear
 ):
     workshop.servers(TOOLS)
     workshop.run(workshop.configure())
-    log, out = tmp_path / "requests.jsonl", tmp_path / "golden.jsonl"
+    log = tmp_path / "requests.jsonl"
+    out = tmp_path / "golden.jsonl"
     use(workshop.uri, log, ["support", "sales", "sales"], REQUEST, TOOL)
     assert main(["examples", str(log), "-o", str(tmp_path / "learned.jsonl")]) == 0
 

@@ -65,7 +65,8 @@ def test_a_release_has_what_was_learned_but_nothing_that_destroys(workshop):
     configuration = workshop.configure('[examples]\nqueries = "e.jsonl"\nsequences = "s.jsonl"\n')
     sessions = [session(client, "diff", "commit") for client in "ab"]
     drops = [session(client, "commit", "drop", name="t") for client in "ab"]
-    log, folder = log_of(workshop.folder, *sessions, *drops), workshop.folder
+    log = log_of(workshop.folder, *sessions, *drops)
+    folder = workshop.folder
     files = ["-o", str(folder / "e.jsonl"), "--sequences", str(folder / "s.jsonl")]
     assert main(["examples", str(log), *files]) == 0
 

@@ -77,7 +77,8 @@ def test_an_unchanged_build_on_an_older_board_encodes_and_buys_nothing(older, ll
     configuration = configure(older, llm.url)
     releases = [release.id for release in older.store.all()]
     written = json.loads((OLDER / "written.json").read_text("utf-8"))
-    before, tools = replies(older), live_tools(older).keys()
+    before = replies(older)
+    tools = live_tools(older).keys()
 
     with caplog.at_level(logging.WARNING):
         outcome = build(configuration)
@@ -99,7 +100,8 @@ def test_an_unchanged_build_on_an_older_board_encodes_and_buys_nothing(older, ll
 def test_a_further_column_of_tools_is_built_on_an_older_board(older, llm, later_version):
     configuration = configure(older, llm.url)
     releases = [release.id for release in older.store.all()]
-    before, tools = replies(older), live_tools(older).keys()
+    before = replies(older)
+    tools = live_tools(older).keys()
 
     outcome, log = build_with(later_version, configuration.file)
 
@@ -166,7 +168,8 @@ def test_a_raised_format_of_every_kind_of_file_loses_and_repeats_nothing(
     configuration = configure(older, llm.url)
     first = build(configuration)
     caplog.clear()
-    before, tools = replies(older), live_tools(older).keys()
+    before = replies(older)
+    tools = live_tools(older).keys()
     raised = tuple(
         replace(kind, format=2, oldest=0 if kind.path.startswith(CANNOT_BE_MADE_AGAIN) else 2)
         for kind in formats.KINDS

@@ -38,7 +38,8 @@ def test_a_flipped_bit_or_a_truncation_is_noticed_or_changes_nothing(rows, data)
     assert read(content, names).select(expected.columns).equals(expected)
     assert pl.read_parquet(io.BytesIO(content)).equals(frame)  # like any Parquet file
 
-    place, bit = data.draw(st.integers(0, len(content) - 1)), data.draw(st.integers(0, 7))
+    place = data.draw(st.integers(0, len(content) - 1))
+    bit = data.draw(st.integers(0, 7))
     damaged = bytearray(content)
     damaged[place] ^= 1 << bit
     for other in (bytes(damaged), content[:place]):

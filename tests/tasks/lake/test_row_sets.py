@@ -52,7 +52,8 @@ def test_a_set_reads_like_the_table_that_it_was_made_of(tmp_path_factory, tables
     store(lake, *tables)
 
     for number, table in enumerate(tables):
-        expected, path = frame(table).sort("id"), f"things/{number}"
+        expected = frame(table).sort("id")
+        path = f"things/{number}"
         assert row_sets.read_rows(lake, path).equals(expected)
         assert row_sets.find_rows(lake, path).rows == expected.height
         assert row_sets.read_rows(lake, path, ["digest"]).equals(expected.select("digest"))
@@ -78,7 +79,8 @@ def test_only_what_changed_is_written_and_a_removed_row_is_a_tombstone(lake):
 
 
 def test_many_layers_become_one_and_so_do_many_replaced_rows(lake):
-    base, layers = store(lake, many()), []
+    base = store(lake, many())
+    layers = []
     for number in range(1, 60):
         table = frame(many(number, {number}))
         base = row_sets.write_frame(lake, f"things/{number}", "id", table, base, ["digest"])

@@ -122,7 +122,8 @@ class Counting:
     name = "stub/counting"
 
     def __init__(self, encoder, limit=10**9):
-        self.encoder, self.limit = encoder, limit
+        self.encoder = encoder
+        self.limit = limit
         self.dimensions, self.fingerprint = encoder.dimensions, encoder.fingerprint
         self.texts = []
 
@@ -148,7 +149,8 @@ def test_a_text_is_encoded_once_and_vectors_are_in_the_order_of_the_texts(lake, 
 
 def test_what_was_encoded_before_a_failure_is_not_encoded_again(lake, hashing):
     texts = [f"text {number}" for number in range(SHARD_TEXTS + 200)]
-    broken, whole = Counting(hashing(), limit=SHARD_TEXTS + 100), Counting(hashing())
+    broken = Counting(hashing(), limit=SHARD_TEXTS + 100)
+    whole = Counting(hashing())
     with pytest.raises(ConnectionError):
         vectors_of(lake, broken, texts)
 

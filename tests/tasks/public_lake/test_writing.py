@@ -109,7 +109,8 @@ def test_a_run_that_was_killed_while_it_wrote_is_completed_by_the_next(
 ):
     """The first build's public files are cut off after so many writes."""
     left = iter(range(writes))
-    write, write_json = Lake.write, Lake.write_json
+    write = Lake.write
+    write_json = Lake.write_json
 
     def counted(original):
         def counted(lake, path, value):
@@ -170,7 +171,8 @@ def test_a_prune_removes_the_rows_of_its_releases_and_the_rest_still_adds_up(pub
 def test_the_release_tables_are_written_again_if_the_folder_was_deleted(public, workshop):
     public.build("one")
     public.build("one", "two")
-    before, files = changes(public), public.files()
+    before = changes(public)
+    files = public.files()
 
     workshop.lake.delete(*files)
     write_public_lake(workshop.uri)
@@ -198,7 +200,8 @@ def test_a_release_that_cannot_be_read_keeps_none_of_the_others_back(public, wor
 
 
 def test_the_files_of_a_day_become_one_when_it_is_over_or_there_are_many(lake):
-    yesterday, today = datetime(2026, 3, 1, 12, tzinfo=UTC), datetime(2026, 3, 2, 12, tzinfo=UTC)
+    yesterday = datetime(2026, 3, 1, 12, tzinfo=UTC)
+    today = datetime(2026, 3, 2, 12, tzinfo=UTC)
     for minute in range(3):
         write_run(lake, OUTCOME, yesterday + timedelta(minutes=minute))
     for minute in range(MAX_FILES):

@@ -24,7 +24,9 @@ class Parsed(HTMLParser):
 
     def __init__(self, html):
         super().__init__()
-        self.words, self.tags, self._script = [], [], False
+        self.words = []
+        self.tags = []
+        self._script = False
         self.feed(html)
 
     def handle_starttag(self, tag, attributes):
@@ -77,7 +79,8 @@ def test_verdict_findings_and_changes_are_at_the_top(held_data, text):
     shown = re.sub(r"<[^>]*>", "", text[text.index("<body>") : text.index('id="measures"')])
 
     assert shown.index("Held, not live") < shown.index("1 of 2 rules failed")
-    lost, twins = held_data["queries"]["lost"]["total"], held_data["twins"]["total"]
+    lost = held_data["queries"]["lost"]["total"]
+    twins = held_data["twins"]["total"]
     for section in (f"Queries {lost}", "Safety 1", f"Twins {twins}", "Sources 2"):
         assert section in shown
     assert (
@@ -104,7 +107,8 @@ def test_a_missing_or_empty_part_is_one_line_or_absent(held_data, board_uri):
 
 
 def test_findings_of_the_release_and_captured_queries_are_shown(held_data):
-    fence, door = "kit/fence/sell_fence", "kit/door/sell_door"
+    fence = "kit/fence/sell_fence"
+    door = "kit/door/sell_door"
     examples = ["sell <b>it</b>", "open it"]
     stuffing = {"flag": "stuffing", "nearer": 0.61, "examples": examples}
     copy = {"flag": "near-copy", "of": door, "similarity": 0.97}

@@ -39,7 +39,8 @@ def test_a_failed_report_does_not_fail_the_run(workshop, hashing):
 
 
 def test_reports_are_removed_with_their_releases(workshop):
-    now, ago = datetime.now(UTC) + timedelta(seconds=5), datetime.now(UTC) - timedelta(hours=1)
+    now = datetime.now(UTC) + timedelta(seconds=5)
+    ago = datetime.now(UTC) - timedelta(hours=1)
     assert remove_reports(workshop.uri, set(), before=now) == 0  # there is no report yet
 
     reports = Reports(workshop.uri)

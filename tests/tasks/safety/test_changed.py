@@ -19,7 +19,8 @@ class Post:
     """A catalog with a tool whose description changes, and the runs that index it."""
 
     def __init__(self, workshop, trust):
-        self.workshop, self.trust = workshop, trust
+        self.workshop = workshop
+        self.trust = trust
 
     def build(self, text, *, overrides="", more=(), agent="post", servers=None):
         tools = [self.workshop.tool("send", text), *more]

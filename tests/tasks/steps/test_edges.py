@@ -32,7 +32,8 @@ class Travel:
     """A catalog whose tools declare what they need."""
 
     def __init__(self, workshop, encoder):
-        self.workshop, self.encoder = workshop, encoder
+        self.workshop = workshop
+        self.encoder = encoder
 
     def publish(self, needs, graph=DECLARED, indexes="", text="Does {}."):
         return self.workshop.run(self.configure(needs, graph, indexes, text), encoder=self.encoder)
@@ -46,7 +47,8 @@ class Travel:
         return self.workshop.configure(indexes + graph, CATALOG)
 
     def rows(self, release):
-        pin, store = release.tables["edges"], self.workshop.store
+        pin = release.tables["edges"]
+        store = self.workshop.store
         table = open_table(store.database, pin.table, self.workshop.uri, pin.version)
         return {row["key"]: row for row in table.search().with_row_id(True).to_list()}
 

@@ -41,7 +41,8 @@ class Office:
             ("git", "merge_branch"): 0,
             ("shop", "order_lunch"): 0,
         }
-        self.kind, self.written = "library", {}
+        self.kind = "library"
+        self.written = {}
 
     def move(self, move, at):
         keys = sorted(self.tools)
@@ -160,7 +161,8 @@ def test_an_incremental_run_equals_a_run_from_scratch(tmp_path_factory, workshop
 
 
 def assert_made_as_from_scratch(workshop, moves):
-    folder, office = workshop.folder, Office(workshop)
+    folder = workshop.folder
+    office = Office(workshop)
     office.made(office.configure(), str(folder / "grown"))
     for number, (move, at) in enumerate(moves):
         office.move(move, at)

@@ -19,7 +19,8 @@ from tasks.steps.maintain import (
     search_settings,
 )
 
-ROWS, DIMENSIONS = 2_000, 8
+ROWS = 2_000
+DIMENSIONS = 8
 
 
 def table_of(ids, vectors, state=0):
@@ -47,7 +48,8 @@ def rows_of(ids, state):
 
 def test_searching_with_the_recorded_settings_has_a_recall_of_99_percent(tmp_path, large_from):
     large_from(1_000, 1_000)
-    rows, rng = 20_000, np.random.default_rng(0)
+    rows = 20_000
+    rng = np.random.default_rng(0)
     far = rng.normal(size=(30, 32))[rng.integers(0, 30, rows // 20)]
     centres = rng.normal(size=(rows // 20, 32)) + far
 

@@ -131,7 +131,8 @@ def test_a_dry_run_reports_what_would_be_removed_and_changes_nothing(workshop, f
 
 
 def test_a_board_that_is_pruned_regularly_does_not_grow(workshop, hashing):
-    encoder, sizes = hashing(8), []
+    encoder = hashing(8)
+    sizes = []
     for night in range(8):
         published(workshop, encoder, [night % 5 + 1])
         prune_board(
@@ -244,7 +245,8 @@ def kill_before(monkeypatch):
     """Have prunes killed right before their write of that number, from 0, or let them live; returns
     the names of their writes.
     """
-    writes, deadly = [], [None]
+    writes = []
+    deadly = [None]
 
     def counted(write):
         def count(*args, **kwargs):
@@ -310,7 +312,10 @@ def test_a_killed_prune_leaves_kept_releases_intact_and_the_next_prune_completes
 
 
 def test_promotions_succeed_while_a_prune_compacts_the_table_of_channels(workshop, four):
-    store, stop, troubles, prunes = workshop.store, threading.Event(), [], []
+    store = workshop.store
+    stop = threading.Event()
+    troubles = []
+    prunes = []
 
     def prune_again_and_again():
         while not stop.is_set():

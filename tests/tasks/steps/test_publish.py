@@ -126,7 +126,8 @@ def test_prompts_beside_the_configuration_are_published_and_used_by_readers(
 
     llm = ScriptedCompleter({"relevant": []})
     with pegboard.open(workshop.uri, llm=llm) as board:
-        found, without = board.find("list"), board.find("list", llm=False)
+        found = board.find("list")
+        without = board.find("list", llm=False)
 
     assert "prompts" not in plain.manifest
     assert own.manifest["prompts"] == {"grade": text.format("sailors")}
@@ -242,7 +243,8 @@ def test_returning_to_earlier_tools_publishes_the_earlier_release_intact(worksho
 
 
 def test_a_retry_recognises_its_own_write_if_the_response_was_lost(workshop, first, monkeypatch):
-    create, merge_row = Tags.create, ReleaseStore._merge
+    create = Tags.create
+    merge_row = ReleaseStore._merge
 
     def create_and_fail(tags, tag, version):
         create(tags, tag, version)

@@ -12,7 +12,8 @@ from pegboard.store.contract import CHECKSUM, column_names
 from tasks.lake.row_sets import read_rows
 from tasks.steps.release_spec import compose_records
 
-ISSUE, MERGE = "kit/git/create_issue", "kit/git/merge_branch"
+ISSUE = "kit/git/create_issue"
+MERGE = "kit/git/merge_branch"
 WRITTEN = Enrichment(
     description="Reports a bug in a project.",
     avoid="To merge use merge_branch.",
@@ -48,7 +49,8 @@ def rows(board, snapshots, written):
 
 def test_a_row_has_the_columns_of_the_contract_the_catalogs_text_and_the_flags(rows):
     tools, agents = rows()
-    tool, agent = tools[ISSUE], agents["kit/git"]
+    tool = tools[ISSUE]
+    agent = agents["kit/git"]
 
     assert [*tool, CHECKSUM] == [*column_names("tools")[:-1], "written", CHECKSUM]
     assert [*agent, CHECKSUM] == column_names("agents")
@@ -63,7 +65,8 @@ def test_a_reader_gets_enrichments_and_flags_with_the_catalogs_text(board, writt
 
     release = board.run(board.configure(), enrichments=enrichments).release
     reader = pegboard.open(board.uri, encoder=encoder)
-    issue, merge = reader.tool(ISSUE), reader.tool(MERGE)
+    issue = reader.tool(ISSUE)
+    merge = reader.tool(MERGE)
 
     counts = {"tools": 2, "agents": 1, "enriched": 1, "flagged": 1, "edges": 0}
     assert release.manifest["counts"] == counts

@@ -246,7 +246,8 @@ def test_an_unreadable_golden_file_fails_the_step(desk):
 def test_no_document_has_a_held_out_query_and_only_its_tools_are_composed_again(
     desk, workshop, shape
 ):
-    monday, cab = held("a room for Monday", "book_room"), held("get me a cab", "call_taxi")
+    monday = held("a room for Monday", "book_room")
+    cab = held("get me a cab", "call_taxi")
     other = {"query": "open the door", "tools": ["book_room"]}
 
     def documents(*golden):
@@ -260,7 +261,9 @@ def test_no_document_has_a_held_out_query_and_only_its_tools_are_composed_again(
     def tools_that_differ(one, two):
         return {tool for tool, _ in set(one.values()) ^ set(two.values())}
 
-    everything, some, fewest = documents(other), documents(monday), documents(monday, cab)
+    everything = documents(other)
+    some = documents(monday)
+    fewest = documents(monday, cab)
 
     assert "a room for Monday" in str(everything)
     assert "a room for Monday" not in str(some) + str(fewest)

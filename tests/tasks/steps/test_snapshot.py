@@ -147,7 +147,8 @@ def test_a_catalog_that_suddenly_lacks_most_tools_keeps_them_unless_removal_is_a
         workshop.write("tools.csv", "\n".join(lines))
         return take_snapshot(configuration, "table", **how)
 
-    full, slightly_fewer = take(20), take(14)
+    full = take(20)
+    slightly_fewer = take(14)
     for _ in range(2):
         held = take(1)
         assert (held.digest, held.tools, held.kept) == (slightly_fewer.digest, 14, ("*",))

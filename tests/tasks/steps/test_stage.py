@@ -79,7 +79,9 @@ def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_noth
         assert stage_tables(workshop.uri, run.spec) == pins
         return pins
 
-    pins, fewer, small = stage(*names), stage(*names[:90], "tool_zebra"), stage(*names[:40])
+    pins = stage(*names)
+    fewer = stage(*names[:90], "tool_zebra")
+    small = stage(*names[:40])
 
     assert pins["tools"].search is pins["agents"].search is None
     assert pins["emb_full"].search == {
@@ -99,7 +101,8 @@ def test_a_large_table_is_pinned_with_its_indices_and_staging_again_changes_noth
 def test_vectors_of_another_length_go_to_another_table_and_the_old_release_still_answers(
     workshop, hashing
 ):
-    small, large = hashing(8), hashing(12)
+    small = hashing(8)
+    large = hashing(12)
     servers = workshop.named("create_issue", "delete_issue")
     first = workshop.publish(servers, encoder=small).release
     second = workshop.publish(servers, encoder=large).release
@@ -127,7 +130,8 @@ def test_concurrent_writers_never_pin_a_mixture(workshop):
     run = workshop.run(workshop.full(), "embed")
     stage_tables(workshop.uri, run.spec)
     digests = {table.name: table.digest for table in run.spec.tables}
-    stop, written = threading.Event(), []
+    stop = threading.Event()
+    written = []
 
     def intrude():
         agents = workshop.store.database.open_table("agents")
@@ -180,7 +184,8 @@ def test_the_vector_of_a_tool_is_the_unit_sum_of_its_description_and_each_of_its
     pin = workshop.run(workshop.full()).pins["emb_full"]
 
     rows = {row["tool"]: row for row in rows_of(workshop, pin, ["tool", "vector", "text"])}
-    taxi, commits = rows["desk/desk/call_taxi"], rows["kit/git/list_commits"]
+    taxi = rows["desk/desk/call_taxi"]
+    commits = rows["kit/git/list_commits"]
     together = encoder.encode(["call taxi. Calls a taxi.", "I need a ride to the airport"]).sum(
         axis=0
     )

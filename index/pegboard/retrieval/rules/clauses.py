@@ -260,7 +260,8 @@ class Reading:
         if self.asks(place):
             return True
         head = self.content[place]
-        token, following = self.at(head), self.at(head + 1)
+        token = self.at(head)
+        following = self.at(head + 1)
         if (
             token is None
             or following is None
@@ -289,7 +290,8 @@ class Reading:
         """Whether a request begins at a position: "please", "can you", "is there", "I would", "help
         me" or the like.
         """
-        token, following = self.at(place), self.at(place + 1)
+        token = self.at(place)
+        following = self.at(place + 1)
         if token is None or following is None:
             return False
         if token.low in WORDS["auxiliaries"]:

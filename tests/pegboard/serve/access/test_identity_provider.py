@@ -10,7 +10,8 @@ from pegboard.serve.access.clients import Clients
 from pegboard.serve.access.identity_provider import open_identity_provider
 from pegboard.serve.settings import ClientSettings, GatewaySettings, ServeSettings
 
-ISSUER, AUDIENCE = "https://id.example", "pegboard"
+ISSUER = "https://id.example"
+AUDIENCE = "pegboard"
 NOBODY = "http://127.0.0.1:1"
 LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
 
@@ -99,7 +100,8 @@ def test_invalid_settings_of_the_identity_provider_are_configuration_errors(sett
 
 
 def test_claims_of_a_verified_token_identify_the_client(desk_uri, served, monkeypatch):
-    keys, others = RSAKeyPair.generate(), RSAKeyPair.generate()
+    keys = RSAKeyPair.generate()
+    others = RSAKeyPair.generate()
     monkeypatch.setenv("ID_KEY", keys.public_key)
     auth = {"public_key": "${ID_KEY}", "issuer": ISSUER, "audience": AUDIENCE}
     serve = {

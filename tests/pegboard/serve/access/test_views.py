@@ -12,7 +12,8 @@ def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
     two_releases, monkeypatch
 ):
     workshop, first_release, second_release = two_releases
-    loading, go_on = threading.Event(), threading.Event()
+    loading = threading.Event()
+    go_on = threading.Event()
 
     async def run():
         access = AccessControl(Clients({}), open_board(workshop.uri, refresh=0))

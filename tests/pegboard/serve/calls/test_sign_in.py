@@ -87,9 +87,11 @@ def test_tokens_from_signing_in_are_stored_encrypted_and_renewed(
         catalogs = {"kit": {"type": "mcp", "servers": {"desk": {"url": url, "auth": "oauth"}}}}
         result_before = asyncio.run(call(catalogs))
         asyncio.run(sign_in(GatewaySettings(catalogs=catalogs), "kit/desk"))
-        result_after, first_tokens = asyncio.run(call(catalogs)), {*auth.access_tokens}
+        result_after = asyncio.run(call(catalogs))
+        first_tokens = {*auth.access_tokens}
         asyncio.run(expire(url))
-        renewed, second_tokens = asyncio.run(call(catalogs)), {*auth.access_tokens}
+        renewed = asyncio.run(call(catalogs))
+        second_tokens = {*auth.access_tokens}
 
     assert "is not available" in result_before
     assert "no user has signed in there; sign in with `pegboard serve --login" in caplog.text

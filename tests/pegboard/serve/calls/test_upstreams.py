@@ -156,7 +156,8 @@ def test_changed_settings_keep_the_sessions_of_unchanged_servers(
 ):
     async def run():
         async with gateway_of(desk_uri, desk) as gateway:
-            caller, client = gateway.caller, gateway.access.clients.of_headers({})
+            caller = gateway.caller
+            client = gateway.access.clients.of_headers({})
             tool = await (await gateway.access.view(client)).board.tool("kit/desk/echo")
             states = []
             for catalogs in (desk, {}):
@@ -179,7 +180,8 @@ def test_changed_settings_keep_the_sessions_of_unchanged_servers(
 def test_a_slow_start_of_a_server_does_not_block_other_sessions(
     desk_uri, desk, served, settings, over_http, tmp_path
 ):
-    server, once = desk["kit"]["servers"]["desk"], tmp_path / "once"
+    server = desk["kit"]["servers"]["desk"]
+    once = tmp_path / "once"
     script = f"mkdir {once} && sleep 3600; exec {sys.executable} {server['args'][0]}"
     server |= {"command": "bash", "args": ["-c", script]}
 

@@ -16,7 +16,8 @@ from pegboard.serve.settings import load_gateway_settings
 
 UPSTREAM = Path(__file__).parents[1] / "upstream"
 BOOK = ResourceTemplateReference(uri="books://library/{isbn}")
-TOPIC, YEAR = {"name": "topic", "value": "te"}, {"year": "1816"}
+TOPIC = {"name": "topic", "value": "te"}
+YEAR = {"year": "1816"}
 
 
 def command_of(name):

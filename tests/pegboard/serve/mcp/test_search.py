@@ -134,7 +134,8 @@ def test_an_unexpected_error_is_logged_and_not_shown(board_uri, session_of, monk
 
 def test_searches_of_one_client_take_at_most_half_of_the_places(board_uri, gateway_of, monkeypatch):
     monkeypatch.setattr("pegboard.serve.finder.MAX_SEARCHES", 2)
-    ana, bob = Client(name="ana"), Client(name="bob")
+    ana = Client(name="ana")
+    bob = Client(name="bob")
 
     async def run():
         async with gateway_of(board_uri) as gateway:

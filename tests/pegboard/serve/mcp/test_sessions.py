@@ -16,7 +16,8 @@ from pegboard.serve.access.views import RESERVED
 from pegboard.serve.mcp.sessions import Sessions
 from pegboard.serve.settings import GatewaySettings, ServeSettings
 
-SESSIONS, ROUNDS = 12, 3
+SESSIONS = 12
+ROUNDS = 3
 # Fewer sessions with the server than clients have, so that sessions are ended and opened all the
 # time, and more than concurrent calls, so that one can always be ended. The timeout is never
 # reached, even on a busy machine.

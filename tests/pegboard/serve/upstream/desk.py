@@ -63,7 +63,8 @@ def everywhere(told):
 
 
 def call(identity, params):
-    name, arguments = params["name"], params.get("arguments") or {}
+    name = params["name"]
+    arguments = params.get("arguments") or {}
     if name == "wait_forever":
         return
     if name == "ask_back":
@@ -96,7 +97,8 @@ def call(identity, params):
 
 
 def answer(message):
-    identity, method = message.get("id"), message.get("method")
+    identity = message.get("id")
+    method = message.get("method")
     if method is None:
         asked = str(identity).removeprefix("for ")
         send({"id": int(asked) if asked.isdigit() else asked, "result": text(json.dumps(message))})
