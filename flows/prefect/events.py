@@ -15,6 +15,7 @@ from prefect.events import emit_event
 from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
 
 from flows.prefect.names import board_resource, catalog_resource
+from flows.prefect.server import server_answers
 from pegboard.formatting import plain
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
@@ -29,6 +30,7 @@ CATALOG_CHANGED = "pegboard.catalog.changed"
 """Emitted by whoever changed a catalog; it starts a build (see `flows.prefect.deployments`)."""
 MAX_PROBLEMS = 20
 """Problems of a source in an event."""
+_deferred: list[dict[str, Any]] = []
 
 
 def emit_source_failed(uri: str, snapshot: Snapshot) -> None:
@@ -116,9 +118,20 @@ def _held_reasons(manifest: Mapping[str, Any]) -> list[str]:
     return reasons
 
 
+def emit_deferred() -> None:
+    """Emit the events of this process that the server was away for."""
+    while _deferred:
+        emit_event(**_deferred.pop(0))
+
+
 def _emit(event: str, resource: str, name: str, payload: dict[str, Any]) -> None:
-    emit_event(
-        event,
-        resource={"prefect.resource.id": resource, "prefect.resource.name": name},
-        payload=payload,
-    )
+    """Emit an event, or defer it: Prefect drops events while its server is away."""
+    arguments: dict[str, Any] = {
+        "event": event,
+        "resource": {"prefect.resource.id": resource, "prefect.resource.name": name},
+        "payload": payload,
+    }
+    if server_answers():
+        emit_event(**arguments)
+    else:
+        _deferred.append(arguments)

@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, cast
 from uuid import UUID
 
-import httpx
 from prefect import flow, get_client
 from prefect.context import FlowRunContext
 from prefect.flow_engine import run_flow
@@ -21,9 +20,11 @@ from prefect.states import Completed, Failed, Pending
 from flows.cli.printing import outcome_line
 from flows.options import BuildOptions, failure_of
 from flows.prefect.artifacts import recorded, show_build, show_lines, show_table
+from flows.prefect.events import emit_deferred
 from flows.prefect.names import board_key, board_tag
 from flows.prefect.progress import progress_artifacts
 from flows.prefect.runner import THREADS, PrefectRunner
+from flows.prefect.server import server_answers
 from flows.prefect.turns import wait_for_older_builds
 from flows.reindex import reindex as run_reindex
 from pegboard.errors import GateFailed, PegboardError
@@ -243,23 +244,16 @@ def _build_state(outcome: dict[str, Any], failure: PegboardError | None) -> dict
 
 @contextmanager
 def _server_at_end() -> Generator[None]:
-    """Wait at the end for a server that is away: a run whose end cannot be reported is lost, though
-    its work is done.
+    """Wait at the end for a server that is away, and emit the events that it missed: a run whose
+    end cannot be reported counts as lost, though its work is done.
     """
     try:
         yield
     finally:
         deadline = time.monotonic() + SERVER_WAIT_SECONDS
-        while not _server_answers() and time.monotonic() < deadline:
+        while not server_answers() and time.monotonic() < deadline:
             time.sleep(1)
-
-
-def _server_answers() -> bool:
-    try:
-        with get_client(sync_client=True) as client:
-            return client.api_healthcheck() is None
-    except (httpx.HTTPError, RuntimeError):
-        return False
+        emit_deferred()
 
 
 @contextmanager

@@ -61,6 +61,18 @@ def require_server() -> None:
         )
 
 
+def server_answers() -> bool:
+    """Return whether the server that Prefect uses answers now."""
+    import httpx
+    from prefect import get_client
+
+    try:
+        with get_client(sync_client=True) as client:
+            return client.api_healthcheck() is None
+    except (httpx.HTTPError, RuntimeError):
+        return False
+
+
 def _profile_url() -> str | None:
     """Return the server of the active profile, which Prefect itself reads."""
     from prefect.settings import PREFECT_API_URL

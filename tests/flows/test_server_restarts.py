@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.prefect.names import board_key
+from flows.prefect.names import board_resource, board_tag
 from pegboard.errors import BoardNotFound
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
@@ -51,14 +51,15 @@ def is_published(workshop) -> bool:
 
 def start_run(server, config, event) -> "subprocess.Popen[str]":
     script = Path(__file__).with_name("paused_run.py")
-    return start_child(
-        [sys.executable, str(script), str(config), event],
-        cwd=config.parent,
-        env=server.environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    with (config.parent / "stderr").open("ab") as errors:
+        return start_child(
+            [sys.executable, str(script), str(config), event],
+            cwd=config.parent,
+            env=server.environment,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+        )
 
 
 @pytest.mark.parametrize("point", POINTS)
@@ -70,7 +71,7 @@ def test_a_run_is_published_whenever_the_server_was_away_and_no_later_run_waits(
     run = start_run(server, config, point)
     try:
         eventually(lambda: (workshop.folder / "reached").exists() or run.poll() is not None)
-        assert run.poll() is None, run.communicate()[0]
+        assert run.poll() is None, (workshop.folder / "stderr").read_text("utf-8")
         server.stop()
         (workshop.folder / "go").touch()
         eventually(lambda: is_published(workshop))
@@ -79,16 +80,21 @@ def test_a_run_is_published_whenever_the_server_was_away_and_no_later_run_waits(
     finally:
         end_child(run)
         server.start_if_stopped()
-    assert (run.returncode, printed.splitlines()[-1]) == (0, "published"), printed
+    log = (workshop.folder / "stderr").read_text("utf-8")
+    assert (run.returncode, printed) == (0, "published\n"), log
     api = Api(server.url)
     (first,) = api.runs("reindex", config)
     assert first["state"]["name"] == "Published"
-    assert f"board:{board_key(workshop.uri)}" in first["tags"]
+    assert board_tag(workshop.uri) in first["tags"]
+
+    resource = board_resource(workshop.uri)
+    (event,) = eventually(lambda: api.events("pegboard.release.", resource))
+    assert event["event"] == "pegboard.release.published"
 
     again = start_run(server, config, "never")
     printed, _ = again.communicate(timeout=GUARD)
 
-    assert printed.splitlines()[-1] == "unchanged", printed
+    assert printed == "unchanged\n", (workshop.folder / "stderr").read_text("utf-8")
     states = [row["state"]["name"] for row in api.runs("reindex", config)]
     assert states == ["Published", "Unchanged"]
-    assert "IntegrityError" not in server.log.read_text("utf-8", "replace")
+    assert "UNIQUE constraint failed" not in server.log.read_text("utf-8", "replace")
