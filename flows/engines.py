@@ -27,11 +27,11 @@ from tasks.settings.configuration import Configuration
 
 T = TypeVar("T")
 ATTEMPTS = 3
-"""A worker that is lost breaks the executor, and with it the calls of the other workers."""
+"""Attempts of a call. A lost worker breaks the executor, also for the calls of the others."""
 CONNECT_SECONDS = 10
-"""For a cluster's scheduler to answer, and then for its first worker to come."""
+"""Seconds to wait for a cluster's scheduler, and then for its first worker."""
 PARENT_SECONDS = 1.0
-"""How often a worker checks that its build still runs."""
+"""Seconds between two checks of a worker that its build still runs."""
 THREAD_VARIABLES = (
     "OMP_NUM_THREADS",
     "OPENBLAS_NUM_THREADS",
@@ -40,7 +40,7 @@ THREAD_VARIABLES = (
     "POLARS_MAX_THREADS",
     "LANCE_CPU_THREADS",
 )
-"""What the libraries of a worker read when they load."""
+"""Variables that limit the threads of a worker's libraries, which read them when they load."""
 
 
 @contextmanager

@@ -36,12 +36,12 @@ class BuildOptions:
     strict: bool = _option(
         False,
         "fail, after publishing the rest, if a source failed (exit code 3), the report, a prune or "
-        "the public tables failed (4), or the LLM left something unwritten (7)",
+        "the public tables failed (4), or LLM enrichment was incomplete (7)",
     )
 
 
 class Incomplete(PegboardError):
-    """A strict build left something out, though it published the rest.
+    """A strict build published a release without a source, a report, a prune or LLM texts.
 
     Attributes:
         outcome: what the run did, as JSON values.
@@ -68,12 +68,12 @@ def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None
     if not strict or not codes:
         return None
     lines = [f"  - {problem}" for _, problems in causes for problem in problems]
-    message = "The run is strict, and left something out or undone:"
+    message = "Strict build incomplete:"
     return Incomplete("\n".join([message, *lines]), outcome, codes[0])
 
 
 def source_problems(outcome: dict[str, Any]) -> list[str]:
-    """Return what went wrong with the sources of a build, each named."""
+    """Return the problems of a build's sources, each with the name of its catalog."""
     return [
         f"{name}: {problem}"
         for name, catalog in outcome["catalogs"].items()

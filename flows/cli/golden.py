@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tasks.settings.enrichment import EnrichSettings
 
 SHOWN = 10
-"""Findings of a kind, and tools, that are printed; --json has all."""
+"""Maximum findings of a kind, and tools, that are printed; --json has all."""
 EPILOG = """\
 A golden file has one query per line, with the names, agent/name or ids of all relevant tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
