@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from flows.build import build
-from flows.prefect.deployments import HEARTBEAT_SECONDS
+from flows.prefect.deployments import HEARTBEAT_SECONDS, PENDING_SECONDS
 from flows.prefect.names import board_key
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
@@ -307,6 +307,20 @@ def test_a_run_whose_machine_was_lost_is_crashed_and_the_next_builds_the_board(p
     assert prefect.completed(waiting) == "Published"
     assert prefect.state(killed) == "Crashed"
     assert live(config)
+
+
+def test_a_run_that_is_lost_before_it_starts_is_crashed(prefect):
+    name = "pegboard project: runs lost before they start end"
+    usual = prefect.automation(name)["trigger"]["within"]
+    path = f"/deployments/{prefect.deployment('reindex/project')['id']}/create_flow_run"
+    prefect.shorten(name, 5)
+    try:
+        run = prefect.post(path, state={"type": "PENDING"})["id"]
+        state = prefect.ended(run)
+    finally:
+        prefect.shorten(name, usual)
+
+    assert (state["type"], usual) == ("CRASHED", PENDING_SECONDS)
 
 
 def test_a_missing_configuration_is_one_message_without_a_traceback(prefect):
