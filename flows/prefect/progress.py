@@ -62,8 +62,14 @@ class _Artifacts:
 
     def update_until(self, ended: Event) -> None:
         while not ended.wait(UPDATE_SECONDS):
-            self._update([step for step in STEPS if self._totals[step]])
-        self._update([*self._shown])  # a short step needs none
+            self._update([step for step in STEPS if self._is_running(step)])
+        self._update([*self._shown])
+
+    def _is_running(self, step: str) -> bool:
+        """Return whether a step is under way, or its last pieces are not shown yet. One that has
+        ended before its first update needs no artifact.
+        """
+        return step in self._shown or self._done[step] < self._totals[step]
 
     def _update(self, steps: list[str]) -> None:
         for step in steps:

@@ -30,7 +30,8 @@ TOOLS = [
     {"name": "convert", "description": "Convert an amount of money to another currency."},
     {"name": "weather", "description": "The weather of a place."},
 ]
-NEW_TOOL = {"name": "book_table", "description": "Book a table in a restaurant."}
+MIN_WITHIN = 10
+"""Seconds that Prefect allows a trigger to wait for an event, at least."""
 
 
 class Deployed(Api):
@@ -313,7 +314,7 @@ def test_a_run_that_is_lost_before_it_starts_is_crashed(prefect):
     name = "pegboard project: runs lost before they start end"
     usual = prefect.automation(name)["trigger"]["within"]
     path = f"/deployments/{prefect.deployment('reindex/project')['id']}/create_flow_run"
-    prefect.shorten(name, 5)
+    prefect.shorten(name, MIN_WITHIN)
     try:
         run = prefect.post(path, state={"type": "PENDING"})["id"]
         state = prefect.ended(run)
