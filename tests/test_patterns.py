@@ -33,13 +33,14 @@ EXAMPLES = 2
 MANY = 10
 """Repetitions from which a quantifier may make a pattern slow."""
 UNNAMED = {
-    "catalogs.openapi.document: re.compile(f'(?:{form})\\\\Z')": "its forms have one way to match",
+    "catalogs.openapi.document: re.compile(f'(?:{pattern})\\\\Z')": "one way to match",
     "pegboard.extras: re.match(f'{re.escape(package)}(?![\\\\w-])', requirement)": "a literal",
     "pegboard.text.redaction: re.compile(f\"{boundary}(?:{'|'.join(shapes)})\")": "its results are",
     "pegboard.retrieval.rules.clauses: re.compile(closing)": "its results are",
     "pegboard.text.secret_values: re.compile(ignored.join(map(re.escape, encoding)), "
     "re.IGNORECASE)": "its quantifiers give nothing back",
     "pegboard.store.failures: re.search(failure.signs, text)": "alternatives without quantifiers",
+    "tasks.lake.formats: re.fullmatch(kind.path, path)": "a segment of a path ends at its slash",
     "tasks.safety.hostile: re.compile(shape.replace('\\n', ''))": "its results are",
 }
 """Calls whose pattern no module names, and why they are not tried here."""
