@@ -92,7 +92,7 @@ def test_a_tool_is_returned_with_the_names_of_its_dependencies(workshop, ask):
     workshop.write("tools.json", tools)
     catalog = '[catalogs.letters]\ntype = "records"\npath = "tools.json"\nagent = "letters"\n'
     columns = '[catalogs.letters.columns]\ndependencies = "dependencies"\n'
-    workshop.run(workshop.configure(catalog + columns + "[graph]\ninfer = false\n"))
+    workshop.run(workshop.configure("[graph]\ninfer = false\n", catalog + columns))
 
     [response] = ask(workshop.uri, ("GET", "/v1/tools/letters/letters/b"))
 
