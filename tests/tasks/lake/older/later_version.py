@@ -26,12 +26,12 @@ EDITS = [
         r'\1            "title": self.title or self.name.title(),\n',
     ),
     # The column of CATALOG_TOOL, and the number of the contract.
-    (r'(?m)^(    Column\("tags", "texts"\),\n)(\)\n)', r'\1    Column("title"),\n\2'),
+    (r'(?m)^(    Column\("tags", "texts"\),\n)', r'\1    Column("title"),\n'),
     (r"(?m)^CONTRACT = (\d+)$", r"CONTRACT = \1 + 1"),
     # The row of a tool, whose title the sources would fill.
     (
-        r'(?m)^(        "tags": tool\.tags,\n)(        "digest")',
-        r'\1        "title": tool.title or tool.name.title(),\n\2',
+        r'(?m)^(        "tags": tool\.tags,\n)',
+        r'\1        "title": tool.title or tool.name.title(),\n',
     ),
 ]
 BUILD = "import json, sys; from flows.build import build; print(json.dumps(build(sys.argv[1])))"
