@@ -1,7 +1,8 @@
 """The options of a build, and the error that its outcome stands for.
 
-`BuildOptions` is their one declaration: the command line and the flow derive theirs from its
-fields. Importing this module loads none of the pipeline's libraries.
+`BuildOptions` is their one declaration: the command line derives its flags from the fields, and a
+test compares the parameters of the flow with them. Importing this module loads none of the
+pipeline's libraries.
 """
 
 from dataclasses import dataclass, field
