@@ -11,7 +11,7 @@ from pegboard.opening import open_board
 from pegboard.serve.access.clients import Clients
 from pegboard.serve.access.control import AccessControl
 from pegboard.serve.access.identity_provider import open_identity_provider
-from pegboard.serve.access.unmatched_rules import settings_without_effect
+from pegboard.serve.access.unmatched_rules import settings_without_effect, tools_not_offered
 from pegboard.serve.calls.caller import Caller
 from pegboard.serve.finder import Finder
 from pegboard.serve.metrics import Metrics
@@ -102,7 +102,9 @@ class Gateway:
         return True
 
     async def warn_of_settings_without_effect(self) -> str:
-        """Log the settings that match nothing in the current release; return its id."""
+        """Log the settings that match nothing in the current release, and the tools that cannot be
+        called; return the release's id.
+        """
         try:
             release, entries = await self.access.entries()
         except PegboardError as error:
@@ -117,6 +119,13 @@ class Gateway:
                 "pegboard serve: settings without effect in release %s, perhaps misspelt:\n%s",
                 release,
                 "\n".join(f"  - {problem}" for problem in problems),
+            )
+        missing = await asyncio.to_thread(tools_not_offered, tools)
+        if missing:
+            log.warning(
+                "pegboard serve: this gateway cannot call some tools of release %s:\n%s",
+                release,
+                "\n".join(f"  - {line}" for line in missing),
             )
         return release
 

@@ -1,4 +1,7 @@
-"""Settings without effect in a release: a misspelt `deny` rule leaves open what it should close."""
+"""Settings without effect in a release: a misspelt `deny` rule leaves open what it should close.
+
+Also the tools of a release that the gateway cannot call.
+"""
 
 from collections.abc import Collection, Iterator
 
@@ -9,23 +12,16 @@ from pegboard.serve.settings import Rule, ServeSettings
 
 
 def settings_without_effect(
-    clients: Clients, settings: ServeSettings, tools: Collection[Entry]
-) -> list[str]:
-    """Return a line for each rule or pattern that no tool of the release matches, and for each
-    agent with tools that the gateway cannot call.
-    """
-    return [*_unmatched_rules(clients, settings, tools), *_tools_not_offered(tools)]
-
-
-def _unmatched_rules(
     clients: Clients, settings: ServeSettings, tools: Collection[Tool]
-) -> Iterator[str]:
+) -> list[str]:
+    """Return a line for each rule or pattern that no tool of the release matches."""
     values_by_field = {
         "agent": {tool.agent for tool in tools},
         "catalog": {tool.catalog for tool in tools},
         "tag": {tag for tool in tools for tag in tool.tags},
         "tool": {tool.id for tool in tools},
     }
+    lines: list[str] = []
     for place, rule in _rules(clients, settings):
         problems = [
             f"{place}.{field}: {pattern!r:.200} matches no {field} of the release"
@@ -35,7 +31,8 @@ def _unmatched_rules(
         ]
         if not problems and not any(matches_rule(rule, tool) for tool in tools):
             problems = [f"{place}: no tool fits all its fields"]
-        yield from problems
+        lines += problems
+    return lines
 
 
 def _rules(clients: Clients, settings: ServeSettings) -> Iterator[tuple[str, Rule]]:
@@ -51,13 +48,15 @@ def _rules(clients: Clients, settings: ServeSettings) -> Iterator[tuple[str, Rul
             yield place, Rule(catalog=names)
 
 
-def _tools_not_offered(tools: Collection[Entry]) -> Iterator[str]:
-    """Yield a line for each agent with tools that the gateway cannot call; none for a gateway that
-    can call no tool at all, which is for searching.
+def tools_not_offered(tools: Collection[Entry]) -> list[str]:
+    """Return a line for each agent with tools that the gateway cannot call; none for a gateway
+    that can call no tool at all, which is for searching.
     """
     if all(tool.problem for tool in tools):
-        return
+        return []
+    lines: list[str] = []
     problem_tools = {tool.agent: tool for tool in tools if tool.problem and not tool.is_read}
     for agent, tool in problem_tools.items():
         count = sum(other.agent == agent and bool(other.problem) for other in tools)
-        yield f"{agent}: {count} tools are not offered, such as this: {tool.problem}"
+        lines.append(f"{agent}: {count} tools are not offered, such as this: {tool.problem}")
+    return lines

@@ -145,5 +145,7 @@ def test_a_server_added_to_the_file_is_called_without_a_restart(desk_uri, tmp_pa
     assert "echo" not in names_before
     assert "echo" in names_after
     assert result.content[0].text == "called"
+    assert "this gateway cannot call some tools of release" in caplog.text
     assert "tools are not offered" in caplog.text
+    assert "perhaps misspelt" not in caplog.text
     assert "The settings stay as they were" in caplog.text
