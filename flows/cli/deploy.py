@@ -9,6 +9,11 @@ from pegboard.errors import ConfigurationError
 from pegboard.formatting import plain
 
 DEFAULT_CRON = "0 3 * * *"
+CRON_EXPECTED = (
+    "invalid cron expression. Expected minute, hour, day of the month, month and day of the week, "
+    f'in quotes, such as "{DEFAULT_CRON}"; or leave the flow without a schedule: none.'
+)
+TIMEZONE_EXPECTED = "there is no such time zone. Expected an IANA name such as Europe/Berlin."
 EPILOG = """\
 Makes reindex/NAME, evaluate/NAME and prune/NAME on the Prefect server of PREFECT_API_URL or of
 Prefect's profile, and automations: a build when an event says that a catalog changed, the end of
@@ -72,15 +77,15 @@ def _deploy(options: argparse.Namespace) -> int:
 
     configuration = load_configuration(options.config)
     variables = _job_variables(options.job_variable)
+    schedules = _schedules(options)
     require_server()
     from flows.prefect.deployments import DeployOptions, deploy_board
 
-    crons = {"reindex": options.cron, "evaluate": options.evaluate, "prune": options.prune}
     settings = DeployOptions(
         name=options.name,
         pool=options.pool,
         folder=options.folder,
-        schedules={flow: cron for flow, cron in crons.items() if cron and cron != "none"},
+        schedules=schedules,
         timezone=options.timezone,
         notify=options.notify,
         job_variables=variables,
@@ -102,6 +107,41 @@ def _deploy(options: argparse.Namespace) -> int:
     event = f"prefect event emit pegboard.catalog.changed --resource-id {deployed.resource}"
     print(f"Report a change:   {event}.catalog.NAME")
     return 0
+
+
+def _schedules(options: argparse.Namespace) -> dict[str, str]:
+    """Return the cron expressions by flow.
+
+    Raises:
+        ConfigurationError: an expression or the time zone is invalid.
+    """
+    schedules: dict[str, str] = {}
+    problems: list[str] = []
+    for flow, option in (("reindex", "cron"), ("evaluate", "evaluate"), ("prune", "prune")):
+        cron = getattr(options, option)
+        if not cron or cron == "none":
+            continue
+        schedules[flow] = cron
+        invalid = _invalid_fields(cron, options.timezone)
+        if "cron" in invalid:
+            problems.append(f"--{option} {cron!r}: {CRON_EXPECTED}")
+        if "timezone" in invalid:
+            problems.append(f"--timezone {options.timezone!r}: {TIMEZONE_EXPECTED}")
+    if problems:
+        raise ConfigurationError("\n".join(dict.fromkeys(problems)))
+    return schedules
+
+
+def _invalid_fields(cron: str, timezone: str) -> set[int | str]:
+    """Return which of `cron` and `timezone` Prefect rejects."""
+    from prefect.client.schemas.schedules import CronSchedule
+    from pydantic import ValidationError
+
+    try:
+        CronSchedule(cron=cron, timezone=timezone)
+    except ValidationError as error:
+        return {detail["loc"][0] for detail in error.errors()}
+    return set()
 
 
 def _job_variables(texts: list[str]) -> dict[str, str]:
