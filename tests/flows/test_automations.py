@@ -5,7 +5,7 @@ import uuid
 from flows.prefect.deployments import board_automations
 from flows.prefect.names import board_key, board_resource, board_tag, catalog_resource
 
-BOARDS = ("/work/acme/board", "/work/other/acme/board", "s3://acme/board")
+BOARDS = ("/srv/acme/board", "/srv/other/acme/board", "s3://acme/board")
 BLOCK = uuid.UUID(int=1)
 
 
@@ -15,10 +15,10 @@ def automations(uri, block=BLOCK):
 
 
 def test_boards_of_one_name_have_keys_tags_and_resources_of_their_own():
-    assert board_key("/work/acme/board").startswith("acme-board-")
+    assert board_key("/srv/acme/board").startswith("acme-board-")
     for name in (board_key, board_tag, board_resource):
         assert len({name(uri) for uri in BOARDS}) == len(BOARDS)
-    assert board_key("/work/acme/board/") == board_key("/work/acme/board")
+    assert board_key("/srv/acme/board/") == board_key("/srv/acme/board")
     hidden = board_key("s3://user:secret@acme/board")
     assert "secret" not in hidden
 
