@@ -157,7 +157,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--llm", metavar="MODEL", help="a LiteLLM model for strategies that ask one")
     add("--llm-api-base", metavar="URL", help="where that model is served")
     add("--llm-timeout", type=float, metavar="SECONDS", help="of each request to it (default: 10)")
-    add_options(parser, "--max-fallbacks")
+    add_options(parser, "--replies", "--missing-replies", "--max-fallbacks")
     add(
         "--json",
         nargs="?",
@@ -206,7 +206,10 @@ def _bench(options: argparse.Namespace) -> int:
     chosen, measures = chosen_strategies(options.strategy), tuple(measures_of(options.measures))
     if chosen and not options.llm:
         check_llm(chosen.library(), options.max_fallbacks)
-    indexes = read_index_files(options.index)
+    indexes = [
+        file.with_replies(options.replies, options.missing_replies)
+        for file in read_index_files(options.index)
+    ]
     benchmarks, missing = _loaded(options)
     if options.write:
         names = [benchmark.name for benchmark in benchmarks]
@@ -219,7 +222,12 @@ def _bench(options: argparse.Namespace) -> int:
     from benchmarks.run import BenchSettings, working_folder
     from tasks.runtime import progress
 
-    llm_options = {"api_base": options.llm_api_base, "timeout": options.llm_timeout}
+    llm_options = {
+        "api_base": options.llm_api_base,
+        "timeout": options.llm_timeout,
+        "replies": options.replies,
+        "missing_replies": options.missing_replies,
+    }
     settings = BenchSettings(
         chosen,
         measures,

@@ -5,6 +5,7 @@ file gets boards of its own beside those of the benchmark, so that kept boards a
 with another index.
 """
 
+import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,6 +39,15 @@ class IndexFile:
     def names(self) -> list[str]:
         """The names of its indexes."""
         return [str(index.get("name", "full")) for index in self.tables["indexes"]]
+
+    def with_replies(self, folder: str | None, missing: str | None) -> "IndexFile":
+        """The file with recorded replies in its table `[enrich]`, if it has one."""
+        if folder is None:
+            return self
+        lines = [f"replies = {json.dumps(str(Path(folder).absolute()))}"]
+        lines += [f"missing_replies = {json.dumps(missing)}"] if missing else []
+        table = "\n".join(["[enrich]", *lines])
+        return replace(self, text=self.text.replace("[enrich]", table, 1))
 
     def applied_to(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark with these indexes on all its boards."""

@@ -60,15 +60,15 @@ def _prefect() -> str:
 
 def _needs(configuration: "Configuration") -> str:
     """The encoders, with the LLM of `[enrich]`; no request is sent to it."""
-    from tasks.enrichment.models import hosted_completer
+    from tasks.enrichment.models import configured_completer
     from tasks.settings.encoders import encoder_for
     from tasks.steps.preflight import check_before_run
 
     check_before_run(configuration)
     models = [encoder_for(index).fingerprint for index in configuration.indexes]
     if configuration.enrich is not None:
-        completer = hosted_completer(configuration.enrich)
-        if key := completer.missing_key():
+        completer = configured_completer(configuration.enrich, configuration.base)
+        if key := getattr(completer, "missing_key", lambda: "")():
             raise PegboardError(f"{completer.name}: set the environment variable {key} to its key.")
         models.append(completer.name)
     return f"{', '.join(dict.fromkeys(models))}: ready"

@@ -19,7 +19,7 @@ from pegboard.cli.output import (
     print_json,
     progress_lines,
 )
-from pegboard.errors import BoardNotFound, ConfigurationError
+from pegboard.errors import BoardNotFound, CompletionError, ConfigurationError
 from pegboard.formatting import count_text, limited_lines, list_text, plain
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def _register_generate(commands: Subparsers) -> None:
     )
     add("--api-base", metavar="URL", help="address of its server, if not the provider's own")
     add("--budget-usd", type=float, metavar="USD", help="the most that may be spent")
+    add_options(parser, "--replies", "--missing-replies")
     _add_out_options(parser)
     add(
         "-n", "--queries", type=int, default=200, metavar="N",
@@ -331,7 +332,8 @@ def _print_coverage(coverage: Mapping[str, Any]) -> None:
 
 def _generate(options: argparse.Namespace) -> int:
     from pegboard.evaluation.searcher import Searcher
-    from tasks.enrichment.models import hosted_completer
+    from pegboard.llm.recorded import missing_message
+    from tasks.enrichment.models import configured_completer
     from tasks.golden.generating import generate_queries
     from tasks.golden.reading import queries_to_extend
 
@@ -343,17 +345,21 @@ def _generate(options: argparse.Namespace) -> int:
     settings = _model_settings(options, configuration)
     if uri is None:
         raise ConfigurationError("No board is named. Give --board URI, or -c FILE.")
+    completer = configured_completer(settings, configuration.base if configuration else Path())
     searcher = Searcher.open(uri, options.channel, options.release)
     generated = generate_queries(
         searcher.loaded,
         settings,
-        hosted_completer(settings),
+        completer,
         out,
         count=options.queries,
         existing=existing,
         advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
     _print_generated(out, generated)
+    if missing := missing_message(completer):
+        print_error("pegboard golden", f"{missing.removesuffix('.')} with --add.")
+        return CompletionError.exit_code
     return _exit_code(options, generated)
 
 
@@ -364,12 +370,22 @@ def _model_settings(
     from tasks.golden.generating import model_settings
 
     if options.model:
-        given = {"api_base": options.api_base, "budget_usd": options.budget_usd}
+        given = {
+            "api_base": options.api_base,
+            "budget_usd": options.budget_usd,
+            "replies": options.replies,
+            "missing_replies": options.missing_replies,
+        }
         return model_settings(options.model, **given)
     if configuration is None or (enrich := configuration.enrich) is None:
         raise ConfigurationError("No model is named. Give --model NAME, or -c FILE with [enrich].")
     budget = enrich.budget_usd if options.budget_usd is None else options.budget_usd
-    return enrich.model_copy(update={"budget_usd": budget})
+    changes: dict[str, Any] = {"budget_usd": budget}
+    if options.replies:
+        changes |= {"replies": str(Path(options.replies).absolute())}
+    if options.missing_replies:
+        changes |= {"missing_replies": options.missing_replies}
+    return enrich.model_copy(update=changes)
 
 
 def _print_generated(out: Path, generated: "Generated") -> None:

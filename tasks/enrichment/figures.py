@@ -258,10 +258,13 @@ def budget_messages(tokens: int, cost: float | None, settings: EnrichSettings) -
 
 
 def failure_messages(run: LiveRun) -> list[str]:
-    """Return what could not be generated, the first few by name."""
+    """Return what could not be generated, the first few by name; without requests that lack a
+    recorded reply.
+    """
     lines = [
         f"{request.product} of {request.subject} was not generated: {error}"
         for request, error in run.failures
+        if error.kind != "unrecorded"
     ]
     return limited_lines(lines, SHOWN_FAILURES, note="; the next run tries again")
 

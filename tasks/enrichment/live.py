@@ -5,7 +5,7 @@ Each reply is stored before the next request about its tool."""
 import asyncio
 import json
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 from weakref import WeakValueDictionary
 
@@ -17,6 +17,12 @@ from tasks.enrichment.replies import FORM_REASONS
 from tasks.enrichment.requests import Chain, ProductRequest
 from tasks.runtime import progress
 from tasks.settings.enrichment import Product
+
+MADE_FROM: Mapping[Product, frozenset[Product]] = {
+    "questions": frozenset({"description"}),
+    "topics": frozenset({"description", "questions"}),
+}
+"""The products whose texts stand in the prompt of another one."""
 
 
 class LiveRun:
@@ -60,12 +66,18 @@ class LiveRun:
 
     async def _run_chain(self, chain: Chain) -> None:
         accepted: dict[Product, Any] = {}
+        unrecorded: set[Product] = set()
         for request in chain:
+            if MADE_FROM.get(request.product, frozenset()) & unrecorded:
+                continue
             try:
                 reply = await self._complete(request, accepted)
             except CompletionError as error:
                 if self._client.stopped is None:
                     self.failures.append((request, error))
+                if error.kind == "unrecorded":
+                    unrecorded.add(request.product)
+                    continue
                 return  # what comes after would be made without it, and be kept
             if reply is None:
                 return

@@ -2,11 +2,15 @@
 
 LiteLLM is loaded when it is made, not before."""
 
+from functools import partial
+from pathlib import Path
+
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.client import Budget, Client
 from pegboard.llm.failures import NEXT_STEPS
 from pegboard.llm.hosted import HostedCompleter
+from pegboard.llm.recorded import recorded_completer
 from tasks.settings.enrichment import EnrichSettings
 
 
@@ -29,6 +33,20 @@ def client_for(settings: EnrichSettings, completer: Completer) -> Client:
         attempts=settings.attempts,
         max_wait=settings.max_wait,
     )
+
+
+def configured_completer(settings: EnrichSettings, base: Path) -> Completer:
+    """Return the model of the settings, behind their recorded replies if they name a folder.
+
+    Args:
+        base: the folder to which that of the replies is relative.
+
+    Raises:
+        ConfigurationError: as `hosted_completer` does, or the recorded replies cannot be read.
+    """
+    folder = None if settings.replies is None else base / Path(settings.replies).expanduser()
+    make = partial(hosted_completer, settings)
+    return recorded_completer(settings.model, folder, settings.missing_replies, make)
 
 
 def hosted_completer(settings: EnrichSettings) -> HostedCompleter:

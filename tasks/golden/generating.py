@@ -187,6 +187,7 @@ class Generated:
         client: what it spent, and why the run ended early, if it did.
         missing: queries that are still to be written.
         failed: calls without a reply.
+        unrecorded: requests that lack a recorded reply, where the model may not be asked.
         spent: the last replies in a row that spent their budget before any text.
         queries: of origin `generated`, in the order of their samples.
         rejected: how many requests could not be used, by reason.
@@ -201,6 +202,7 @@ class Generated:
     names: ToolNameMatcher
     missing: int
     failed: int = 0
+    unrecorded: int = 0
     spent: int = 0
     tools: dict[str, Tool] = field(default_factory=dict[str, Tool])
     queries: list[GoldenQuery] = field(default_factory=list[GoldenQuery])
@@ -212,7 +214,7 @@ class Generated:
         samples = iter(samples)
         async with self.client as client:
             while client.stopped is None:
-                wave = list(islice(samples, min(WAVE, self.missing)))
+                wave = list(islice(samples, min(WAVE, self.missing - self.unrecorded)))
                 if not wave:
                     return
                 missing_before = self.missing
@@ -256,8 +258,11 @@ class Generated:
                 replies[at] = await self.client.ask(self._request(samples[at]))
             except BudgetExhausted:
                 pass
-            except CompletionError:
-                self.failed += 1
+            except CompletionError as error:
+                if error.kind == "unrecorded":
+                    self.unrecorded += 1
+                else:
+                    self.failed += 1
 
         await self.client.for_each(range(len(samples)), ask)
 

@@ -1,9 +1,10 @@
 """`[enrich]`, `[untrusted]` and `[overrides]` of a pegboard.toml: texts by an LLM or by people."""
 
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from pegboard.llm.recorded import MissingReplies
 from pegboard.records import DependencyType
 from pegboard.toml_settings import ProviderOptions, Settings
 
@@ -33,6 +34,9 @@ class EnrichSettings(Settings):
         max_wait: seconds of the longest Retry-After that a run waits for; a longer one ends it.
         incomplete: what a run does that reaches a limit, or in which every request for a product
             fails: publish nothing, or what there is.
+        replies: a folder of recorded replies, which are read before the model is asked; relative to
+            the pegboard.toml. See `pegboard.llm.recorded`.
+        missing_replies: what happens to requests without a recorded reply; `ask` by default.
     """
 
     model: str
@@ -60,12 +64,20 @@ class EnrichSettings(Settings):
     budget_usd: Annotated[float | None, Field(ge=0)] = None
     max_tokens: Annotated[int | None, Field(ge=0)] = None
     incomplete: Literal["stop", "publish"] = "stop"
+    replies: str | None = None
+    missing_replies: MissingReplies | None = None
 
     @field_validator("products")
     @classmethod
     def _once_each(cls, products: tuple[Product, ...]) -> tuple[Product, ...]:
         """Sort the products: topics are made from questions, questions from descriptions."""
         return tuple(product for product in PRODUCTS if product in products)
+
+    @model_validator(mode="after")
+    def _has_replies(self) -> Self:
+        if self.missing_replies is not None and self.replies is None:
+            raise ValueError("missing_replies needs replies, the folder of recorded replies")
+        return self
 
     @field_validator("api_key_env")
     @classmethod

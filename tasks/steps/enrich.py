@@ -10,6 +10,7 @@ from typing import Any
 
 from pegboard.errors import CompletionError, ConfigurationError, PegboardError, StoreError
 from pegboard.llm import Completer
+from pegboard.llm.recorded import missing_message
 from pegboard.records import Agent, Enrichment, Tool
 from tasks.enrichment.enrichment_sets import PreviousTexts, write_enrichments
 from tasks.enrichment.figures import (
@@ -23,7 +24,7 @@ from tasks.enrichment.figures import (
 )
 from tasks.enrichment.ledger import LakeLedger
 from tasks.enrichment.live import LiveRun
-from tasks.enrichment.models import NoCompleter, client_for, hosted_completer
+from tasks.enrichment.models import NoCompleter, client_for, configured_completer
 from tasks.enrichment.neighbours import Neighbour, head_text, nearest
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.enrichment.requests import AcceptedValues, Chain, ProductRequest, build_requests
@@ -96,11 +97,17 @@ def enrich_tools(
     actual = actual_figures(requests, ledger, run, client)
     unusable = unusable_messages(run, actual, settings)
     outdated = dict(values.outdated)
+    missing = missing_message(completer)
     enriched = Enriched(
         path=path,
         estimate=expected,
         actual=actual | {"kept": dict(values.kept), "outdated": outdated},
-        problems=(*failure_messages(run), *unusable, *outdated_messages(outdated)),
+        problems=(
+            *failure_messages(run),
+            *filter(None, [missing]),
+            *unusable,
+            *outdated_messages(outdated),
+        ),
         stopped=stop_message(run.stopped, requests, ledger),
     )
     if run.stopped is not None and settings.incomplete == "stop":
@@ -108,6 +115,8 @@ def enrich_tools(
             f"{enriched.stopped} Nothing was published. Replies are stored: run again to continue "
             "from here, or set incomplete = 'publish' under [enrich] to publish with what there is."
         )
+    if missing and settings.incomplete == "stop":
+        raise CompletionError(f"{missing} Nothing was published.", kind="unrecorded")
     if unusable and settings.incomplete == "stop":
         raise CompletionError(
             f"{' '.join(unusable)} Nothing was published. Correct the model, its options or the "
@@ -134,7 +143,7 @@ def _checked_completer(
         completer = NoCompleter()
     elif completer is None:
         try:
-            completer = hosted_completer(_settings(configuration))
+            completer = configured_completer(_settings(configuration), configuration.base)
         except PegboardError as error:
             failures.append(error)
     raise_together(configuration, failures)

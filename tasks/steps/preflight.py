@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from pegboard.errors import ConfigurationError, EncoderError, PegboardError
-from tasks.enrichment.models import hosted_completer
+from tasks.enrichment.models import configured_completer
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
 from tasks.safety.lock import lock_file, read_lock
@@ -38,7 +38,7 @@ def check_before_run(configuration: Configuration, *, locked: bool = False) -> N
         )
     failures = failures_of(checks)
     if failures and enrich is not None:
-        failures += failures_of([partial(hosted_completer, enrich)])
+        failures += failures_of([partial(configured_completer, enrich, configuration.base)])
     raise_together(configuration, failures)
 
 

@@ -61,7 +61,9 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "golden", "--board", "--channel", "--release")
     add_options(parser, "--strategy", "--index", "--measure", action="append")
     add_options(
-        parser, "--limit", "--llm", "--llm-api-base", "--llm-options", "--max-fallbacks", "--quiet"
+        parser,
+        *("--limit", "--llm", "--llm-api-base", "--llm-options"),
+        *("--replies", "--missing-replies", "--max-fallbacks", "--quiet"),
     )
     add_options(parser, "--hosted-encoder")
     parser.add_argument(

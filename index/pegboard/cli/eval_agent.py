@@ -18,6 +18,7 @@ from pegboard.cli.output import (
     print_table,
     progress_lines,
 )
+from pegboard.errors import CompletionError
 from pegboard.formatting import count_text, interval_text, plain
 
 EXAMPLES = """\
@@ -78,6 +79,7 @@ def register(subparsers: Subparsers) -> None:
     )
     add_options(parser, "--strategy", "--index", "--hosted-encoder")
     add_options(parser, "--llm", "--llm-api-base", "--llm-options", "--max-fallbacks", "--limit")
+    add_options(parser, "--replies", "--missing-replies")
     add_json_option(parser, "rows, chosen, scores of each query, and how they were measured")
 
 
@@ -106,19 +108,24 @@ def _eval_agent(options: argparse.Namespace) -> int:
     from pegboard.evaluation.agent_evaluation import evaluate_agent
     from pegboard.evaluation.golden import read_queries
     from pegboard.llm.hosted import HostedCompleter
+    from pegboard.llm.recorded import missing_message, recorded_completer
     from pegboard.retrieval.strategies import load_strategy
 
+    def hosted() -> HostedCompleter:
+        return HostedCompleter(
+            options.model,
+            api_base=options.api_base,
+            api_key_env=options.api_key_env,
+            price=options.price,
+            options=options.model_options,
+        )
+
+    completer = recorded_completer(options.model, options.replies, options.missing_replies, hosted)
     with closing(open_searcher(options)) as searcher:
         result = evaluate_agent(
             searcher,
             read_queries(options.golden)[: options.limit],
-            HostedCompleter(
-                options.model,
-                api_base=options.api_base,
-                api_key_env=options.api_key_env,
-                price=options.price,
-                options=options.model_options,
-            ),
+            completer,
             options.tools,
             strategy=load_strategy(options.strategy),
             index=options.index,
@@ -127,6 +134,8 @@ def _eval_agent(options: argparse.Namespace) -> int:
             budget_usd=options.budget_usd,
             advance=progress_lines("asked the agent"),
         )
+    if missing := missing_message(completer):
+        raise CompletionError(missing, kind="unrecorded")
     if options.json:
         print_json(result)
     else:

@@ -63,6 +63,7 @@ def register(subparsers: Subparsers) -> None:
     add_options(parser, "--board", "--channel", "--release", "--index", "--hosted-encoder")
     add_options(parser, *FILTERS, action="append")
     add_options(parser, "--strategy", "--llm", "--llm-api-base", "--llm-options")
+    add_options(parser, "--replies", "--missing-replies")
     parser.add_argument(
         "--explain",
         action="store_true",
@@ -107,12 +108,20 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
     """Return `llm` and `llm_options` of `pegboard.open`. Raises QueryError for options of an LLM
     without --llm.
     """
-    given = {"api_base": options.llm_api_base, "options": options.llm_options}
+    given = {
+        "api_base": options.llm_api_base,
+        "options": options.llm_options,
+        "replies": options.replies,
+        "missing_replies": options.missing_replies,
+    }
     llm_options = {name: value for name, value in given.items() if value is not None}
     if not llm_options:
         return {"llm": options.llm}
+    if options.llm is None and hasattr(options, "model"):  # the replies are of another model
+        return {"llm": None}
     if options.llm is None:
-        flags = ", ".join(f"--llm-{name.replace('_', '-')}" for name in llm_options)
+        names = {"api_base": "--llm-api-base", "options": "--llm-options"}
+        flags = ", ".join(names.get(name, f"--{name.replace('_', '-')}") for name in llm_options)
         raise QueryError(f"{flags} needs a model. Expected --llm MODEL.")
     return {"llm": options.llm, "llm_options": llm_options}
 

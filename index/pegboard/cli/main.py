@@ -63,6 +63,7 @@ def _parser() -> argparse.ArgumentParser:
         examples,
         find,
         releases,
+        replies,
         serve,
         tools,
     )
@@ -79,6 +80,6 @@ def _parser() -> argparse.ArgumentParser:
         command.register(subparsers)
     for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
         point.load()(subparsers)
-    for command in (eval, eval_agent, serve, examples, doctor):
+    for command in (eval, eval_agent, replies, serve, examples, doctor):
         command.register(subparsers)
     return parser

@@ -269,6 +269,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "further arguments of LiteLLM for the model, such as "
         '\'{"reasoning_effort": "low"}\'',
     },
+    "--replies": {
+        "metavar": "DIR",
+        "help": "a folder of recorded replies of the LLM, which are read before it is asked; see "
+        "`pegboard replies --help`",
+    },
+    "--missing-replies": {
+        "choices": ("ask", "write", "fail"),
+        "help": "what happens to requests without a recorded reply: ask the LLM and record it "
+        "(default), write them to DIR/open.jsonl for a batch API or a person, or neither",
+    },
     "--max-fallbacks": {
         "type": _share,
         "default": 0.0,

@@ -277,8 +277,9 @@ async def _ask_all(
 
     async with Client(completer, budget=budget) as client:
         await client.for_each(trials, ask)
-    if client.stopped is not None or (errors and not budget.replies):
-        raise client.stopped or errors[0]
+    failed = [error for error in errors if error.kind != "unrecorded"]
+    if client.stopped is not None or (failed and not budget.replies):
+        raise client.stopped or failed[0]
     return {error.kind: redact_line(str(error)) for error in reversed(errors)}
 
 

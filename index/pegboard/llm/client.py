@@ -24,8 +24,8 @@ logger = logging.getLogger(__name__)
 
 PERMANENT_FAILURES = frozenset({"key", "variable", "model", "quota", "structured", "budget"})
 """Failures that every later call would repeat."""
-TEXT_FAILURES = frozenset({"content", "length"})
-"""Failures that are due to one request's text, and say nothing of other requests."""
+TEXT_FAILURES = frozenset({"content", "length", "unrecorded"})
+"""Failures that are due to one request, and say nothing of other requests."""
 MAX_RETRY_SECONDS = 180.0
 """Seconds that the retries of one request may take, besides a wait that the server asks for."""
 MAX_WAIT = 180.0

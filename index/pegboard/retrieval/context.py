@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     from pegboard.retrieval.llm.caller import LlmCaller
 
 
+NOT_RECORDED_BEFORE = "not asked: an earlier question has no recorded reply"
+
+
 @dataclass(frozen=True, slots=True)
 class QueryRankings:
     """The rankings of one query: by `vector` (cosine), `text` (BM25) and, if both were searched,
@@ -129,6 +132,8 @@ class RequestLog:
             `Hit.why["dependency"]`.
         evidence: the evidence of the called tools for a tool; becomes `Hit.why["called"]`.
         llm_stopped: why the LLM is not asked again; "" while it is.
+        unrecorded_part: the trace of the part that lacks a recorded reply. Later parts would ask
+            about results that depend on it.
     """
 
     request: Request
@@ -137,6 +142,7 @@ class RequestLog:
     added: dict[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
     evidence: dict[str, float] = field(default_factory=dict[str, float])
     llm_stopped: str = ""
+    unrecorded_part: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +251,13 @@ class Context:
         if self.caller is None or self.log.llm_stopped:
             trace.fallback_reason = self.log.llm_stopped or NO_LLM
             return [None] * len(requests)
+        this_part = (trace.stage, trace.part)
+        if self.log.unrecorded_part not in (None, this_part):
+            trace.fallback_reason = NOT_RECORDED_BEFORE
+            return [None] * len(requests)
         completions = await self.caller.ask(requests)
+        if any(completion.unrecorded for completion in completions):
+            self.log.unrecorded_part = this_part
         if requests and all(completion.timed_out for completion in completions):
             stopped = f"the LLM was not asked again: it {completions[0].why}"
             self.log.llm_stopped = self.log.llm_stopped or stopped

@@ -17,6 +17,7 @@ from typing import Any
 from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.event_loops import run_in_loop
 from pegboard.llm import ChatReply, ChatRequest, Completer
+from pegboard.llm.recorded import recorded_completer
 from pegboard.text.redaction import redact_line
 
 TIMEOUT = 10.0
@@ -29,6 +30,7 @@ _CLOSE_SECONDS = 5
 
 _MODEL_OPTIONS = ("api_base", "api_key_env", "price", "timeout", "options")
 _CALLER_OPTIONS = ("timeout", "concurrency")
+_REPLY_OPTIONS = ("replies", "missing_replies")
 _RETRY_SECONDS = 0.2
 _WHY_CHARACTERS = 300
 _SHORT = {
@@ -49,6 +51,8 @@ class Completion:
         cost_usd: None if unknown: the model has no listed price, or the question was abandoned.
         why: why there is no text: timed out, cut off, refused, no key, what the server reported.
         timed_out: whether the time ran out.
+        unrecorded: whether recorded replies hold none for the question, and the LLM may not be
+            asked.
     """
 
     text: str | None
@@ -57,6 +61,7 @@ class Completion:
     cost_usd: float | None = None
     why: str | None = None
     timed_out: bool = False
+    unrecorded: bool = False
 
 
 class LlmCaller:
@@ -122,6 +127,8 @@ class LlmCaller:
         except CompletionError as error:
             if error.kind == "timeout" and error.status is None:
                 return _timed_out(self.timeout)
+            if error.kind == "unrecorded":
+                return replace(_failed(str(error)), cost_usd=0.0, unrecorded=True)
             return _failed(f"{_SHORT.get(error.kind, 'no answer')}: {error}", error.status)
         # A custom completer may raise anything; the search goes on without it.
         except Exception as error:
@@ -152,22 +159,29 @@ def open_caller(
         CompletionError: LiteLLM is not installed; the message says how to install it.
     """
     named_options = dict(options or {})
-    if unknown := sorted(named_options.keys() - {*_MODEL_OPTIONS, *_CALLER_OPTIONS}):
+    valid = dict.fromkeys((*_MODEL_OPTIONS, *_CALLER_OPTIONS, *_REPLY_OPTIONS))
+    if unknown := sorted(named_options.keys() - valid.keys()):
         raise ConfigurationError(
-            f"llm_options has no {', '.join(unknown)}. Expected: "
-            f"{', '.join(dict.fromkeys((*_MODEL_OPTIONS, *_CALLER_OPTIONS)))}."
+            f"llm_options has no {', '.join(unknown)}. Expected: {', '.join(valid)}."
         )
     if llm is None:
         return None
     bounds = {name: named_options[name] for name in _CALLER_OPTIONS if name in named_options}
     if isinstance(llm, str):
-        from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
-
         model: dict[str, Any] = {
             name: named_options[name] for name in _MODEL_OPTIONS if name in named_options
         }
         model.setdefault("timeout", TIMEOUT)
-        llm = HostedCompleter(llm, **model)
+        name = llm
+
+        def hosted() -> Completer:
+            from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
+
+            return HostedCompleter(name, **model)
+
+        llm = recorded_completer(
+            name, named_options.get("replies"), named_options.get("missing_replies"), hosted
+        )
     elif not callable(getattr(llm, "complete", None)) or not isinstance(
         getattr(llm, "name", None), str
     ):
