@@ -153,6 +153,13 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="ask at most N queries of each set, drawn at random",
     )
+    add(
+        "--catalog",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="of real: only this catalog; may be repeated",
+    )
     add("--seed", type=int, default=0, metavar="N", help="of that draw (default: 0)")
     add("--llm", metavar="MODEL", help="a LiteLLM model for strategies that ask one")
     add("--llm-api-base", metavar="URL", help="where that model is served")
@@ -294,6 +301,7 @@ def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
 
     Raises ConfigurationError with the problems of all benchmarks.
     """
+    from benchmarks.papers.benchmark import with_boards
     from benchmarks.papers.loading import load_benchmark
     from benchmarks.papers.reading import folders_of
 
@@ -304,7 +312,8 @@ def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
     problems: list[str] = []
     for name, folder in folders.items():
         try:
-            loaded.append(load_benchmark(name, folder, options.limit, options.seed))
+            benchmark = load_benchmark(name, folder, options.limit, options.seed)
+            loaded.append(with_boards(benchmark, options.catalog) if name == "real" else benchmark)
         except PegboardError as error:
             problems.append(str(error))
     if problems:

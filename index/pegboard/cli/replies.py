@@ -19,12 +19,8 @@ from pegboard.cli.output import (
 )
 from pegboard.errors import ConfigurationError
 from pegboard.formatting import count_text, plain
-from pegboard.llm.recorded import (
-    OPEN_FILE,
-    PROBLEMS_SHOWN,
-    ReplyFolder,
-    add_answers,
-)
+from pegboard.llm.answers import add_answers
+from pegboard.llm.recorded import NEW_FILE, OPEN_FILE, ReplyFolder
 
 EXAMPLES = """\
 A folder of recorded replies makes everything that asks an LLM repeatable without it: `build` (by
@@ -43,7 +39,8 @@ examples:
   pegboard replies read mine.jsonl --replies replies --author "Ada, by hand"
                                        lines such as {"custom_id": "3f2a90c1", "reply": {"steps":
                                        ["..."]}}; a custom_id may be the beginning of one"""
-NOT_FOUND = 2
+PROBLEMS_SHOWN = 5
+"""Number of answers without use that are printed."""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -73,7 +70,7 @@ def register(subparsers: Subparsers) -> None:
     )
     read.add_argument(
         "--into",
-        default="recorded.jsonl",
+        default=NEW_FILE,
         metavar="NAME",
         help="the file of the folder that gets them (default: recorded.jsonl)",
     )
@@ -92,21 +89,21 @@ def _list(options: argparse.Namespace) -> int:
     folder = _opened(options)
     replies = folder.replies()
     counts = Counter((reply.author, reply.date) for reply in replies)
-    rows = [
-        {"author": author, "date": day, "replies": count}
-        for (author, day), count in sorted(counts.items())
-    ]
     still_open = len(folder.open_requests())
     if options.json:
         tokens = {
             "prompt_tokens": sum(reply.prompt_tokens for reply in replies),
             "completion_tokens": sum(reply.completion_tokens for reply in replies),
         }
-        print_json({"replies": len(replies), "open": still_open, **tokens, "authors": rows})
+        authors = [
+            {"author": author, "date": day, "replies": count}
+            for (author, day), count in sorted(counts.items())
+        ]
+        print_json({"replies": len(replies), "open": still_open, **tokens, "authors": authors})
         return 0
     print_table(
         ("AUTHOR", "DATE", "REPLIES"),
-        [[plain(row["author"]), row["date"], str(row["replies"])] for row in rows],
+        [[plain(author), day, str(count)] for (author, day), count in sorted(counts.items())],
     )
     total = count_text(len(replies), "reply", "replies")
     print(f"{total}, {count_text(still_open, 'open request')}")
@@ -179,7 +176,7 @@ def _read(options: argparse.Namespace) -> int:
         print(f"and {len(problems) - PROBLEMS_SHOWN} more problems", file=sys.stderr)
     if problems and not recorded:
         print_error("pegboard replies", "no answer could be read")
-        return NOT_FOUND
+        return ConfigurationError.exit_code
     return 0
 
 
