@@ -61,8 +61,8 @@ def configured(workshop, missing):
 def test_a_build_is_answered_in_rounds_and_its_release_is_the_same_from_the_replies_alone(
     workshop, workshop_type, tmp_path
 ):
-    # The first time only a part is answered, as if the batch had been interrupted. Descriptions come
-    # first; a question follows its own description.
+    # The first time only a part is answered, as if the batch had been interrupted. Descriptions
+    # come first; questions follow their own description.
     for limit, answered in ((2, 2), (None, 1 + 2), (None, 1)):
         with pytest.raises(CompletionError, match="no recorded reply"):
             workshop.run(configured(workshop, "write"))
