@@ -134,6 +134,7 @@ class RequestLog:
         llm_stopped: why the LLM is not asked again; "" while it is.
         unrecorded_part: the trace of the part that lacks a recorded reply. Later parts would ask
             about results that depend on it.
+        verdicts: whether any tool fits, by each look of an LLM; None for one that failed.
     """
 
     request: Request
@@ -143,6 +144,14 @@ class RequestLog:
     evidence: dict[str, float] = field(default_factory=dict[str, float])
     llm_stopped: str = ""
     unrecorded_part: tuple[str, str] | None = None
+    verdicts: list[bool | None] = field(default_factory=list[bool | None])
+
+    @property
+    def verdict(self) -> bool | None:
+        """Whether any tool fits the request, as an LLM judged; None if none judged all of it."""
+        if any(self.verdicts):
+            return True
+        return None if None in self.verdicts or not self.verdicts else False
 
 
 @dataclass(frozen=True, slots=True)

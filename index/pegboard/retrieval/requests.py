@@ -7,7 +7,9 @@ from typing import Literal
 from pegboard.llm import Message
 from pegboard.ranking import ScoredTool
 
-Role = Literal["request", "rewrite", "clause", "step", "variation", "step-back", "missing"]
+Role = Literal[
+    "request", "rewrite", "agent-query", "clause", "step", "variation", "step-back", "missing"
+]
 
 
 @dataclass(frozen=True, slots=True)

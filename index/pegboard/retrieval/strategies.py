@@ -66,6 +66,28 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
         "(step-back prompting)",
         {"transforms": ["step-back-prompting"]},
     ),
+    "ask-as-agent": (
+        "an LLM writes the query with which an agent would look for the tool, one for each "
+        "operation that the request needs",
+        {**CLAUSES, "transforms": ["agent-query"]},
+    ),
+    "look-at-fifteen": (
+        "an LLM looks at the best fifteen tools of `clauses`, puts those that serve the request "
+        "first, and says whether any does",
+        {**CLAUSES, "refine": ["look"]},
+    ),
+    "ask-as-agent-and-look": (
+        "both: an LLM writes the query of an agent, and looks at the best fifteen tools",
+        {**CLAUSES, "transforms": ["agent-query"], "refine": ["look"]},
+    ),
+    "rag-only-select": (
+        "Retrieval-Plan-Select without decomposition: an LLM chooses among the ten best tools",
+        {"refine": [{"part": "step-loop", "rounds": 1}]},
+    ),
+    "rps-dummy": (
+        "Retrieval-Plan-Select with the request cut into equal parts: an LLM chooses for each",
+        {"transforms": ["dummy-steps"], "fuse_steps": "round-robin", "refine": ["step-loop"]},
+    ),
     "plan-select": (
         "Retrieval-Plan-Select: an LLM plans with the ten best tools in sight and chooses "
         "for each step, the union by recall",

@@ -18,6 +18,7 @@ from pegboard.retrieval.parts import Fusion, Refinement, Transform, fits, option
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
+        "agent-query": "llm.transforms:AgentQuery",
         "clauses": "rules.clauses:Clauses",
         "context-decompose": "llm.transforms:ContextDecompose",
         "decompose": "llm.transforms:Decompose",
@@ -37,6 +38,7 @@ PARTS: dict[str, dict[str, str]] = {
         "dependencies": "rules.dependencies:Dependencies",
         "grade": "llm.refinements:Grade",
         "listwise-rerank": "llm.refinements:ListwiseRerank",
+        "look": "llm.refinements:Look",
         "post-selection": "llm.refinements:PostSelection",
         "reflect": "llm.refinements:Reflect",
         "step-loop": "llm.refinements:StepLoop",

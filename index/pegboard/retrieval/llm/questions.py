@@ -16,7 +16,12 @@ from pegboard.ranking import ScoredTool
 from pegboard.records import Tool
 from pegboard.retrieval.context import Context
 from pegboard.retrieval.found import NO_LLM
-from pegboard.retrieval.llm.replies import UnusableReply, names_schema, read_names
+from pegboard.retrieval.llm.replies import (
+    UnusableReply,
+    names_schema,
+    read_names,
+    with_thoughts,
+)
 from pegboard.retrieval.parts import Part
 from pegboard.retrieval.requests import Candidates, Query, Ranking
 from pegboard.text.redaction import redact_credentials
@@ -25,13 +30,13 @@ Value = TypeVar("Value")
 
 PROMPTS = Path(__file__).parent / "prompts"
 _FORMAT = PromptFormat(
-    values=("request", "history", "steps", "searches", "tools", "count"),
+    values=("request", "history", "steps", "searches", "tools", "count", "language", "thoughts"),
     required=("request", "steps"),
 )
 FORMATS: dict[str, PromptFormat] = dict.fromkeys(
     (
-        *("rewrite", "decompose", "context-decompose", "expand", "step-back"),
-        *("rerank", "rerank-steps", "select", "post-select", "grade", "reflect"),
+        *("rewrite", "agent-query", "decompose", "context-decompose", "expand", "step-back"),
+        *("rerank", "rerank-steps", "look", "select", "post-select", "grade", "reflect"),
     ),
     _FORMAT,
 )
@@ -53,6 +58,11 @@ COPIED_WORDS = 4
 """A text of at least this many words that stands in the prompt counts as copied from it."""
 STEP_TOOLS = 5
 """Number of first tools of a step or search in a prompt, as in the paper."""
+THOUGHTS = (
+    'The object begins with "thoughts": one text of at most three sentences on what the request needs '
+    "and what speaks for and against your answer. The rest follows as described."
+)
+"""What a prompt says of the thoughts before an answer, if they are asked for."""
 _WITHHELD = "(withheld: the catalog's text is suspicious)"
 
 
@@ -79,9 +89,12 @@ class LlmPart(Part):
 
     Attributes:
         reply_tokens: the most tokens of a reply.
+        thoughts: whether the LLM writes its thoughts before its answer, as the agents of RPS do
+            (appendix B). They count as tokens of the reply, and nothing reads them.
     """
 
     reply_tokens: int = REPLY_TOKENS
+    thoughts: bool = False
 
     async def consult_one(self, context: Context, question: Question[Value]) -> Value | None:
         """Return what the LLM replies to one question; None as in `consult`."""
@@ -130,7 +143,12 @@ class LlmPart(Part):
     def _request(self, question: Question[Any], context: Context) -> ChatRequest:
         published = context.loaded.release.manifest.get("prompts", {})
         prompt = _prompt(question.prompt, published.get(question.prompt))
-        return prompt.request(question.schema, max_tokens=self.reply_tokens, **question.values)
+        schema = question.schema
+        values = dict(question.values)
+        if self.thoughts:
+            schema = with_thoughts(schema)
+            values["thoughts"] = THOUGHTS
+        return prompt.request(schema, max_tokens=self.reply_tokens, **values)
 
 
 def check_prompts(published: Mapping[str, str]) -> None:

@@ -22,6 +22,7 @@ from pegboard.retrieval.llm.questions import (
     choice,
     labelled,
     own_steps,
+    show_history,
     show_request,
     show_searches,
     show_steps,
@@ -74,6 +75,38 @@ class ListwiseRerank(LlmPart):
         if tools is None:
             return list(ranking)
         return by_rank([*tools, *(row.tool for row in ranking)])
+
+
+@dataclass(frozen=True, slots=True)
+class Look(LlmPart):
+    """An LLM looks at the first tools and names those that serve the request, best first, or none.
+
+    Its verdict whether anything fits replaces that of the threshold. Tools that it does not name
+    keep their order behind the others, so that recall among what it saw cannot fall; if it names
+    none, the ranking stays as it is, as the nearest tools. Scores are 1 / rank afterwards.
+
+    Attributes:
+        depth: the tools that the LLM sees; those behind stay where they are.
+    """
+
+    part: ClassVar[str] = "look"
+    depth: int = 15
+
+    async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
+        """Return the ranking, with the tools that serve the request first."""
+        ranking = list(candidates.ranking)
+        labels = await shown_tools(context, ranking, self.depth)
+        if not labels:
+            return ranking
+        request = show_subject(candidates, context)
+        history = show_history(context)
+        question = choice("look", "tools", labels, context, request=request, history=history)
+        tools = await self.consult_one(context, question)
+        context.log.verdicts.append(None if tools is None else bool(tools))
+        if tools is None:
+            return ranking
+        context.trace.note = f"{len(tools)} of {len(labels)} tools serve the request"
+        return by_rank([*tools, *(row.tool for row in ranking)]) if tools else ranking
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,16 +272,22 @@ class StepLoop(LlmPart):
 
     Attributes:
         k: the candidates of a step in the first round; the paper's K, 5 to 10.
-        more: by how much they grow in each round; the paper's +5.
-        rounds: the most rounds; the paper's 3.
-        variations: how many wordings of the step each round from the second on adds.
+        more: by how much they grow in each round; the paper's +5. 0 for no growth.
+        rounds: the most rounds; the paper's 3. Without growth and variations a further round would
+            ask the same again, so there is only one.
+        variations: how many wordings of the step each round from the second on adds; the paper's
+            multi-query. 0 for none.
+        all_if_none: whether a step for which nothing was chosen gets its candidates; the paper's
+            fallback.
     """
 
     part: ClassVar[str] = "step-loop"
+    may_be_zero: ClassVar[tuple[str, ...]] = ("more", "variations")
     k: int = 10
     more: int = 5
     rounds: int = 3
     variations: int = 3
+    all_if_none: bool = True
 
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the union of what each step chose, or fell back to."""
@@ -261,7 +300,8 @@ class StepLoop(LlmPart):
             context.trace.fallback_reason = NO_LLM
             waiting = []
         notes: list[str] = []
-        for number in range(1, self.rounds + 1):
+        rounds = self.rounds if self.more or self.variations else 1
+        for number in range(1, rounds + 1):
             if not waiting:
                 break
             if number > 1:
@@ -277,6 +317,8 @@ class StepLoop(LlmPart):
                 f"{len(waiting)} of {len(pools)} steps without a suitable tool in round {number}"
             ] * bool(waiting)
         context.trace.note = "; ".join(notes)
+        if not self.all_if_none:
+            pools |= {step: [] for step in waiting}
         rankings = [
             by_rank(chosen[step]) if step in chosen else pools[step] for step in sorted(pools)
         ]
@@ -306,7 +348,9 @@ class StepLoop(LlmPart):
     async def _varied(
         self, queries: Sequence[Sequence[Query]], context: Context
     ) -> dict[int, list[Query]]:
-        """The queries of each step, with more variations."""
+        """The queries of each step, with more variations if there are to be any."""
+        if not self.variations:
+            return {step_queries[0].step: list(step_queries) for step_queries in queries}
         expand = Expand(self.variations, reply_tokens=self.reply_tokens)
         varied: dict[int, list[Query]] = {}
         flat = await expand.transform([query for step in queries for query in step], context)

@@ -38,6 +38,12 @@ def names_schema(field: str, names: Iterable[str]) -> dict[str, Any]:
     return _object_schema(field, {"type": "array", "items": items})
 
 
+def with_thoughts(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the schema of the same object with the text `thoughts` before everything else."""
+    properties = {"thoughts": {"type": "string"}, **schema["properties"]}
+    return {**schema, "properties": properties, "required": ["thoughts", *schema["required"]]}
+
+
 def read_field_text(reply: str, field: str) -> str:
     """Return the text of a reply. Raises UnusableReply."""
     value = _value(reply, field)

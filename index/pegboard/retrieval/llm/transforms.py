@@ -1,11 +1,12 @@
-"""Transforms by an LLM: rewrite, decompose, expand and step back (Toolshed, section 3.4.2).
+"""Transforms by an LLM: rewrite, decompose, expand and step back (Toolshed, section 3.4.2), and the
+query of an agent.
 
 Prompts after Toolshed's appendix H, `context-decompose` after Retrieval-Plan-Select (RPS,
 algorithm 1), `step-back` after Zheng et al., 2023. Where the LLM does not answer, a decomposition
 falls back on `clauses`, and the others leave the queries as they are.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
@@ -29,7 +30,8 @@ from pegboard.retrieval.llm.replies import (
     texts_schema,
 )
 from pegboard.retrieval.requests import Query, Role
-from pegboard.retrieval.rules.clauses import Clauses
+from pegboard.retrieval.rules.clauses import Clauses, check_background
+from pegboard.text.words import NO_LANGUAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,47 @@ class Rewrite(LlmPart):
 
 
 @dataclass(frozen=True, slots=True)
+class AgentQuery(LlmPart):
+    """An LLM that sees no tools writes the query with which an agent would look for the tool: the
+    operation in the words of a product's documentation, without values, one query for each
+    operation that the request needs.
+
+    A single query takes the place of the request; several are steps. Later parts still judge by the
+    request itself. Queries that are steps already stay. Falls back on `clauses`.
+
+    Attributes:
+        limit: the most queries.
+        background: the weight, 0 to 1, of the request beside each query, whose weight is 1; with 0,
+            the request is not searched for.
+    """
+
+    part: ClassVar[str] = "agent-query"
+    limit: int = 6
+    background: float = 0.0
+
+    def __post_init__(self) -> None:
+        LlmPart.__post_init__(self)
+        check_background(self.part, self.background)
+
+    async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
+        """Return the queries, in the order in which the operations would be done."""
+        if _has_steps(queries, context):
+            return list(queries)
+        request = whole_request(queries, context)
+        language = context.loaded.language(context.searches.index)
+        values = {"language": "" if language == NO_LANGUAGE else language.title()}
+        texts = await _texts(self, "queries", request, context, values)
+        if texts is None:
+            return await Clauses(self.limit).transform(queries, context)
+        written: list[Query] = []
+        for step, text in enumerate(texts, start=1 if len(texts) > 1 else 0):
+            written.append(Query(text, step, "agent-query"))
+            if self.background:
+                written.append(replace(request, step=step, weight=self.background))
+        return written
+
+
+@dataclass(frozen=True, slots=True)
 class Decompose(LlmPart):
     """An LLM that sees no tools writes the independent steps of the request, one query each.
 
@@ -71,7 +114,7 @@ class Decompose(LlmPart):
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
-        return await _steps(self, "decompose", queries, context)
+        return await _steps(self, queries, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +136,7 @@ class ContextDecompose(LlmPart):
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the steps, in the order in which they would be done."""
-        return await _steps(self, "context-decompose", queries, context)
+        return await _steps(self, queries, context)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,11 +218,10 @@ async def _beside(
 
 
 async def _steps(
-    part: Decompose | ContextDecompose, prompt: str, queries: Sequence[Query], context: Context
+    part: Decompose | ContextDecompose, queries: Sequence[Query], context: Context
 ) -> list[Query]:
     """The steps that an LLM writes, as queries; those of `clauses` if it writes no usable ones."""
-    if any(query.step for query in queries):
-        context.trace.note = "the request is in steps already"
+    if _has_steps(queries, context):
         return list(queries)
     request = whole_request(queries, context)
     values: dict[str, str] = {}
@@ -187,14 +229,7 @@ async def _steps(
         [ranking] = await context.search([request], part.m)
         labels = await shown_tools(context, ranking, part.m)
         values["tools"] = show_tools(labels, context.loaded.agents)
-    values |= {
-        "request": show_request(request.text),
-        "history": show_history(context),
-        "count": str(part.limit),
-    }
-    read = partial(_read_some, field="steps", limit=part.limit, what="steps")
-    question = Question(prompt, values, texts_schema("steps"), read)
-    steps = await part.consult_one(context, question)
+    steps = await _texts(part, "steps", request, context, values)
     if steps is None:
         return await Clauses(part.limit).transform(queries, context)
     if len(steps) == 1:
@@ -205,6 +240,38 @@ async def _steps(
         resolved = replace(request, text=steps[0], role="rewrite")
         return [resolved if query == request else query for query in queries]
     return [Query(text, step, "step") for step, text in enumerate(steps, start=1)]
+
+
+def _has_steps(queries: Sequence[Query], context: Context) -> bool:
+    """Whether the queries are steps already, which the trace then says."""
+    has_steps = any(query.step for query in queries)
+    if has_steps:
+        context.trace.note = "the request is in steps already"
+    return has_steps
+
+
+async def _texts(
+    part: AgentQuery | Decompose | ContextDecompose,
+    field: str,
+    request: Query,
+    context: Context,
+    values: Mapping[str, str],
+) -> list[str] | None:
+    """The texts that an LLM writes for the request, at least one; None if it writes none that can
+    be used.
+
+    Args:
+        field: of the reply, with the texts.
+        values: of the prompt, besides the request, the conversation and the most texts.
+    """
+    shown = {
+        **values,
+        "request": show_request(request.text),
+        "history": show_history(context),
+        "count": str(part.limit),
+    }
+    read = partial(_read_some, field=field, limit=part.limit, what=field)
+    return await part.consult_one(context, Question(part.part, shown, texts_schema(field), read))
 
 
 def _read_some(reply: str, field: str, limit: int, what: str) -> list[str]:

@@ -544,6 +544,12 @@ def _names(token: Token) -> bool:
     )
 
 
+def check_background(part: str, background: float) -> None:
+    """Raise QueryError if a part's `background`, the weight of the request, is not 0 to 1."""
+    if not 0 <= background <= 1:
+        raise QueryError(f"{part} has background = {background}, expected 0 to 1.")
+
+
 @dataclass(frozen=True, slots=True)
 class Clauses(Part):
     """Searches for each clause of a request separately, without an LLM.
@@ -563,8 +569,7 @@ class Clauses(Part):
 
     def __post_init__(self) -> None:
         Part.__post_init__(self)
-        if not 0 <= self.background <= 1:
-            raise QueryError(f"clauses has background = {self.background}, expected 0 to 1.")
+        check_background(self.part, self.background)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Add steps 1, 2, ... for the clauses of the request, which is the last query of step 0.
