@@ -59,8 +59,8 @@ COPIED_WORDS = 4
 STEP_TOOLS = 5
 """Number of first tools of a step or search in a prompt, as in the paper."""
 THOUGHTS = (
-    'The object begins with "thoughts": one text of at most three sentences on what the request needs '
-    "and what speaks for and against your answer. The rest follows as described."
+    'The object begins with "thoughts": one text of at most three sentences on what the request '
+    "needs and what speaks for and against your answer. The rest follows as described."
 )
 """What a prompt says of the thoughts before an answer, if they are asked for."""
 _WITHHELD = "(withheld: the catalog's text is suspicious)"
