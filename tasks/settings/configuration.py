@@ -5,7 +5,7 @@ every table, and all problems in one message.
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, cast, get_args
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -41,6 +41,10 @@ from tasks.settings.release import (
     published_prompts,
     unknown_indexes,
 )
+
+WrittenText = Literal["description", "arguments", "questions", "topics"]
+WRITTEN_TEXTS: tuple[WrittenText, ...] = get_args(WrittenText)
+"""The texts about a tool that an LLM writes; `avoid` is never embedded."""
 
 
 class KeepSettings(Settings):
@@ -104,6 +108,10 @@ class BoardSettings(Settings):
 class IndexSettings(Settings):
     """`[[indexes]]`: one way to turn tools into vectors. `pegboard/documents.py` defines parts and
     shapes, `pegboard/text/words.py` the effect of the language.
+
+    Attributes:
+        written: which of the texts that an LLM wrote the index holds. Where it lacks the written
+            description, the catalog's stands.
     """
 
     name: str = "full"
@@ -111,6 +119,7 @@ class IndexSettings(Settings):
     parts: Annotated[tuple[Part, ...], Field(min_length=1)] = DEFAULT_PARTS
     shape: Shape = "centroid"
     questions: Annotated[int, Field(ge=0, le=1000)] = QUESTIONS
+    written: tuple[WrittenText, ...] = WRITTEN_TEXTS
     language: str = DEFAULT_LANGUAGE
     options: dict[str, Any] = Field(default_factory=dict[str, Any])
 
@@ -140,6 +149,18 @@ class IndexSettings(Settings):
             if is_secret and key != "max_tokens" and not key.endswith("_env"):
                 raise ValueError(f"{key}: secrets are read from the environment, never from a file")
         return options
+
+    @field_validator("written")
+    @classmethod
+    def _once_each(cls, written: tuple[WrittenText, ...]) -> tuple[WrittenText, ...]:
+        return tuple(text for text in WRITTEN_TEXTS if text in written)
+
+    @property
+    def written_recipe(self) -> list[tuple[WrittenText, ...]]:
+        """What digests of the index's recipe say of `written`: nothing for the default, so that
+        stored documents keep theirs.
+        """
+        return [] if self.written == WRITTEN_TEXTS else [self.written]
 
     @property
     def table(self) -> str:

@@ -6,8 +6,8 @@ description (Tool-to-Agent Retrieval). Agent documents are the same in all index
 They are stored once, and each index has a table `agents_<index>` with vectors of its encoder.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
 from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
 from pegboard.ranker.actions import tool_actions
-from pegboard.records import Tool
+from pegboard.records import Enrichment, Tool
 from pegboard.store.contract import (
     CHECKSUM,
     agent_embedding_table,
@@ -30,7 +30,7 @@ from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, tool_rows, update_rows
 from tasks.lake.row_sets import find_rows, store_latest
 from tasks.lake.snapshot_rows import agents_of
-from tasks.settings.configuration import IndexSettings
+from tasks.settings.configuration import WRITTEN_TEXTS, IndexSettings, WrittenText
 
 if TYPE_CHECKING:
     import polars as pl
@@ -75,6 +75,7 @@ def compose_index(
         settings.shape,
         settings.questions,
         settings.language,
+        *settings.written_recipe,
     ]
     path = f"documents/{digest([*recipe, dict(snapshots), enrichment_set])}"
     row_set = find_rows(lake, path, _stored_columns("emb_full"))
@@ -177,13 +178,20 @@ def _tool_documents(
         tool = tool_of(tool_row)
         boilerplate = (tool_row["boilerplate"] or "").split()
         agent = agents[tool.agent]
-        enrichment = enrichments.get(tool.id, NOTHING)
+        enrichment = _indexed_texts(enrichments.get(tool.id, NOTHING), settings.written)
         summary = summary_of(tool, settings.parts, enrichment, boilerplate)
         tool_columns = _tool_columns(tool, agent.kind, summary, settings.language)
         for part, number, texts in documents(tool, agent, enrichment, boilerplate):
             row = {"key": row_key(tool.id, part, number), "part": part, **tool_columns}
             rows.append(_with_texts(row, texts, settings.language, [summary]))
     return _frame(rows, "emb_full")
+
+
+def _indexed_texts(enrichment: Enrichment, written: Collection[WrittenText]) -> Enrichment:
+    """Return an enrichment with those texts alone."""
+    if enrichment is NOTHING or len(written) == len(WRITTEN_TEXTS):
+        return enrichment
+    return replace(NOTHING, **{text: getattr(enrichment, text) for text in written})
 
 
 def _agent_documents(

@@ -174,7 +174,10 @@ def make_release_spec(
         spec = TableSpec(table.table, "key", table.path, 0, "", *made_by)
         tables.append(_table(uri, spec))
     recipes = [
-        [index.name, index.encoder, index.parts, index.shape, index.questions, index.language]
+        [
+            *(index.name, index.encoder, index.parts, index.shape, index.questions),
+            *(index.language, *index.written_recipe),
+        ]
         for index in configuration.indexes
     ]
     contents = [[table.name, table.digest, table.fingerprint] for table in tables]
@@ -326,6 +329,7 @@ def _index_entry(index: IndexSettings, understood: float, ranker: Ranker) -> dic
         "parts": list(index.parts),
         "shape": index.shape,
         "questions": index.questions,
+        **({"written": list(index.written)} if index.written_recipe else {}),
         "language": index.language,
         "understood": understood,
         "ranker": ranker.to_dict(),

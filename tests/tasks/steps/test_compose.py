@@ -267,3 +267,30 @@ def test_the_generated_description_of_an_agent_is_in_its_row(workshop, snapshots
     rows = dict(read_rows(workshop.lake, composed.path, ["key", "text"]).rows())
     assert list(rows) == ["kit/git#document#0", "kit/o'brien's#document#0"]
     assert rows["kit/git#document#0"] == "git. Hosts code."
+
+
+@pytest.mark.parametrize(
+    ("texts", "present", "absent"),
+    [
+        ([], ["Opens an issue."], ["Reports a problem", "file a bug", "bug tracking", "as owner"]),
+        (["questions"], ["Opens an issue.", "file a bug"], ["Reports a problem", "bug tracking"]),
+        (["topics", "arguments"], ["Opens an", "as owner/name", "projects"], ["file a bug"]),
+        (
+            ["description", "arguments", "questions", "topics"],
+            ["Reports a problem", "as owner/name", "file a bug", "bug tracking"],
+            ["Opens an issue."],
+        ),
+    ],
+)
+def test_an_index_holds_the_written_texts_that_it_names(
+    workshop, written, snapshots, texts, present, absent
+):
+    workshop.servers({"git": [workshop.tool("createIssue", "Opens an issue.", repoName="")]})
+    configuration = workshop.configure(f"[[indexes]]\nwritten = {texts}")
+    path = written({"kit/git/createIssue": WRITTEN})
+
+    [index] = configuration.indexes
+    composed = compose_index(workshop.uri, index, snapshots(configuration), path)
+
+    [text] = read_rows(workshop.lake, composed.path).get_column("text")
+    assert [part for part in (*present, *absent) if part in text] == present
