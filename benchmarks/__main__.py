@@ -28,6 +28,7 @@ PROGRAMS: dict[str, str] = {
     "train_ranker": "fit the ranker that ships with the library",
     "train_hostile": "fit the recogniser of hostile texts",
     "abstention": "whether a probability tells requests that nothing answers",
+    "llm": "what an LLM adds, by recorded replies: texts written once, calls for each request",
     "headline": "the headline of the pages of results",
     "scale": "builds of a large catalog by step, and how its board is read",
     "gateway": "many agents at once at `pegboard serve`",
@@ -35,6 +36,7 @@ PROGRAMS: dict[str, str] = {
 """The other programs, each with options of its own, and what they measure or do."""
 MODULES = {
     "headline": "benchmarks.documents",
+    "llm": "benchmarks.llm.__main__",
     "peers": "benchmarks.peers.__main__",
     "fetch": "benchmarks.real.fetch",
     "flaws": "benchmarks.real.flaws",

@@ -1,0 +1,152 @@
+"""What an LLM adds to Pegboard, measured by recorded replies, without any network.
+
+    python -m benchmarks llm --data BENCHMARKS --real CATALOGS --board BOARDS --write docs
+
+Texts that are written once, offline, and calls for each request, on the papers' benchmarks and on
+real catalogs. Every reply stands in `benchmarks/llm/replies` with its author and date; a request
+without one ends the program, or is written down for a batch API or a person
+(--missing-replies write)."""
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.documents import write_result
+from benchmarks.llm.experiments import (
+    EXPERIMENTS,
+    MEASURES,
+    MODEL,
+    REPLIES,
+    Experiment,
+    NothingFits,
+    Places,
+    Row,
+    run_experiment,
+)
+from benchmarks.run import working_folder
+from flows.cli.options import quiet_encoders
+from pegboard.cli.main import run_command
+from pegboard.errors import CompletionError
+from pegboard.formatting import markdown_table
+from pegboard.llm.recorded import OPEN_FILE, ReplyFolder
+
+NAME = "python -m benchmarks llm"
+MAX_FALLBACKS = 0.02
+"""Share of a system's requests in which a reply may be unusable; a missing one ends the program."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command and return its exit code."""
+    parser = argparse.ArgumentParser(
+        prog=NAME, description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--data", type=Path, required=True, metavar="DIR", help="the papers' benchmarks")
+    add("--real", type=Path, metavar="DIR", help="the real catalogs, as `fetch` writes them")
+    add("--board", metavar="DIR", help="keep the boards here, and reuse them the next time")
+    add(
+        "--only",
+        action="append",
+        default=[],
+        choices=[experiment.name for experiment in EXPERIMENTS],
+        help="only this table; may be repeated",
+    )
+    add("--replies", type=Path, default=REPLIES, metavar="DIR", help="the recorded replies")
+    add("--missing-replies", choices=("write", "fail"), default="fail")
+    add("--json", type=Path, metavar="OUT", help="write all rows as JSON")
+    add("--write", type=Path, metavar="DOCS", help="put the tables into DOCS/results/llm.md")
+    parser.set_defaults(run=_run)
+    return run_command(NAME, parser.parse_args(arguments))
+
+
+def _run(options: argparse.Namespace) -> int:
+    texts: list[str] = []
+    values: dict[str, object] = {}
+    with working_folder(options.board) as boards, quiet_encoders():
+        places = Places(
+            options.data, options.real, boards, options.missing_replies, options.replies.absolute()
+        )
+        for experiment in EXPERIMENTS:
+            if options.only and experiment.name not in options.only:
+                continue
+            rows, verdicts = run_experiment(experiment, places)
+            _check_replies(experiment, rows, places)
+            text = markdown(experiment, rows, verdicts)
+            print(text, flush=True)
+            texts.append(text)
+            values[experiment.name] = {
+                "rows": [asdict(row) for row in rows],
+                "nothing_fits": [asdict(verdict) for verdict in verdicts],
+            }
+    if options.json:
+        options.json.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", "utf-8")
+    if options.write and not options.only:
+        write_result(options.write, "llm", "\n".join([authors(options.replies), *texts]))
+    return 0
+
+
+def _check_replies(experiment: Experiment, rows: Iterable[Row], places: Places) -> None:
+    """Raise CompletionError if replies are missing, or too many could not be used."""
+    count = len(ReplyFolder(places.replies).open_requests()) if places.missing == "write" else 0
+    if count:
+        raise CompletionError(
+            f"{count} requests have no recorded reply and stand in {places.replies / OPEN_FILE}. "
+            "Have them answered, read the answers by `pegboard replies read`, and run again.",
+            kind="unrecorded",
+        )
+    worst = max(rows, key=lambda row: row.fallbacks, default=None)
+    if worst is not None and worst.fallbacks > MAX_FALLBACKS:
+        raise CompletionError(
+            f"{experiment.name}: {worst.strategy} on {worst.task} worked without a usable reply "
+            f"for {worst.fallbacks:.0%} of the requests; at most {MAX_FALLBACKS:.0%} may.",
+            kind="unrecorded",
+        )
+
+
+def markdown(experiment: Experiment, rows: Sequence[Row], verdicts: Sequence[NothingFits]) -> str:
+    """Return the tables of an experiment as Markdown."""
+    header = ["requests", "n", "strategy", "texts", *MEASURES, "calls", "tokens"]
+    lines = [
+        [
+            row.task,
+            str(row.queries),
+            row.strategy,
+            "none" if row.index in ("full", "nothing") else row.index,
+            *(_value(row.values[measure]) for measure in MEASURES),
+            f"{row.calls:.1f}",
+            f"{row.tokens:.0f}",
+        ]
+        for row in rows
+    ]
+    parts = [f"**{experiment.title}**", "", *markdown_table(header, lines), ""]
+    if verdicts:
+        header = ["strategy", "texts", "nothing fits, rightly", "nothing fits, falsely"]
+        lines = [
+            [
+                verdict.strategy,
+                "none" if verdict.index in ("full", "nothing") else verdict.index,
+                f"{verdict.right} of {verdict.without_answer}",
+                f"{verdict.false} of {verdict.with_answer}",
+            ]
+            for verdict in verdicts
+        ]
+        parts += [*markdown_table(header, lines), ""]
+    return "\n".join(parts)
+
+
+def authors(replies: Path) -> str:
+    """Return who wrote the replies."""
+    written: dict[str, int] = {}
+    folder = ReplyFolder(replies)
+    for reply in folder.replies():
+        who = f"{reply.author}, {reply.date}"
+        written[who] = written.get(who, 0) + 1
+    listed = "; ".join(f"{count:,} by {who}" for who, count in sorted(written.items()))
+    return f"Replies: {listed}. The prompts are those that {MODEL} would get.\n"
+
+
+def _value(value: tuple[float, float, float]) -> str:
+    mean, low, high = value
+    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"

@@ -1,0 +1,276 @@
+"""The experiments: which boards, with which texts, are asked by which strategies."""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.papers.benchmark import Benchmark, with_boards
+from benchmarks.papers.indexes import IndexFile, read_index_files
+from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.strategies import chosen_strategies
+from benchmarks.real.catalogs import unanswerable
+from benchmarks.run import BenchSettings, run_benchmark
+from pegboard.evaluation.golden import GoldenQuery
+from pegboard.evaluation.measures import measures_of
+from pegboard.evaluation.searcher import Searcher
+
+HERE = Path(__file__).parent
+REPLIES = HERE / "replies"
+MODEL = "openai/gpt-4o-mini"
+"""The model whose prompts are asked; the replies were recorded, and name their authors."""
+MEASURES = ("Recall@1", "Recall@5", "Recall@10")
+QUERIES = 100
+"""Requests of each set that are asked with an LLM at request time, drawn with seed 0."""
+WRITTEN_CATALOGS = ("spotify", "slack", "mcp")
+"""The real catalogs about whose tools texts were written."""
+SHARED_PARTS: Mapping[str, Any] = {"fuse_steps": "round-robin"}
+
+
+def _part(name: str, **fields: Any) -> str:
+    return json.dumps({"name": name, **fields})
+
+
+@dataclass(frozen=True, slots=True)
+class Experiment:
+    """One table.
+
+    Attributes:
+        name: of the table.
+        title: what it shows.
+        benchmarks: the names of the benchmarks, `real` among them.
+        strategies: as for --strategy.
+        written: whether the boards have written texts, and all four indexes are asked.
+        limit: requests of each set of a paper's benchmark; None for all.
+        catalogs: of `real`; all if empty.
+        unanswerable: whether requests that nothing answers are asked, too.
+    """
+
+    name: str
+    title: str
+    benchmarks: tuple[str, ...]
+    strategies: tuple[str, ...]
+    written: bool = False
+    limit: int | None = None
+    catalogs: tuple[str, ...] = ()
+    unanswerable: bool = False
+
+
+PAPERS = ("seal-tools", "metatool", "toollinkos", "ultratool", "livemcpbench")
+EXPERIMENTS = (
+    Experiment(
+        "written",
+        "Texts written once, offline: what each adds, asked by the default strategy",
+        ("real", "metatool", "toollinkos", "ultratool", "livemcpbench"),
+        ("default",),
+        written=True,
+        catalogs=WRITTEN_CATALOGS,
+    ),
+    Experiment(
+        "asked",
+        "One call or two for each request, nothing written",
+        ("real",),
+        ("default", "ask-as-agent", "look-at-fifteen", "ask-as-agent-and-look"),
+        unanswerable=True,
+    ),
+    Experiment(
+        "asked-written",
+        "The same where texts are written",
+        ("real",),
+        ("default", "ask-as-agent", "look-at-fifteen", "ask-as-agent-and-look"),
+        written=True,
+        catalogs=WRITTEN_CATALOGS,
+        unanswerable=True,
+    ),
+    Experiment(
+        "parts",
+        "Each way of asking for the papers' requests, nothing written",
+        PAPERS,
+        (
+            "default",
+            "hybrid",
+            "ask-as-agent",
+            _part("rewrite", transforms=["rewrite"]),
+            _part("decompose", transforms=["decompose"], **SHARED_PARTS),
+            _part("expand", transforms=["expand"], fuse_queries="reciprocal-rank"),
+            "step-back",
+        ),
+        limit=QUERIES,
+    ),
+    Experiment(
+        "plan-select",
+        "Retrieval-Plan-Select on UltraTool, nothing written",
+        ("ultratool",),
+        ("hybrid", "dummy-steps", "rag-only-select", "rps-dummy", "plan-select"),
+        limit=QUERIES,
+    ),
+    Experiment(
+        "graph",
+        "Graph RAG-Tool Fusion on ToolLinkOS: the best three ordered by an LLM, nothing written",
+        ("toollinkos",),
+        ("hybrid", "dependencies", "graph-rag-tool-fusion"),
+        limit=QUERIES,
+    ),
+)
+"""In the order of the page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One system on one set of requests.
+
+    Attributes:
+        values: the mean and its 95 % interval by measure.
+        calls, tokens: of the LLM for a request.
+        fallbacks: the share of the requests in which a reply was missing.
+    """
+
+    task: str
+    strategy: str
+    index: str
+    queries: int
+    values: Mapping[str, tuple[float, float, float]]
+    calls: float
+    tokens: float
+    fallbacks: float
+
+
+@dataclass(frozen=True, slots=True)
+class NothingFits:
+    """How often a strategy said that nothing fits: of requests without an answer, and of others."""
+
+    strategy: str
+    index: str
+    right: int
+    without_answer: int
+    false: int
+    with_answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where an experiment finds its files.
+
+    Attributes:
+        data: the folder of the papers' benchmarks.
+        real: the fetched real catalogs; None leaves them out.
+        boards: the folder for boards.
+        missing: what happens to requests without a recorded reply.
+    """
+
+    data: Path
+    real: Path | None
+    boards: Path
+    missing: str = "fail"
+    replies: Path = REPLIES
+
+    @property
+    def llm_options(self) -> dict[str, Any]:
+        """The options of the LLM: its recorded replies."""
+        return {"replies": str(self.replies), "missing_replies": self.missing}
+
+
+def benchmarks_of(experiment: Experiment, places: Places) -> Iterator[Benchmark]:
+    """Yield the benchmarks of an experiment; raises as `load_benchmark` does."""
+    for name in experiment.benchmarks:
+        if name != "real":
+            yield load_benchmark(name, places.data, experiment.limit)
+        elif places.real is not None:
+            yield with_boards(load_benchmark(name, places.real), experiment.catalogs)
+
+
+def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
+    """Return what is measured; `missing_replies` of [enrich] as well."""
+    return BenchSettings(
+        chosen_strategies(experiment.strategies),
+        tuple(measures_of(list(MEASURES))),
+        MODEL,
+        places.llm_options,
+        index_files(places) if experiment.written else (),
+    )
+
+
+def index_files(places: Places) -> list[IndexFile]:
+    """Return `written.toml` with the recorded replies."""
+    files = read_index_files([str(HERE / "written.toml")])
+    return [file.with_replies(str(places.replies), places.missing) for file in files]
+
+
+def run_experiment(experiment: Experiment, places: Places) -> tuple[list[Row], list[NothingFits]]:
+    """Build the boards, ask, and measure; returns the rows and what was said to fit nothing."""
+    rows: list[Row] = []
+    settings = settings_of(experiment, places)
+    for benchmark in benchmarks_of(experiment, places):
+        result, _ = run_benchmark(benchmark, places.boards, settings)
+        rows += rows_of(benchmark.name, result)
+    if not experiment.unanswerable or places.real is None:
+        return rows, []
+    return rows, list(_nothing_fits(experiment, places))
+
+
+def rows_of(benchmark: str, result: Mapping[str, Any]) -> Iterator[Row]:
+    """Yield a row for each task and system of a benchmark."""
+    overheads = {(row["strategy"], row["index"]): row for row in _summed(result["overhead"])}
+    means = set(result["means"])
+    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for row in result["rows"]:
+        task = f"{benchmark}, {row['task']}"
+        if benchmark == "real" and row["task"] not in means:
+            continue
+        group = groups.setdefault((task, row["strategy"], row["index"]), {"n": row["n"]})
+        group[row["measure"]] = (row["value"], row["low"], row["high"])
+    for (task, strategy, index), group in groups.items():
+        overhead = overheads.get((strategy, index), {})
+        queries = overhead.get("queries", 0) or 1
+        yield Row(
+            task,
+            strategy,
+            index,
+            group.pop("n"),
+            group,
+            overhead.get("llm_calls", 0) / queries,
+            overhead.get("tokens", 0) / queries,
+            overhead.get("fallbacks", 0) / queries,
+        )
+
+
+def _summed(overheads: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the overhead of each system over all its sets of requests."""
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in overheads:
+        total = sums.setdefault(
+            (row["strategy"], row["index"]), dict.fromkeys(("queries", "llm_calls", "tokens"), 0)
+        )
+        for name in ("queries", "llm_calls", "tokens", "fallbacks"):
+            total[name] = total.get(name, 0) + row[name]
+    for (strategy, index), total in sums.items():
+        yield {"strategy": strategy, "index": index, **total}
+
+
+def _nothing_fits(experiment: Experiment, places: Places) -> Iterator[NothingFits]:
+    """Ask each catalog what nothing in it answers, and what something does."""
+    [benchmark] = benchmarks_of(experiment, places)
+    names = [board.name for board in benchmark.boards]
+    suffix = "@written" if experiment.written else ""
+    for index in ("nothing", "both") if experiment.written else (None,):
+        for strategy in experiment.strategies:
+            counts = {True: [0, 0], False: [0, 0]}
+            for query_set, name in zip(benchmark.query_sets, names, strict=True):
+                board = places.boards / f"real{suffix}" / name / "board"
+                searcher = Searcher.open(str(board), llm=MODEL, llm_options=places.llm_options)
+                wanted: dict[bool, list[GoldenQuery]] = {
+                    True: list(query_set.queries),
+                    False: [GoldenQuery(text, ()) for text in unanswerable(name)],
+                }
+                for answerable, queries in wanted.items():
+                    results = searcher.search(
+                        queries,
+                        10,
+                        strategy=None if strategy == "default" else strategy,
+                        index=index,
+                    )
+                    counts[answerable][0] += sum(result.nothing_fits for result in results)
+                    counts[answerable][1] += len(queries)
+                searcher.close()
+            yield NothingFits(strategy, index or "full", *counts[False], *counts[True])
