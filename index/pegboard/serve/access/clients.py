@@ -4,7 +4,7 @@ Rules match the ids of the release, never a name that a client sent.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from typing import Any
@@ -22,6 +22,16 @@ Credentials = bytes | frozenset[tuple[str, str]]
 NO_CREDENTIALS = frozenset[tuple[str, str]]()
 
 
+RULE_VALUES: Mapping[str, Callable[[Tool], Collection[str]]] = {
+    "agent": lambda tool: (tool.agent,),
+    "catalog": lambda tool: (tool.catalog,),
+    "tag": lambda tool: tool.tags,
+    "tool": lambda tool: (tool.id,),
+}
+"""For each field of a rule, the values of a tool that its patterns are matched with. A view asks
+its entries in place of the tools, so `views.Entry` needs what is read here."""
+
+
 def matches_pattern(value: str, pattern: str) -> bool:
     """Whether a text matches a pattern with `*` and `?`; brackets have no special meaning."""
     return fnmatchcase(value, pattern.replace("[", "[[]"))
@@ -29,15 +39,13 @@ def matches_pattern(value: str, pattern: str) -> bool:
 
 def matches_rule(rule: Rule, tool: Tool) -> bool:
     """Whether a tool matches at least one pattern of each field that the rule has."""
-    fields = (
-        (rule.agent, (tool.agent,)),
-        (rule.catalog, (tool.catalog,)),
-        (rule.tag, tool.tags),
-        (rule.tool, (tool.id,)),
-    )
     return all(
-        any(matches_pattern(value, pattern) for value in values for pattern in patterns)
-        for patterns, values in fields
+        any(
+            matches_pattern(value, pattern)
+            for value in RULE_VALUES[field](tool)
+            for pattern in patterns
+        )
+        for field, patterns in rule
         if patterns
     )
 

@@ -6,7 +6,7 @@ Also the tools of a release that the gateway cannot call.
 from collections.abc import Collection, Iterator
 
 from pegboard.records import Tool
-from pegboard.serve.access.clients import Clients, matches_pattern, matches_rule
+from pegboard.serve.access.clients import RULE_VALUES, Clients, matches_pattern, matches_rule
 from pegboard.serve.access.views import Entry
 from pegboard.serve.settings import Rule, ServeSettings
 
@@ -16,10 +16,8 @@ def settings_without_effect(
 ) -> list[str]:
     """Return a line for each rule or pattern that no tool of the release matches."""
     values_by_field = {
-        "agent": {tool.agent for tool in tools},
-        "catalog": {tool.catalog for tool in tools},
-        "tag": {tag for tool in tools for tag in tool.tags},
-        "tool": {tool.id for tool in tools},
+        field: {value for tool in tools for value in values_of(tool)}
+        for field, values_of in RULE_VALUES.items()
     }
     lines: list[str] = []
     for place, rule in _rules(clients, settings):

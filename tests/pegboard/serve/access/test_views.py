@@ -4,8 +4,10 @@ import asyncio
 import threading
 
 from pegboard.opening import open_board
-from pegboard.serve.access.clients import ANYONE, Clients
+from pegboard.serve.access.clients import ANYONE, RULE_VALUES, Clients
 from pegboard.serve.access.control import AccessControl
+from pegboard.serve.access.views import read_entries
+from pegboard.serve.settings import Rule
 
 
 def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
@@ -34,3 +36,12 @@ def test_while_a_release_is_loaded_requests_are_answered_from_the_previous_one(
         return meanwhile.release, (await waiting).release, (await access.view(ANYONE)).release
 
     assert asyncio.run(run()) == (first_release.id, second_release.id, second_release.id)
+
+
+def test_every_field_of_a_rule_is_matched_with_the_same_values_in_lists_and_in_calls(board_uri):
+    assert RULE_VALUES.keys() == Rule.model_fields.keys()
+    with open_board(board_uri) as board:
+        entries = read_entries(board, lambda tool, kind: "")
+        for tool in board.list_tools():
+            for values_of in RULE_VALUES.values():
+                assert values_of(entries[tool.id]) == values_of(tool)
