@@ -130,7 +130,7 @@ def evaluate(
     config: str = "pegboard.toml",
     golden: str | None = None,
     strategies: list[str] | None = None,
-    k: str | None = None,
+    k: int | str | None = None,
     release: str | None = None,
 ) -> dict[str, Any]:
     """Measure a release on golden queries: one strategy at one k, or a sweep over several.
