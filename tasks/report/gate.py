@@ -28,7 +28,8 @@ def verdict_data(
 ) -> dict[str, Any]:
     """Return the headline with its state and reason.
 
-    The state is `passed`, `held`, `measured` (golden queries without rules and canaries) or `none`.
+    The state is `passed`, `held`, `failed` for a release that is live all the same, `measured`
+    (golden queries without rules and canaries) or `none`.
 
     Args:
         captured: the queries that suspicious tools captured.
@@ -64,7 +65,8 @@ def verdict_data(
             waiting,
         ]
         title = f"{live}, by hand" if channels else "Held, not live"
-        return {"state": "held", "title": title, "says": _sentences(_joined(reasons), value)}
+        state = "failed" if channels else "held"
+        return {"state": state, "title": title, "says": _sentences(_joined(reasons), value)}
     canaries_text = f"{count} found" if canaries.get("count") else ""
     if not (successes := _joined([rules_text(rules) if rules else "", canaries_text])):
         says = _sentences("Measured; there are no rules to pass", value, changed)

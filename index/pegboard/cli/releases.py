@@ -21,7 +21,7 @@ from pegboard.cli.output import (
 from pegboard.errors import ContractMismatch
 from pegboard.formatting import count_text
 from pegboard.store.contract import CONTRACT, check_contract
-from pegboard.store.gate import failures, gate_lines, gate_state
+from pegboard.store.gate import failures, gate_lines, gate_state, is_good
 from pegboard.store.releases import Channel, Pin, Release, ReleaseStore
 from pegboard.store.verify import verify_release
 
@@ -76,7 +76,13 @@ def register(subparsers: Subparsers) -> None:
         _rollback,
         help="make a channel name its previous release",
         description="Make a channel name its previous release. A second rollback goes back one "
-        "more; `promote` goes to any release.",
+        "more; `promote` goes to any release. If the previous release had failed its gate, the "
+        "rules that it failed are printed to stderr.",
+    )
+    parser.add_argument(
+        "--to-last-good",
+        action="store_true",
+        help="skip earlier releases that failed their gate",
     )
     _add_options(parser, "the channel", "--channel")
 
@@ -201,21 +207,28 @@ def _promote(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
     release = store.named(options.release)
     channel = store.promote(release.id, options.channel)
-    if reasons := failures(release):
-        print(
-            f"pegboard promote: warning: release {release.id} failed its gate and was promoted "
-            f"all the same: {'; '.join(reasons)}",
-            file=sys.stderr,
-        )
+    _warn_of_gate(release, "promote", "was promoted all the same")
     _warn_of_contract(release, "promote")
     return _print_channel(channel, options)
 
 
 def _rollback(options: argparse.Namespace) -> int:
     store = ReleaseStore(options.board)
-    channel = store.rollback(options.channel)
-    _warn_of_contract(store.get(channel.release), "rollback")
+    channel = store.rollback(options.channel, is_good if options.to_last_good else None)
+    release = store.get(channel.release)
+    _warn_of_gate(release, "rollback", "is live again; --to-last-good skips such releases")
+    _warn_of_contract(release, "rollback")
     return _print_channel(channel, options)
+
+
+def _warn_of_gate(release: Release, command: str, done: str) -> None:
+    """Say so if a channel now names a release that failed its gate, and what it failed."""
+    if reasons := failures(release):
+        print(
+            f"pegboard {command}: warning: release {release.id} failed its gate and {done}: "
+            f"{'; '.join(reasons)}",
+            file=sys.stderr,
+        )
 
 
 def _warn_of_contract(release: Release, command: str) -> None:

@@ -10,9 +10,9 @@ STATES = {None: "skipped", True: "holds", False: "failed"}
 
 
 def gate_state(release: Release, channels: Iterable[Channel]) -> str:
-    """Return the state of a release: `passed`; `held`; for a release that was promoted in spite of
-    that, `approved` if the gate passed and only texts had to be approved, else `failed`; empty if
-    it had neither a gate nor texts to approve.
+    """Return the state of a release: `passed`; `held`; for a release that a channel names or named
+    in spite of that, `approved` if the gate passed and only texts had to be approved, else
+    `failed`; empty if it had neither a gate nor texts to approve.
     """
     gate = _gate(release)
     unapproved = release.manifest.get("unapproved")
@@ -21,9 +21,17 @@ def gate_state(release: Release, channels: Iterable[Channel]) -> str:
     passed = bool(gate.get("passed", True))
     if not unapproved and passed:
         return "passed"
-    if any(channel.release == release.id for channel in channels):
+    if any(
+        release.id in (channel.release, *channel.history, *channel.withdrawn)
+        for channel in channels
+    ):
         return "approved" if passed else "failed"
     return "held"
+
+
+def is_good(release: Release) -> bool:
+    """Whether a release passed its gate, or had none."""
+    return bool(_gate(release).get("passed", True))
 
 
 def failures(release: Release) -> list[str]:

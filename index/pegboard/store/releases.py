@@ -9,9 +9,10 @@ import json
 import logging
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -440,19 +441,33 @@ class ReleaseStore:
             f"to replace it."
         )
 
-    def rollback(self, channel: str = "live") -> Channel:
+    def rollback(
+        self, channel: str = "live", accepts: Callable[[Release], bool] | None = None
+    ) -> Channel:
         """Move a channel to its latest earlier release that is still recorded, and return the
         channel.
 
         The release that it named becomes withdrawn: a build that makes the same release again does
         not promote it.
 
-        Raises BoardNotFound if there is no earlier release.
+        Args:
+            accepts: whether to go back to a release; releases that it does not accept are skipped.
+
+        Raises BoardNotFound if there is no earlier release, or none is accepted.
         """
         current = self.channel(channel)
         history = self._recorded(current.history) if current else ()
         if current is None or not history:
             raise self._no_previous(channel, current)
+        if accepts is not None:
+            skipped = list(takewhile(lambda old: not accepts(self.get(old)), history))
+            history = history[len(skipped) :]
+            if not history:
+                raise BoardNotFound(
+                    f"Channel '{channel}' of the board at {public_uri(self.uri)} has no earlier "
+                    f"release that passed its gate; these did not: {', '.join(skipped[:10])}. "
+                    "`pegboard releases list` shows all releases; `pegboard promote` takes any."
+                )
         withdrawn = [old for old in current.withdrawn if old not in (current.release, history[0])]
         moved = Channel(
             channel,

@@ -70,3 +70,63 @@ def test_promoting_a_held_release_works_and_warns(board, run):
         "same: "
         "Recall@5 >= 0.9: it is 0.840 over 300 queries, 0.060 too low; 1 of 12 canaries broke\n"
     )
+
+
+def test_rolling_back_to_a_release_that_failed_its_gate_works_and_warns(board, run):
+    uri, failed = board
+    run("promote feed", board=uri)
+
+    printed = run("rollback", board=uri)
+
+    assert (printed.code, printed.out) == (0, f"live is now release {failed} (generation 3)\n")
+    assert printed.err.startswith(
+        f"pegboard rollback: warning: release {failed} failed its gate and is live again; "
+        "--to-last-good skips such releases: Recall@5 >= 0.9"
+    )
+
+
+def test_rolling_back_to_the_last_good_release_skips_those_that_failed(board, run):
+    uri, failed = board
+    store = ReleaseStore(uri)
+    passed = {**GATE, "passed": True, "rules": [], "canaries": {"count": 12, "missed": 0}}
+    manifest = {**store.get(failed).manifest, "gate": passed}
+    good = replace(
+        store.get(failed),
+        id="900d900d900d",
+        digest="900d900d900d" + "0" * 52,
+        manifest=manifest,
+    )
+    store.add(good)
+    for release in ("900d", failed, "feed"):
+        assert run(f"promote {release}", board=uri).code == 0
+
+    printed = run("rollback --to-last-good", board=uri)
+
+    assert (printed.code, printed.err) == (0, "")
+    assert store.channel().release == good.id
+
+
+def test_without_a_good_release_to_go_back_to_nothing_moves(board, run):
+    uri, failed = board
+    run("promote feed", board=uri)
+
+    printed = run("rollback --to-last-good", board=uri)
+
+    assert printed.code == 4
+    assert f"these did not: {failed}" in printed.err
+    assert ReleaseStore(uri).channel().release == "feedfeedfeed"
+
+
+def test_a_release_that_was_promoted_in_spite_of_its_gate_keeps_one_name(board, run):
+    uri, failed = board
+
+    def states():
+        rows = run("releases list", board=uri).out.splitlines()
+        return {row.split()[0]: [word for word in row.split() if word in ("failed", "held")]
+                for row in rows if row.startswith((failed, "feed"))}  # fmt: skip
+
+    assert states() == {failed: ["failed"], "feedfeedfeed": ["held"]}
+    run("promote feed", board=uri)
+    assert states() == {failed: ["failed"], "feedfeedfeed": ["failed"]}
+    run("rollback", board=uri)
+    assert states() == {failed: ["failed"], "feedfeedfeed": ["failed"]}

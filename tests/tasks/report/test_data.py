@@ -59,7 +59,7 @@ def test_a_board_without_tools_has_a_report(plain):
         (PASSED, {}, [], "passed", "Not live", "1 rule holds."),
         (HELD, LATER, [], "held", "Held, not live", "1 of 2 canaries broke."),
         (CAPTURED, LATER, [], "held", "Held, not live", "2 queries captured."),
-        (HELD, LATER, ["live"], "held", "Live, by hand", "1 of 2 canaries broke."),
+        (HELD, LATER, ["live"], "failed", "Live, by hand", "1 of 2 canaries broke."),
     ],
 )  # fmt: skip
 def test_the_verdict_states_whether_the_release_is_live_and_why(
