@@ -79,7 +79,7 @@ def register(subparsers: Subparsers) -> None:
     )
     add_json_option(
         parser,
-        "release, probability, nothing_fits, steps, hits, trace; "
+        "release, probability, nothing_fits, judged_by, steps, hits, trace; "
         "with --replay counts, tools that took others' places, and each request",
     )
     parser = add_command(
@@ -153,8 +153,11 @@ def _print_result(result: "FindResult", board: "Board", options: argparse.Namesp
         print_json(result.to_dict())
     else:
         if result.nothing_fits and result:
-            print("Nothing fits this request. The nearest tools:")
+            judge = ", as an LLM judged" if result.judged_by == "llm" else ""
+            print(f"Nothing fits this request{judge}. The nearest tools:")
         _print_hits(result, board, where_of(options))
+        if not result:
+            _print_dropped(result)
         if options.explain:
             _print_trace(result)
 
@@ -173,6 +176,16 @@ def _strategies(options: argparse.Namespace) -> int:
     for name, (description, _) in STRATEGIES.items():
         print(f"{name}\n{textwrap.indent(textwrap.fill(description, 95), '    ')}")
     return 0
+
+
+def _print_dropped(result: "FindResult") -> None:
+    """Print which parts of the strategy left out what was found."""
+    trace = result.trace
+    remarks = [part for part in trace.parts if part.stage == "refine" and part.note]
+    for part in remarks:
+        print(f"The strategy '{plain(trace.strategy)}' ({plain(part.part)}): {plain(part.note)}.")
+    if remarks:
+        print("Another strategy shows the nearest tools, such as --strategy clauses.")
 
 
 def _print_trace(result: "FindResult") -> None:

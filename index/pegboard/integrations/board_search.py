@@ -198,6 +198,11 @@ class BoardSearch:
         )
 
     def _reason(self, result: FindResult) -> str:
+        if result.hits and result.judged_by == "llm":
+            return (
+                "No tool fits, as an LLM judged. Say in other words what the tool should do, or go "
+                "on without one."
+            )
         if result.hits:
             return (
                 f"No tool fits: the best of them does with a probability of "

@@ -13,7 +13,7 @@ from pegboard.retrieval.called import check_called
 from pegboard.retrieval.context import Context, QueryRankings, RequestLog, Searches
 from pegboard.retrieval.engine import run_strategy
 from pegboard.retrieval.execution import Execution, drive, run_to_end
-from pegboard.retrieval.found import FindResult, StepResult, Trace
+from pegboard.retrieval.found import FindResult, Judge, StepResult, Trace
 from pegboard.retrieval.requests import Candidates, Request
 from pegboard.retrieval.strategies import DEFAULT_STRATEGY, STRATEGIES, named_strategy
 from pegboard.retrieval.strategy import Strategy
@@ -172,9 +172,19 @@ def _result(state: Context, candidates: Candidates | None) -> FindResult:
     probability: float | None = None
     if probabilities is not None:
         probability = max((hit.probability or 0.0 for hit in hits), default=0.0)
+    nothing_fits, judge = _verdict(state, probability)
+    return FindResult(hits, state.log.trace, steps, probability, release, nothing_fits, judge)
+
+
+def _verdict(state: Context, probability: float | None) -> tuple[bool, Judge | None]:
+    """Return whether nothing fits, and who says so: an LLM that looked, else the threshold."""
+    fits = state.log.verdict
+    if fits is not None:
+        return not fits, "llm"
     threshold = (state.thresholds or {}).get(NOTHING_FITS)
-    nothing_fits = probability is not None and threshold is not None and probability < threshold
-    return FindResult(hits, state.log.trace, steps, probability, release, nothing_fits)
+    if probability is None or threshold is None:
+        return False, None
+    return probability < threshold, "ranker"
 
 
 def _why(state: Context, ids: Sequence[str]) -> dict[str, dict[str, dict[str, Any]]]:

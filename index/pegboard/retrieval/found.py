@@ -2,11 +2,13 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, Literal, TypeVar, overload
 
 from pegboard.hits import Hit
 from pegboard.records import Agent
 
+Judge = Literal["ranker", "llm"]
+"""What can judge that nothing fits."""
 NO_LLM = "no LLM was given"
 """The most common fallback reason."""
 
@@ -150,7 +152,9 @@ class FindResult(_Hits[Hit]):
         steps: the steps into which the request was decomposed; empty if it was not.
         probability: the probability that at least one hit fits; None unless the search is hybrid.
         release: the id of the release that answered.
-        nothing_fits: whether the probability is below the threshold for "no tool fits".
+        nothing_fits: whether no tool fits: the probability is below the threshold for that, or an
+            LLM looked at the hits and named none.
+        judged_by: who judged that: `ranker` or `llm`; None if nothing did.
     """
 
     hits: tuple[Hit, ...]
@@ -159,6 +163,7 @@ class FindResult(_Hits[Hit]):
     probability: float | None = None
     release: str = ""
     nothing_fits: bool = False
+    judged_by: Judge | None = None
 
     def __repr__(self) -> str:
         names = ", ".join(hit.tool.name for hit in self.hits[:5])
@@ -175,6 +180,7 @@ class FindResult(_Hits[Hit]):
             "release": self.release,
             "probability": self.probability,
             "nothing_fits": self.nothing_fits,
+            "judged_by": self.judged_by,
             "steps": [{"text": step.text, "tools": list(step.tools)} for step in self.steps],
             "hits": [hit.to_dict() for hit in self.hits],
             "trace": self.trace.to_dict(),

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pegboard.errors import QueryError
+from pegboard.errors import QueryError, did_you_mean
 from pegboard.retrieval.strategy import Strategy
 
 DEFAULT_STRATEGY = "clauses"
@@ -121,9 +121,10 @@ STRATEGIES: dict[str, tuple[str, dict[str, Any]]] = {
 def named_strategy(name: str) -> Strategy:
     """Return the strategy of that name. Raises QueryError for an unknown name."""
     if name not in STRATEGIES:
+        suggestion = did_you_mean(name, STRATEGIES) or "."
         raise QueryError(
-            f"Unknown strategy '{name}'. Expected one of: {', '.join(STRATEGIES)}; or a strategy "
-            "of your own, as JSON values."
+            f"Unknown strategy '{name}'{suggestion} Expected one of: {', '.join(STRATEGIES)}; or a "
+            "strategy of your own, as JSON values."
         )
     return Strategy.from_dict({"name": name, **STRATEGIES[name][1]})
 

@@ -150,6 +150,8 @@ def _reason(view: View, query: str, result: FindResult) -> str:
         return "The query is empty. Say in plain words what a tool should do."
     if not result.hits:
         return "No tool was found. Say in other words what a tool should do."
+    if result.nothing_fits and result.judged_by == "llm":
+        return "None of these tools fits, as an LLM judged. Check their descriptions before a call."
     if result.nothing_fits:
         return "Probably none of these tools fits. Check their descriptions before a call."
     return ""

@@ -8,7 +8,9 @@ import pytest
 import pegboard
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import write_enrichments
+from tests.openai_server import LITELLM_WARNINGS, chat
 
+pytestmark = LITELLM_WARNINGS
 WRITTEN = Enrichment(
     description="Reports a bug.", avoid="To merge use merge_branch.", topics=("bugs",)
 )
@@ -79,6 +81,32 @@ def test_flags_and_what_an_llm_wrote_are_shown(run, workshop):
     assert (hit["flags"], hit["enrichment"]) == ([drops], WRITTEN.to_dict())
 
 
+def test_nothing_fits_is_said_with_the_llm_that_judged(run, board_uri, server, openai_key):
+    server.script = [chat('{"tools": []}'), chat('{"tools": []}')]
+    llm = f"--llm openai/gpt-4o-mini --llm-api-base {server.url} --strategy look-at-fifteen"
+
+    printed = run(f"find high tide {llm}", board=board_uri)
+    values = run(f"find high tide {llm} --json", board=board_uri).json
+
+    assert printed.out.startswith(
+        "Nothing fits this request, as an LLM judged. The nearest tools:\n  1. "
+    )
+    assert (values["nothing_fits"], values["judged_by"]) == (True, "llm")
+
+
+def test_a_strategy_that_leaves_out_all_says_which_part_did_and_how_to_see_them(run, board_uri):
+    printed = run("find qwxz --strategy confident", board=board_uri)
+
+    first, second, third = printed.out.splitlines()
+    assert first == "No tool was found."
+    assert re.fullmatch(
+        r"The strategy 'confident' \(at-least\): 0 of \d+ tools reach a probability of \S+; "
+        r"the best has 0\.\d+\.",
+        second,
+    )
+    assert third == "Another strategy shows the nearest tools, such as --strategy clauses."
+
+
 def test_strategies_are_listed_without_a_board(run):
     assert "rag-tool-fusion" in run("strategies").out
     listed = run("strategies --json").json
@@ -91,7 +119,8 @@ def test_strategies_are_listed_without_a_board(run):
         ("", "The request is missing"),
         ("' '", "The request is missing"),
         ("x --strategy none.json", "none.json cannot be read"),
-        ("x --strategy clause", "Unknown strategy 'clause'"),
+        ("x --strategy clause", "Unknown strategy 'clause'; did you mean 'clauses'? Expected one"),
+        ("x --strategy qwxz", "Unknown strategy 'qwxz'. Expected one of: search, "),
         ("x --llm-api-base http://host", "Expected --llm MODEL"),
         ("x -k 0", "k is 0"),
     ],

@@ -9,6 +9,7 @@ from typing import Any
 from pegboard.board import Board
 from pegboard.encoders import load_encoder
 from pegboard.records import Agent, Tool
+from pegboard.retrieval.llm.caller import open_caller
 from pegboard.search.follower import ChannelFollower
 from pegboard.search.query_vectors import QueryVectors
 from pegboard.search.tool_release import ToolRelease
@@ -75,15 +76,20 @@ class Release(ToolRelease):
 
 
 class Shelf:
-    """A board whose channel can be moved: `promote` publishes another set of tools."""
+    """A board whose channel can be moved: `promote` publishes another set of tools.
 
-    def __init__(self, tools: Sequence[Tool] = TOOLS) -> None:
+    Args:
+        llm: the completer that strategies may ask.
+    """
+
+    def __init__(self, tools: Sequence[Tool] = TOOLS, llm: Any = None) -> None:
         self._releases: dict[str, Release] = {}
         self._channel: Channel | None = None
         self.promote(tools)
         self.board = Board(
             ChannelFollower(self._read, self._releases.__getitem__, lambda _: None, refresh=0.0),
             QueryVectors(ENCODER, None),
+            caller=open_caller(llm),
         )
 
     def promote(self, tools: Sequence[Tool]) -> None:

@@ -6,6 +6,7 @@ from pegboard.errors import QueryError
 from pegboard.integrations.board_search import BLANK, NO_TOOL, BoardSearch, query_of
 from pegboard.tokens import definition_tokens
 from tests.pegboard.integrations.boards import Shelf
+from tests.pegboard.retrieval.stubs import ScriptedCompleter
 
 DESK = "kit/desk/search"
 GIT = "kit/git/search"
@@ -81,8 +82,18 @@ def test_an_empty_result_says_why(board):
 
     assert reasons["blank"] == BLANK
     assert reasons["filtered"] == NO_TOOL
-    assert "No tool fits" in reasons["nothing fits"]
+    assert "No tool fits: the best of them does with" in reasons["nothing fits"]
     assert "too long: 1 tokens are allowed" in reasons["too long"]
+
+
+def test_a_request_that_an_llm_finds_no_tool_for_gets_none_and_says_who_judged():
+    llm = ScriptedCompleter(by=lambda request: {"tools": []})
+    search = BoardSearch(Shelf(llm=llm).board, strategy="look-at-fifteen")
+
+    findings = search.find("book a meeting room in the office")
+
+    assert findings.hits == ()
+    assert findings.reason.startswith("No tool fits, as an LLM judged. ")
 
 
 @pytest.mark.parametrize(

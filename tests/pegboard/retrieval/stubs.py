@@ -80,7 +80,9 @@ class StubContext:
     cosines: dict | None = None
     thresholds: dict | None = None
     graph: ToolGraph = field(default_factory=lambda: ToolGraph(()))
-    prompts: dict = field(default_factory=dict)
+    manifest: dict = field(default_factory=dict)
+    language: str = "english"
+    searches: SimpleNamespace = field(default_factory=lambda: SimpleNamespace(index="default"))
     refused: frozenset | None = None
     trace: PartTrace = field(default_factory=lambda: PartTrace("part", "test"))
     searched: list = field(default_factory=list)
@@ -92,8 +94,13 @@ class StubContext:
 
     @property
     def loaded(self):
-        release = SimpleNamespace(manifest={"prompts": self.prompts})
-        return SimpleNamespace(agents=self.agents, graph=self.graph, release=release)
+        release = SimpleNamespace(manifest=self.manifest)
+        return SimpleNamespace(
+            agents=self.agents,
+            graph=self.graph,
+            release=release,
+            language=lambda index: self.language,
+        )
 
     async def search(self, queries, depth):
         self.searched += [query.text for query in queries]
@@ -173,5 +180,5 @@ def shown_names(request):
 
 def offered_names(request):
     """The names that a reply may hold, by its schema."""
-    [schema] = request.schema["properties"].values()
+    *_, schema = request.schema["properties"].values()
     return schema.get("items", {}).get("enum")

@@ -139,6 +139,36 @@ def test_a_request_that_nothing_fits_is_said_to_have_no_answer(board):
     assert nothing.probability < fits.probability
     assert len(nothing) == 3
     assert nothing.to_dict()["nothing_fits"] is True
+    assert fits.judged_by == nothing.to_dict()["judged_by"] == "ranker"
+
+
+def test_an_llm_that_looked_judges_in_place_of_the_threshold(board_uri, encoder):
+    def by(request):
+        shown = request.messages[-1].content
+        return {"tools": [] if "dollars" in shown else ["close_ledger"]}
+
+    requests = ["convert dollars to yen", "qwxz"]
+    with pegboard.open(board_uri, encoder=encoder, llm=ScriptedCompleter(by=by)) as board:
+        refused, found = board.find_many(requests, 3, strategy="look-at-fifteen")
+        nearest = board.find(requests[0], 3, llm=False)
+
+    assert (refused.nothing_fits, refused.judged_by) == (True, "llm")
+    assert names(refused) == names(nearest)
+    assert (found.nothing_fits, found.judged_by) == (False, "llm")
+    assert found.probability < refused.probability
+
+
+def test_where_the_look_fails_the_threshold_judges_and_the_default_strategy_answers(
+    board_uri, encoder
+):
+    with pegboard.open(board_uri, encoder=encoder, llm=says("no idea")) as board:
+        found = board.find_many([TWO, "qwxz"], 3, strategy="ask-as-agent-and-look")
+        default = board.find_many([TWO, "qwxz"], 3, llm=False)
+
+    assert [names(result) for result in found] == [names(result) for result in default]
+    assert [result.nothing_fits for result in found] == [False, True]
+    assert {result.judged_by for result in found} == {"ranker"}
+    assert [part for part, _ in found[0].trace.fallbacks] == ["agent-query", "look"]
 
 
 def test_many_requests_are_one_call_of_the_encoder_and_find_what_each_finds_alone(

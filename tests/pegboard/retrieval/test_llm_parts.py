@@ -5,11 +5,13 @@ import pytest
 from pegboard.retrieval.llm.refinements import (
     Grade,
     ListwiseRerank,
+    Look,
     PostSelection,
     Reflect,
     StepLoop,
 )
 from pegboard.retrieval.llm.transforms import (
+    AgentQuery,
     ContextDecompose,
     Decompose,
     Expand,
@@ -24,9 +26,9 @@ REQUEST = "tides at Whitby, and 200 pounds in euros"
 STEPS = {1: ["sea/list_tides", "sea/find_berth"], 2: ["bank/list_rates", "bank/convert_currency"]}
 UNION = ["sea/list_tides", "bank/list_rates", "sea/find_berth", "bank/convert_currency"]
 TWO_STEPS = candidates(STEPS, {1: "tides at Whitby", 2: "200 pounds in euros"})
-FALLBACKS = {Decompose(): Clauses(6), ContextDecompose(): Clauses(8)}
+FALLBACKS = {AgentQuery(): Clauses(6), Decompose(): Clauses(6), ContextDecompose(): Clauses(8)}
 TRANSFORMS = [Rewrite(), *FALLBACKS, Expand(), StepBackPrompting()]
-SELECTING = [ListwiseRerank(), Grade(), PostSelection(), StepLoop()]
+SELECTING = [ListwiseRerank(), Look(), Grade(), PostSelection(), StepLoop()]
 REFINEMENTS = [*SELECTING, Reflect()]
 PARTS = [*TRANSFORMS, *REFINEMENTS]
 FIELDS = ("query", "steps", "queries", "ranking", "relevant", "tools", "missing")

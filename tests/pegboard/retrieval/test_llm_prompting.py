@@ -59,7 +59,7 @@ def test_the_releases_prompt_replaces_the_librarys():
     release_prompt = (
         '+++\nversion = "7"\n+++\n# system\nWe are bankers.\n# user\nIt is: {{ request }}\n'
     )
-    published = context("R", {"query": "r"}, prompts={"rewrite": release_prompt})
+    published = context("R", {"query": "r"}, manifest={"prompts": {"rewrite": release_prompt}})
     plain = context("R", {"query": "r"})
 
     transformed(Rewrite(), [Query("R")], published)

@@ -2,10 +2,12 @@
 
 import pytest
 
+from pegboard.llm import Message
 from pegboard.records import Tool
 from pegboard.retrieval.llm.refinements import (
     Grade,
     ListwiseRerank,
+    Look,
     PostSelection,
     Reflect,
     StepLoop,
@@ -78,6 +80,51 @@ def test_an_injected_description_brings_no_tool_in(part):
     assert "drop_tables" not in offered_names(scripted.completer.requests[0])
 
 
+def test_a_look_puts_what_serves_first_and_keeps_the_rest_behind():
+    names = ["find_berth", "list_rates"]
+    scripted = context(REQUEST, {"tools": names})
+
+    assert refined(Look(depth=3), TWO, scripted) == [SEA[1], BANK[0], SEA[0], BANK[1], SEA[2]]
+    assert shown_names(scripted.completer.requests[0]) == ["list_tides", "list_rates", "find_berth"]
+    assert f'"{REQUEST}"' in prompt_text(scripted)
+    assert scripted.trace.note == "2 of 3 tools serve the request"
+    assert scripted.log.verdict is True
+
+
+def test_a_look_at_a_conversation_shows_it():
+    history = [Message("user", "I am sailing to Whitby")]
+    scripted = context("and there?", {"tools": ["list_tides"]}, history=history)
+
+    refined(Look(), candidates({0: SEA}, {0: "and there?"}), scripted)
+
+    assert "I am sailing to Whitby" in prompt_text(scripted)
+
+
+def test_a_look_that_names_no_tool_judges_that_nothing_fits_and_the_ranking_stays():
+    scripted = context(REQUEST, {"tools": []})
+
+    assert scored(Look(), TWO, scripted) == TWO.ranking
+    assert scripted.log.verdict is False
+    assert scripted.trace.fallback_reason is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "verdict"),
+    [
+        ([], None),
+        ([None], None),
+        ([False, None], None),
+        ([False, False], False),
+        ([None, False, True], True),
+    ],
+)
+def test_nothing_fits_a_request_only_if_every_look_at_it_says_so(verdicts, verdict):
+    log = context(REQUEST).log
+    log.verdicts = verdicts
+
+    assert log.verdict is verdict
+
+
 def test_irrelevant_tools_are_dropped_and_the_order_and_scores_stay():
     scripted = context(REQUEST, {"relevant": ["convert_currency", "list_tides"]})
 
@@ -146,6 +193,71 @@ def test_a_step_without_a_suitable_tool_is_searched_further_in_other_words():
     assert shown_names(first) == ["send_email"]
     assert len(shown_names(second)) == 3
     assert scripted.trace.note == "1 of 1 steps without a suitable tool in round 1"
+
+
+@pytest.mark.parametrize(
+    ("loop", "asked", "pools", "searched"),
+    [
+        # Growth alone: the same words, more candidates.
+        (StepLoop(k=1, more=1, variations=0), ["select"] * 3, [1, 2, 3], []),
+        # Other wordings alone: as many candidates in each round.
+        (
+            StepLoop(k=1, more=0, rounds=2),
+            ["select", "expand", "select"],
+            [1, 1],
+            ["tide times at a harbour"],
+        ),
+        # Neither: a further round would ask the same.
+        (StepLoop(k=1, more=0, variations=0), ["select"], [1], []),
+    ],
+)
+def test_a_loop_grows_or_asks_in_other_words_or_both(loop, asked, pools, searched):
+    def by(request):
+        if request.schema_name == "expand":
+            return {"queries": ["tide times at a harbour"]}
+        return {"tools": []}
+
+    scripted = context("high water", by=by)
+
+    refined(loop, candidates({1: [EMAIL, PARCEL, FORECAST]}, {1: "high water"}), scripted)
+
+    requests = scripted.completer.requests
+    assert [request.schema_name for request in requests] == asked
+    shown = [shown_names(request) for request in requests if request.schema_name == "select"]
+    assert [len(names) for names in shown] == pools
+    assert scripted.searched == searched
+
+
+@pytest.mark.parametrize(("all_if_none", "expected"), [(True, [*SEA[:2], EMAIL]), (False, [EMAIL])])
+def test_a_step_for_which_nothing_was_chosen_gets_its_candidates_or_none(all_if_none, expected):
+    def by(request):
+        return {"tools": ["send_email"] if "send_email" in offered_names(request) else []}
+
+    scripted = context(REQUEST, by=by)
+    loop = StepLoop(k=2, rounds=1, all_if_none=all_if_none)
+
+    found = refined(loop, candidates({1: SEA, 2: [PARCEL, EMAIL]}), scripted)
+
+    assert sorted(found) == sorted(expected)
+
+
+@pytest.mark.parametrize("part", [Look, PostSelection, StepLoop])
+def test_thoughts_come_before_the_choice_if_they_are_asked_for(part):
+    reply = {"thoughts": "Whitby needs tides.", "tools": ["find_berth"]}
+    plain = context(REQUEST, reply)
+    scripted = context(REQUEST, reply)
+
+    without = refined(part(), ONE, plain)
+    choice = refined(part(thoughts=True), ONE, scripted)
+
+    [asked] = scripted.completer.requests
+    assert list(asked.schema["properties"]) == asked.schema["required"] == ["thoughts", "tools"]
+    assert 'begins with "thoughts"' in asked.messages[0].content
+    [asked_plainly] = plain.completer.requests
+    assert list(asked_plainly.schema["properties"]) == ["tools"]
+    assert "thoughts" not in asked_plainly.messages[0].content
+    assert choice == without
+    assert choice[0] == SEA[1]
 
 
 def test_a_step_whose_question_fails_falls_back_at_once_and_the_others_go_on():

@@ -40,6 +40,59 @@ def test_a_request_becomes_steps_unless_it_is_one_or_in_steps_already(part):
     assert done.trace.llm_calls == 0
 
 
+def test_one_query_of_an_agent_takes_the_place_of_the_request_and_several_are_steps():
+    one = context(REQUEST, {"queries": ["get tide times"]})
+    two = context(REQUEST, {"queries": ["get tide times", "send a message"]})
+    done = context(REQUEST, {"queries": ["get tide times"]})
+
+    assert transformed(transforms.AgentQuery(), ASKED, one) == [
+        Query("get tide times", 0, "agent-query")
+    ]
+    assert transformed(transforms.AgentQuery(), ASKED, two) == [
+        Query("get tide times", 1, "agent-query"),
+        Query("send a message", 2, "agent-query"),
+    ]
+    assert transformed(transforms.AgentQuery(), TWO, done) == TWO
+    assert done.trace.llm_calls == 0
+    assert one.searched == []
+
+
+def test_the_request_is_searched_beside_the_query_of_an_agent_by_its_weight():
+    part = transforms.AgentQuery(background=0.5)
+    one = context(REQUEST, {"queries": ["get tide times"]})
+    two = context(REQUEST, {"queries": ["get tide times", "send a message"]})
+
+    assert transformed(part, ASKED, one) == [
+        Query("get tide times", 0, "agent-query"),
+        Query(REQUEST, 0, "request", 0.5),
+    ]
+    assert [(query.text, query.step, query.weight) for query in transformed(part, ASKED, two)] == [
+        ("get tide times", 1, 1.0),
+        (REQUEST, 1, 0.5),
+        ("send a message", 2, 1.0),
+        (REQUEST, 2, 0.5),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("language", "sentence"),
+    [
+        ("english", "Write in English, whatever the language of the request."),
+        ("german", "Write in German, whatever the language of the request."),
+        ("none", "Write in the language of the request."),
+    ],
+)
+def test_the_query_of_an_agent_is_in_the_language_of_the_index(language, sentence):
+    scripted = context(REQUEST, {"queries": ["get tide times"]}, language=language)
+
+    transformed(transforms.AgentQuery(limit=4), ASKED, scripted)
+
+    system = scripted.completer.requests[0].messages[0].content
+    assert sentence in system
+    assert "at most 4." in system
+    assert shown_names(scripted.completer.requests[0]) == []
+
+
 def test_a_decomposition_in_context_sees_the_tools_of_a_first_search():
     scripted = context("tide at a harbour", STEPS)
 

@@ -58,7 +58,12 @@ class AtLeast(Part):
             raise QueryError(f"The part '{self.part}' {self._unavailable()}.")
         least = self._least(context)
         remaining = [row for row in ranking if row.tool in values and values[row.tool] >= least]
-        context.trace.note = f"{len(remaining)} of {len(ranking)} tools reach {least:g}"
+        kind = "cosine" if self.probability is None else "probability"
+        note = f"{len(remaining)} of {len(ranking)} tools reach a {kind} of {least:.3g}"
+        if not remaining:
+            best = max((values[row.tool] for row in ranking if row.tool in values), default=0.0)
+            note = f"{note}; the best has {best:.3g}"
+        context.trace.note = note
         return remaining
 
     def _unavailable(self) -> str:

@@ -127,11 +127,13 @@ def listed_ids(gateway: Gateway, view: View, session: Session) -> dict[str, str]
 
 async def _fitting_ids(gateway: Gateway, session: Session, context: str) -> list[str]:
     """Return the ids of the tools that fit a context: those with at least the release's threshold
-    for a fitting tool (Armory).
+    for a fitting tool (Armory); none if an LLM judged that none fits.
     """
     search = await gateway.finder.find(
         session.client, context, MAX_FITTING, session=session.id, callable_only=True
     )
+    if search.result.nothing_fits and search.result.judged_by == "llm":
+        return []
     threshold = (await search.view.board.thresholds()).get("nothing_fits", 0.0)
     return [
         hit.tool.id

@@ -6,7 +6,12 @@ import json
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from pegboard.opening import open_board
 from pegboard.serve.access.clients import Client
+from pegboard.serve.access.views import RESERVED
+from pegboard.serve.gateway import Gateway
+from pegboard.serve.settings import GatewaySettings, LlmSettings, ServeSettings
+from tests.pegboard.retrieval.stubs import ScriptedCompleter
 
 RATES = {"query": "exchange rates of today"}
 DEEP = "[" * 100_000
@@ -150,3 +155,25 @@ def test_searches_of_one_client_take_at_most_half_of_the_places(board_uri, gatew
 
     assert not done_before
     assert hits > 0
+
+
+def test_a_search_for_which_an_llm_finds_no_tool_says_so(board_uri, connect):
+    async def run():
+        llm = ScriptedCompleter(by=lambda request: {"tools": []})
+        serve = ServeSettings(llm=LlmSettings(model="stub", strategy="look-at-fifteen"))
+        board = open_board(board_uri, refresh=0, llm=llm)
+        gateway = Gateway(GatewaySettings(serve=serve), board)
+        try:
+            async with connect(gateway) as client:
+                about = {"pegboard/context": "exchange rates of today"}
+                search = await client.call_tool("search_tools", RATES)
+                tools = (await client.list_tools(cache_mode="bypass", meta=about)).tools
+                return search.structured_content, [tool.name for tool in tools]
+        finally:
+            await gateway.close()
+
+    content, listed = asyncio.run(run())
+
+    assert content["note"].startswith("None of these tools fits, as an LLM judged. ")
+    assert content["tools"][0]["name"] == "list_rates"
+    assert listed == list(RESERVED)

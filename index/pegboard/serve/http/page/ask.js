@@ -82,7 +82,7 @@ function show(results, result, values, milliseconds) {
   const mixed = hits.some((hit, place) => place > 0 && hit.probability > hits[place - 1].probability);
   const rows = hits.map((hit, place) => card(hit, place + 1, result, values));
   results.replaceChildren(
-    result.nothing_fits ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "Nothing fits."), ` The best tool fits with a probability of ${percent(result.probability)} only; a model should be given none of these.`)) : "",
+    result.nothing_fits ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "Nothing fits."), ` ${result.judged_by === "llm" ? "An LLM looked at these tools and named none" : `The best tool fits with a probability of ${percent(result.probability)} only`}; a model should be given none of these.`)) : "",
     !hits.length ? h("div", { class: "notice warm" }, h("p", {}, h("b", {}, "No tool was found."), ` ${result.reason || ""}`)) : "",
     h("p", { class: "facts" }, h("span", {}, head), h("span", {}, likely.replace(/^; /, "")), h("span", {}, "release ", h("code", {}, result.release)), h("a", { href: address("compare", { q: values.q, k: values.k, b_strategy: values.strategy, b_index: values.index }) }, "compare")),
     steps.length ? h("ol", { class: "steps" }, h("li", {}, "Also searched for"), steps.map((text) => h("li", {}, text))) : "",

@@ -68,7 +68,7 @@ function show(results, [one, other], values) {
 function column(side, result, values, marked) {
   return h("div", { class: `column ${side}` },
     h("h2", {}, h("span", { class: "letter" }, side.toUpperCase()), h("span", { class: "soft" }, titleOf(result, values, side))),
-    h("p", { class: "soft verdict" }, result.nothing_fits ? h("b", { class: "warm" }, "Nothing fits. ") : "", result.probability === null ? "" : `${percent(result.probability)} likely that one fits`),
+    h("p", { class: "soft verdict" }, result.nothing_fits ? h("b", { class: "warm" }, result.judged_by === "llm" ? "Nothing fits, as an LLM judged. " : "Nothing fits. ") : "", result.probability === null ? "" : `${percent(result.probability)} likely that one fits`),
     h("ol", { class: "ranks" }, result.hits.map((hit, place) => h("li", { "data-tool": hit.id },
       h("span", { class: "n rank" }, place + 1),
       h("a", { href: address("browse", { tool: hit.id }), title: hit.id }, h("b", {}, hit.name), h("span", { class: "agent" }, hit.agent_name)),
