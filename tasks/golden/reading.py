@@ -71,7 +71,7 @@ def held_out(configuration: Configuration, lake: Lake, snapshots: Mapping[str, s
     A name that several tools have means each of them, as in an evaluation. Snapshots are read only
     if something is held out.
     """
-    queries = _configured_queries(configuration)
+    queries = configured_queries(configuration)
     queries = [query for query in queries if query.origin == "examples"]
     if not queries:
         return {}
@@ -117,8 +117,12 @@ def queries_to_extend(file: Path, *, add: bool) -> list[GoldenQuery]:
     return read_queries(file)
 
 
-def _configured_queries(configuration: Configuration) -> list[GoldenQuery]:
-    """The queries of all files that `[golden]` and `[gate]` name."""
+def configured_queries(configuration: Configuration) -> list[GoldenQuery]:
+    """Return the queries of all files that `[golden]` and `[gate]` name.
+
+    Raises:
+        ConfigurationError: lists every invalid line.
+    """
     files = [read_problems(file) for file in configured_files(configuration)]
     if problems := [problem for _, wrong in files for problem in wrong]:
         raise golden_error(f"[golden] or [gate] of {configuration.file}", problems)
@@ -147,7 +151,7 @@ def learned_examples(
     if settings is None:
         return {}
     queries = read_queries(configuration.base / settings.queries)
-    texts = [query.query for query in _configured_queries(configuration)]
+    texts = [query.query for query in configured_queries(configuration)]
     held_out_words = {as_words(text) for text in texts}
     near = NearDuplicates(texts)
     names = tool_names(lake, snapshots)

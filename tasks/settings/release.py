@@ -17,6 +17,10 @@ LACKS_PROBABILITY = (
     "and named thresholds those of the ranker"
 )
 """The problem of a strategy that uses probabilities none of its searches has."""
+MAX_CONTEXT = 1_000
+"""Largest number of characters of `[find] context`, which every question to an LLM repeats."""
+MAX_FEW_SHOTS = 20
+"""Largest number of golden queries in a prompt: about 600 tokens in every question to an LLM."""
 PROMPTS_FOLDER = "prompts"
 """Name of the folder beside pegboard.toml with prompts, also those of enrichment."""
 
@@ -34,11 +38,23 @@ class GraphSettings(Settings):
 
 
 class FindSettings(Settings):
-    """`[find]`: the retrieval strategy that readers of the release use by default, by name or as a
-    table of parts.
+    """`[find]`: how readers of the release find tools by default.
+
+    Attributes:
+        strategy: the retrieval strategy, by name or as a table of parts.
+        context: a sentence or two about the domain, for the prompts of strategies.
+        few_shots: the number of golden queries that these prompts show, with their tools; see
+            `tasks/golden/few_shots.py`.
     """
 
     strategy: str | dict[str, Any] | None = None
+    context: Annotated[str, Field(max_length=MAX_CONTEXT)] = ""
+    few_shots: Annotated[int, Field(ge=0, le=MAX_FEW_SHOTS)] = 0
+
+    @field_validator("context")
+    @classmethod
+    def _on_one_line(cls, context: str) -> str:
+        return " ".join(context.split())
 
     @field_validator("strategy")
     @classmethod

@@ -8,6 +8,7 @@ from pegboard.errors import ConfigurationError, EncoderError, PegboardError
 from tasks.enrichment.models import configured_completer
 from tasks.enrichment.prompts import load_enrichment_prompts
 from tasks.gate.spec import read_gate
+from tasks.golden.few_shots import few_shot_queries
 from tasks.safety.lock import lock_file, read_lock
 from tasks.settings.configuration import Configuration, IndexSettings
 from tasks.settings.encoders import encoder_for
@@ -28,7 +29,7 @@ def check_before_run(configuration: Configuration, *, locked: bool = False) -> N
         ConfigurationError: there are several problems; lists all of them.
     """
     encoders = {(index.encoder, str(index.options)): index for index in configuration.indexes}
-    checks: list[Callable[[], object]] = [partial(read_gate, configuration)]
+    checks: list[Callable[[], object]] = [partial(_check_queries, configuration)]
     checks += [partial(_check_encoder, index) for index in encoders.values()]
     if locked:
         checks.append(partial(read_lock, lock_file(configuration)))
@@ -40,6 +41,11 @@ def check_before_run(configuration: Configuration, *, locked: bool = False) -> N
     if failures and enrich is not None:
         failures += failures_of([partial(configured_completer, enrich, configuration.base)])
     raise_together(configuration, failures)
+
+
+def _check_queries(configuration: Configuration) -> None:
+    read_gate(configuration)
+    few_shot_queries(configuration)
 
 
 def _check_encoder(index: IndexSettings) -> None:

@@ -22,6 +22,7 @@ from pegboard.store.releases import Pin, Release
 from pegboard.text.languages import IndexLanguages
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.gate.spec import read_gate
+from tasks.golden.few_shots import few_shots
 from tasks.golden.sequences import learned_sequences
 from tasks.lake.files import Lake
 from tasks.lake.incremental import row_inputs, update_rows
@@ -92,6 +93,7 @@ class ReleaseSpec:
         advice: what to change if an index does not fit the languages of its texts.
         rankers: the ranker of each index, which depends on whether its encoder can read most texts.
         sequences: tool -> next tool -> share of the clients that called it next.
+        few_shots: the queries with their tools that request-time prompts show.
     """
 
     release: str
@@ -105,6 +107,7 @@ class ReleaseSpec:
     sequences: Mapping[str, Mapping[str, float]] = field(
         default_factory=dict[str, Mapping[str, float]]
     )
+    few_shots: tuple[Mapping[str, Any], ...] = ()
 
 
 def compose_records(
@@ -155,8 +158,8 @@ def make_release_spec(
     """Return the spec of the release with these records, edges and documents.
 
     Its digest covers the contract, rows, index configurations, encoders, rankers, glossary,
-    strategy, prompts, learned sequences, and the queries of the gate. It does not cover the gate's
-    rules: a held release is judged again when they change.
+    strategy, prompts with their context and examples, learned sequences, and the queries of the
+    gate. It does not cover the gate's rules: a held release is judged again when they change.
 
     Args:
         documents: the documents of the tools and of the agents of every index.
@@ -192,6 +195,9 @@ def make_release_spec(
         retrieval.append(prompts)
     if sequences := learned_sequences(configuration, records.tools_path):
         retrieval.append(sequences)
+    examples = few_shots(configuration, records.tools_path, records.agents_path)
+    if examples or configuration.find.context:
+        retrieval.append({"context": configuration.find.context, "few_shots": examples})
     rankers = [
         default_ranker(index.encoder, share).to_dict()
         for index in configuration.indexes
@@ -224,6 +230,7 @@ def make_release_spec(
             for index, index_languages in languages
         },
         sequences=sequences,
+        few_shots=tuple(examples),
     )
 
 
@@ -252,11 +259,14 @@ def staged_release(
     """
     strategy = default_strategy(configuration.find.strategy)
     prompts = published_prompts(configuration.base)
+    context = configuration.find.context
     glossary = configuration.glossary_of_release
     manifest = {
         "pegboard": version("pegboard"),
         **({"strategy": strategy} if strategy else {}),
         **({"prompts": prompts} if prompts else {}),
+        **({"context": context} if context else {}),
+        **({"few_shots": list(spec.few_shots)} if spec.few_shots else {}),
         **({"sequences": spec.sequences} if spec.sequences else {}),
         **({"glossary": glossary} if glossary else {}),
         "default_index": configuration.default,

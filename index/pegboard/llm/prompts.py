@@ -35,7 +35,9 @@ from pegboard.extras import import_extra
 from pegboard.llm import ChatRequest, Message
 
 COMMON_VALUES = ("context", "examples")
-"""Values of every prompt: the domain and the examples in its front matter."""
+"""Values of every prompt: the domain and the examples in its front matter, joined to those that are
+given.
+"""
 REPLY_TOKENS = 600
 """Default maximum tokens of a reply. Twenty names or six steps take a third; reasoning models need
 the rest.
@@ -47,11 +49,20 @@ _HEADING = re.compile(r"^#[ \t]+(\w+)[ \t]*$", re.MULTILINE)
 
 
 class Examples(list[dict[str, str]]):
-    """Few-shot examples, each with `input` and `output`; as text, one paragraph for each."""
+    """Few-shot examples, each with `input` and `output`; as text, one paragraph for each.
+
+    Args:
+        more: what the text says behind them.
+    """
+
+    def __init__(self, shots: Iterable[dict[str, str]] = (), more: str = "") -> None:
+        super().__init__(shots)
+        self._more = more
 
     def __str__(self) -> str:
         shots = "\n\n".join(f"{shot['input']}\n{shot['output']}" for shot in self)
-        return f"{'Examples' if len(self) > 1 else 'An example'}:\n\n{shots}" if self else ""
+        text = f"{'Examples' if len(self) > 1 else 'An example'}:\n\n{shots}" if self else ""
+        return "\n\n".join(filter(None, (text, self._more)))
 
 
 _TRIAL_VALUES: dict[str, Any] = {"count": 3, "examples": Examples([{"input": "x", "output": "x"}])}
@@ -109,9 +120,8 @@ class Prompt:
         complete = dict.fromkeys(self.format.names, "") | _EMPTY_VALUES | values
         contexts = (str(complete["context"]).strip(), self.context)
         complete["context"] = " ".join(text for text in contexts if text)
-        complete["examples"] = Examples(
-            {"input": text, "output": out} for text, out in self.examples
-        )
+        shots = ({"input": text, "output": out} for text, out in self.examples)
+        complete["examples"] = Examples(shots, more=str(complete["examples"]))
         return tuple(
             Message("system" if name == "system" else "user", render(source, complete))
             for name, source in self.sections

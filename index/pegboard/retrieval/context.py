@@ -126,6 +126,7 @@ class RequestLog:
 
     Attributes:
         request: the request as last rewritten.
+        original: the text of the request as the caller wrote it.
         trace: the traces of all parts.
         results: the rankings of every query searched so far.
         added: for tools that no search found, why a part added them, as JSON values; becomes
@@ -145,6 +146,10 @@ class RequestLog:
     llm_stopped: str = ""
     unrecorded_part: tuple[str, str] | None = None
     verdicts: list[bool | None] = field(default_factory=list[bool | None])
+    original: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.original = self.request.text
 
     @property
     def verdict(self) -> bool | None:

@@ -78,6 +78,8 @@ MANIFEST = {
     },
     "strategy?": {"name?": TEXT},
     "prompts?": {"*": TEXT},
+    "context?": TEXT,
+    "few_shots?": [{"query": TEXT, "tools": [TEXT]}],
     "glossary?": {"*": TEXT},
     "gate?": {
         **{"passed": FLAG, "at": TEXT, "queries": COUNT, "live?": TEXT},

@@ -88,6 +88,24 @@ def test_with_an_unusable_reply_the_fallback_answers_and_the_trace_says_why(part
     assert scripted.trace.llm_calls > 0
 
 
+@for_each(PARTS)
+def test_every_part_shows_the_domain_and_the_examples_of_the_release(part):
+    shots = [
+        {"query": "a berth for the night", "tools": ["find_berth"]},
+        {"query": f"{REQUEST}!", "tools": ["list_rates"]},
+    ]
+    manifest = {"context": "Harbours of the North Sea.", "few_shots": shots}
+    scripted = context(REQUEST, by=lambda request: {}, manifest=manifest)
+
+    result(part, scripted)
+
+    systems = [request.messages[0].content for request in scripted.completer.requests]
+    assert systems
+    for system in systems:
+        assert "Harbours of the North Sea." in system
+        assert '[{"request": "a berth for the night", "tools": ["find_berth"]}]' in system
+
+
 @for_each(REFINEMENTS)
 def test_nothing_found_stays_nothing(part):
     scripted = context(REQUEST, by=lambda request: {"missing": []})

@@ -25,6 +25,7 @@ from pegboard.retrieval.llm.replies import (
 from pegboard.retrieval.parts import Part
 from pegboard.retrieval.requests import Candidates, Query, Ranking
 from pegboard.text.redaction import redact_credentials
+from pegboard.text.words import singular_words
 
 Value = TypeVar("Value")
 
@@ -63,6 +64,8 @@ THOUGHTS = (
     "needs and what speaks for and against your answer. The rest follows as described."
 )
 """What a prompt says of the thoughts before an answer, if they are asked for."""
+FEW_SHOTS = "Requests of users, each with the tools that serve it:"
+"""What a prompt says of the release's requests with their tools."""
 _WITHHELD = "(withheld: the catalog's text is suspicious)"
 
 
@@ -141,10 +144,15 @@ class LlmPart(Part):
         return values
 
     def _request(self, question: Question[Any], context: Context) -> ChatRequest:
-        published = context.loaded.release.manifest.get("prompts", {})
+        manifest = context.loaded.release.manifest
+        published = manifest.get("prompts", {})
         prompt = _prompt(question.prompt, published.get(question.prompt))
         schema = question.schema
-        values = dict(question.values)
+        values = {
+            **question.values,
+            "context": manifest.get("context") or "",
+            "examples": show_few_shots(manifest.get("few_shots") or (), context.log.original),
+        }
         if self.thoughts:
             schema = with_thoughts(schema)
             values["thoughts"] = THOUGHTS
@@ -261,6 +269,20 @@ def show_history(context: Context) -> str:
         for message in context.request.history[-MESSAGES:]
     ]
     return fenced("conversation", messages) if messages else ""
+
+
+def show_few_shots(few_shots: Sequence[Mapping[str, Any]], request: str) -> str:
+    """Return the release's requests with their tools as a prompt shows them; empty without any.
+
+    A request is never shown its own tools, so that an evaluation may ask what examples say.
+    """
+    words = singular_words(request)
+    shown = [
+        {"request": shot["query"], "tools": [_plain(name) for name in shot["tools"]]}
+        for shot in few_shots
+        if singular_words(shot["query"]) != words
+    ]
+    return f"{FEW_SHOTS}\n\n{fenced('examples', shown)}" if shown else ""
 
 
 def show_steps(candidates: Candidates, labels: Mapping[str, Tool] | None = None) -> str:
