@@ -34,6 +34,7 @@ from tasks.report.storage import Report, has_report, report_release
 from tasks.runtime import progress, workers
 from tasks.safety.changed import unapproved
 from tasks.settings.configuration import Configuration, IndexSettings
+from tasks.settings.release import strategy_of
 from tasks.steps.compose import Documents, compose_agents, compose_index
 from tasks.steps.edges import Edges, compose_edges
 from tasks.steps.embed import EmbedResult, Shard, at_once, embed_shard, shards_of
@@ -370,6 +371,7 @@ class Build:
             "encoded": self._encoded.texts,
             "truncated": self._encoded.truncated,
             "plan": self._plan.to_dict(),
+            "strategy": self._strategy(),
             "catalogs": {
                 snapshot.catalog: {
                     "tools": snapshot.tools,
@@ -396,6 +398,11 @@ class Build:
             "suspicious": self._suspicious,
             "seconds": self._seconds,
         }
+
+    def _strategy(self) -> dict[str, Any]:
+        """Return the name of the default strategy, and how often it asks an LLM for a request."""
+        strategy = strategy_of(self._configuration.find.strategy)
+        return {"name": strategy.name, "llm_calls": strategy.llm_calls()}
 
     def _enrichment_figures(self) -> dict[str, Any] | None:
         """The estimate, and after a run the actual figures; None without an LLM."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from pegboard.formatting import count_text, limited_lines, plain
+from pegboard.formatting import count_text, limited_lines, llm_calls_text, plain
 from pegboard.store.diff import FieldChange, field_lines
 from tasks.gate.messages import held_run_lines, measured_line
 
@@ -40,6 +40,10 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
         lines.append(
             f"{outcome['held_out']} examples are golden queries, and held out of the index."
         )
+    strategy = outcome["strategy"]
+    if strategy["llm_calls"] != "0":
+        calls = llm_calls_text(strategy["llm_calls"])
+        lines.append(f"The default strategy '{strategy['name']}' asks an LLM: {calls}")
     lines += outcome_line(outcome).splitlines()
     if outcome["report"] and outcome["report"]["html"]:
         lines.append(f"Report: {outcome['report']['html']}")

@@ -36,6 +36,13 @@ def count_text(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
+def llm_calls_text(calls: str) -> str:
+    """Return the calls of `Strategy.llm_calls` as a sentence."""
+    noun = "LLM call" if calls == "1" else "LLM calls"
+    request = "a request of n steps" if "n" in calls else "a request"
+    return f"{calls} {noun} for {request}."
+
+
 def list_text(items: Iterable[Any], limit: int, separator: str = ", ") -> str:
     """Return the first `limit` items and the number of the others: `a, b and 3 more`."""
     texts = [str(item) for item in items]

@@ -5,12 +5,15 @@ before it goes live.
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, field_validator
 
 from pegboard.errors import QueryError, did_you_mean
 from pegboard.toml_settings import Settings
+
+if TYPE_CHECKING:
+    from pegboard.retrieval.strategy import Strategy
 
 LACKS_PROBABILITY = (
     "asks for a probability that no search gives it: probabilities are those of hybrid searches, "
@@ -136,14 +139,23 @@ def default_strategy(strategy: str | Mapping[str, Any] | None) -> dict[str, Any]
     Raises:
         QueryError: the strategy is unknown or invalid; all problems are listed.
     """
-    if strategy is None:
-        return None
-    from pegboard.retrieval.strategies import named_strategy
+    return None if strategy is None else strategy_of(strategy).to_dict()
+
+
+def strategy_of(strategy: str | Mapping[str, Any] | None) -> "Strategy":
+    """Return the strategy that readers use: that of `[find]`, or the library's default for None.
+
+    Raises:
+        QueryError: the strategy is unknown or invalid; all problems are listed.
+    """
+    from pegboard.retrieval.strategies import DEFAULT_STRATEGY, named_strategy
     from pegboard.retrieval.strategy import Strategy
 
+    if strategy is None:
+        return named_strategy(DEFAULT_STRATEGY)
     if isinstance(strategy, str):
-        return named_strategy(strategy).to_dict()
-    return Strategy.from_dict(strategy).to_dict()
+        return named_strategy(strategy)
+    return Strategy.from_dict(strategy)
 
 
 def unknown_indexes(place: str, named: Iterable[str], names: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ from pegboard.cli.output import (
 )
 from pegboard.cli.replay import print_replay
 from pegboard.errors import QueryError
-from pegboard.formatting import list_text, plain
+from pegboard.formatting import list_text, llm_calls_text, plain
 
 if TYPE_CHECKING:
     from pegboard.board import Board
@@ -90,7 +90,7 @@ def register(subparsers: Subparsers) -> None:
         help="list the built-in strategies of `find`",
         description="List the built-in strategies. Needs no board.",
     )
-    add_json_option(parser, "for each name its description and its definition")
+    add_json_option(parser, "for each name its description, its LLM calls and its definition")
 
 
 def where_of(options: argparse.Namespace) -> dict[str, list[str]]:
@@ -168,12 +168,19 @@ def _strategies(options: argparse.Namespace) -> int:
     if options.json:
         print_json(
             {
-                name: {"description": description, "strategy": named_strategy(name).to_dict()}
+                name: {
+                    "description": description,
+                    "llm_calls": named_strategy(name).llm_calls(),
+                    "strategy": named_strategy(name).to_dict(),
+                }
                 for name, (description, _) in STRATEGIES.items()
             }
         )
         return 0
     for name, (description, _) in STRATEGIES.items():
+        calls = named_strategy(name).llm_calls()
+        if calls != "0":
+            description = f"{description}. {llm_calls_text(calls)}"
         print(f"{name}\n{textwrap.indent(textwrap.fill(description, 95), '    ')}")
     return 0
 

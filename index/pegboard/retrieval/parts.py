@@ -43,6 +43,47 @@ class Part:
             raise QueryError(f"The part '{self.part}' has invalid options: {', '.join(problems)}.")
 
 
+@dataclass(frozen=True, slots=True)
+class LlmCalls:
+    """How many times a part asks an LLM, if it answers.
+
+    Attributes:
+        request: for each request.
+        step: in addition, for each of its steps.
+        further: at most so many more for each of its steps, which depends on the replies.
+    """
+
+    request: int = 0
+    step: int = 0
+    further: int = 0
+
+    def __add__(self, other: "LlmCalls") -> "LlmCalls":
+        return LlmCalls(
+            self.request + other.request, self.step + other.step, self.further + other.further
+        )
+
+    def for_each_step(self) -> "LlmCalls":
+        """Return the calls of the part if it works on each step alone."""
+        return LlmCalls(step=self.request + self.step, further=self.further)
+
+    def text(self, *, has_steps: bool) -> str:
+        """Return the calls for a request, such as `2`, `1 to 5` or `1 + n to 1 + 5n`.
+
+        Args:
+            has_steps: whether the request is taken apart, into n steps; otherwise it is one.
+        """
+        least = _calls_text(self.request, self.step, has_steps)
+        most = _calls_text(self.request, self.step + self.further, has_steps)
+        return least if least == most else f"{least} to {most}"
+
+
+def _calls_text(request: int, step: int, has_steps: bool) -> str:
+    if not has_steps or not step:
+        return str(request + step)
+    steps = "n" if step == 1 else f"{step}n"
+    return f"{request} + {steps}" if request else steps
+
+
 @cache
 def options_of(part: type[Part]) -> dict[str, Any]:
     """Return the options of a part with their declared types."""

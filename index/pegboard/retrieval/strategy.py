@@ -14,7 +14,7 @@ from pegboard.errors import QueryError
 from pegboard.ranker.model import default_ranker
 from pegboard.ranking import MODES, Mode
 from pegboard.retrieval.fusion import ReciprocalRank, RoundRobin
-from pegboard.retrieval.parts import Fusion, Refinement, Transform, fits, options_of
+from pegboard.retrieval.parts import Fusion, LlmCalls, Refinement, Transform, fits, options_of
 
 PARTS: dict[str, dict[str, str]] = {
     "transform": {
@@ -45,6 +45,8 @@ PARTS: dict[str, dict[str, str]] = {
     },
 }
 """The parts that a strategy can name, by stage: module and class below `pegboard.retrieval`."""
+_MAKE_STEPS = ("agent-query", "clauses", "context-decompose", "decompose", "dummy-steps")
+"""The transforms that take a request apart."""
 _STAGES = {
     "transforms": "transform",
     "fuse_queries": "fusion",
@@ -131,6 +133,18 @@ class Strategy:
             return bool(required)
         thresholds = default_ranker().thresholds
         return any(isinstance(value, str) and value not in thresholds for value in required)
+
+    def llm_calls(self) -> str:
+        """Return how many times an LLM is asked for a request, such as `2` or `1 + n`, where n is
+        the number of steps into which the request is taken apart; `0` for a strategy of rules.
+        """
+        total = LlmCalls()
+        for stage in ("transforms", "refine_step", "refine"):
+            for part in getattr(self, stage):
+                calls: LlmCalls = getattr(part, "llm_calls", LlmCalls)()
+                total += calls.for_each_step() if stage == "refine_step" else calls
+        has_steps = any(part.part in _MAKE_STEPS for part in self.transforms)
+        return total.text(has_steps=has_steps)
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values without defaults, from which `Strategy.from_dict` makes it again."""

@@ -172,3 +172,22 @@ def test_beside_a_configuration_no_command_needs_a_board(command, workshop, monk
     assert " on release " in command("golden", "check", "golden.jsonl")[1]
     monkeypatch.setenv("PEGBOARD_BOARD", "nowhere")
     assert "no board at nowhere" in command("find", "issue")[2]
+
+
+def test_a_plan_says_how_often_the_default_strategy_asks_an_llm(command, workshop):
+    workshop.servers(workshop.named("create_issue"))
+    workshop.configure()
+    _, plain, _ = command("plan", "--quiet")
+    workshop.configure('[find]\nstrategy = "plan-select"\n')
+    _, out, _ = command("plan", "--quiet")
+    _, values, _ = command("plan", "--quiet", "--json")
+
+    assert "asks an LLM" not in plain
+    assert (
+        "The default strategy 'plan-select' asks an LLM: "
+        "1 + n to 1 + 5n LLM calls for a request of n steps.\n"
+    ) in out
+    assert json.loads(values)["strategy"] == {
+        "name": "plan-select",
+        "llm_calls": "1 + n to 1 + 5n",
+    }

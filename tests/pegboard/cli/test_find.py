@@ -111,6 +111,11 @@ def test_strategies_are_listed_without_a_board(run):
     assert "rag-tool-fusion" in run("strategies").out
     listed = run("strategies --json").json
     assert listed["dependencies"]["strategy"]["refine"] == [{"part": "dependencies"}]
+    assert listed["dependencies"]["llm_calls"] == "0"
+    assert listed["look-at-fifteen"]["llm_calls"] == "1"
+    printed = " ".join(run("strategies").out.split())
+    assert "1 LLM call for a request." in printed
+    assert "5 + 2n LLM calls for a request of n steps." in printed
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from pegboard.retrieval.llm.transforms import (
     Rewrite,
     StepBackPrompting,
 )
+from pegboard.retrieval.strategies import named_strategy
 from pegboard.retrieval.strategy import Strategy
 from tests.pegboard.retrieval.stubs import ScriptedCompleter, offered_names
 
@@ -108,3 +109,56 @@ def test_a_follow_up_of_one_step_is_searched_as_the_llm_wrote_it_out(board_uri, 
     assert "I fly to Oslo" in llm.requests[0].messages[-1].content
     assert STEPS[1] in llm.requests[1].messages[-1].content
     assert "there?" not in llm.requests[1].messages[-1].content
+
+
+@pytest.mark.parametrize(
+    ("name", "queries", "calls", "made"),
+    [
+        ("ask-as-agent", ["list the commits of a branch"], "1", 1),
+        ("ask-as-agent-and-look", ["list commits", "get forecast"], "2", 2),
+        ("look-at-fifteen", [], "1", 1),
+        ("rag-only-select", [], "1", 1),
+        ("step-back", [], "1", 1),
+        ("graph-rag-tool-fusion", [], "1", 1),
+        ("rag-tool-fusion", [], "5 + 2n", 9),
+        ("rps-dummy", [], "n to 5n", 3),
+        ("plan-select", [], "1 + n to 1 + 5n", 3),
+        ("plan-select-precise", [], "2 + n to 2 + 5n", 4),
+    ],
+)
+def test_a_request_takes_as_many_calls_as_the_strategy_says(board_uri, name, queries, calls, made):
+    def by(request):
+        *_, field = request.schema["properties"]
+        if request.schema_name == "agent_query":
+            return {field: queries}
+        if (offered := offered_names(request)) is not None:
+            return {field: offered[:2]}
+        return sensible(request)
+
+    with pegboard.open(board_uri, llm=ScriptedCompleter(by=by)) as board:
+        found = board.find(REQUEST, 5, strategy=name)
+
+    assert named_strategy(name).llm_calls() == calls
+    assert found.trace.llm_calls == made
+    assert not found.trace.fallbacks
+
+
+@pytest.mark.parametrize(
+    ("rounds", "more", "variations", "calls"),
+    [(3, 5, 0, "3"), (3, 0, 2, "5"), (3, 0, 0, "1"), (2, 5, 3, "3")],
+)
+def test_a_loop_takes_the_most_calls_where_nothing_ever_fits(
+    board_uri, rounds, more, variations, calls
+):
+    def by(request):
+        if request.schema_name == "expand":
+            return {"queries": ["something else entirely"]}
+        return {"tools": []}
+
+    loop = StepLoop(k=1, more=more, rounds=rounds, variations=variations)
+    strategy = Strategy(refine=(loop,))
+    with pegboard.open(board_uri, llm=ScriptedCompleter(by=by)) as board:
+        found = board.find("weather in Oslo", 5, strategy=strategy)
+
+    assert strategy.llm_calls().split(" to ")[-1] == calls
+    assert found.trace.llm_calls == int(calls)

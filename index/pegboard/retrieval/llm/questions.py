@@ -22,7 +22,7 @@ from pegboard.retrieval.llm.replies import (
     read_names,
     with_thoughts,
 )
-from pegboard.retrieval.parts import Part
+from pegboard.retrieval.parts import LlmCalls, Part
 from pegboard.retrieval.requests import Candidates, Query, Ranking
 from pegboard.text.redaction import redact_credentials
 from pegboard.text.words import singular_words
@@ -98,6 +98,10 @@ class LlmPart(Part):
 
     reply_tokens: int = REPLY_TOKENS
     thoughts: bool = False
+
+    def llm_calls(self) -> LlmCalls:
+        """Return the calls: one for each request, unless a class says otherwise."""
+        return LlmCalls(request=1)
 
     async def consult_one(self, context: Context, question: Question[Value]) -> Value | None:
         """Return what the LLM replies to one question; None as in `consult`."""

@@ -32,6 +32,7 @@ from pegboard.retrieval.llm.questions import (
 )
 from pegboard.retrieval.llm.replies import read_texts, texts_schema
 from pegboard.retrieval.llm.transforms import Expand
+from pegboard.retrieval.parts import LlmCalls
 from pegboard.retrieval.requests import Candidates, Query, Ranking
 
 
@@ -289,6 +290,18 @@ class StepLoop(LlmPart):
     variations: int = 3
     all_if_none: bool = True
 
+    @property
+    def most_rounds(self) -> int:
+        """The most rounds that may bring something new."""
+        return self.rounds if self.more or self.variations else 1
+
+    def llm_calls(self) -> LlmCalls:
+        """Return the calls: one for each step in each round, and another for its variations from
+        the second round on.
+        """
+        calls_per_round = 2 if self.variations else 1
+        return LlmCalls(step=1, further=(self.most_rounds - 1) * calls_per_round)
+
     async def refine(self, candidates: Candidates, context: Context) -> list[ScoredTool]:
         """Return the union of what each step chose, or fell back to."""
         pools = {step: list(ranking[: self.k]) for step, ranking in candidates.steps.items()}
@@ -300,8 +313,7 @@ class StepLoop(LlmPart):
             context.trace.fallback_reason = NO_LLM
             waiting = []
         notes: list[str] = []
-        rounds = self.rounds if self.more or self.variations else 1
-        for number in range(1, rounds + 1):
+        for number in range(1, self.most_rounds + 1):
             if not waiting:
                 break
             if number > 1:

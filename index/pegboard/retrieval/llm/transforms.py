@@ -29,6 +29,7 @@ from pegboard.retrieval.llm.replies import (
     text_schema,
     texts_schema,
 )
+from pegboard.retrieval.parts import LlmCalls
 from pegboard.retrieval.requests import Query, Role
 from pegboard.retrieval.rules.clauses import Clauses, check_background
 from pegboard.text.words import NO_LANGUAGE
@@ -152,6 +153,10 @@ class Expand(LlmPart):
     part: ClassVar[str] = "expand"
     variations: int = 3
 
+    def llm_calls(self) -> LlmCalls:
+        """Return the calls: one for each step."""
+        return LlmCalls(step=1)
+
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its variations, none of which is
         among the queries already.
@@ -183,6 +188,10 @@ class StepBackPrompting(LlmPart):
     """
 
     part: ClassVar[str] = "step-back-prompting"
+
+    def llm_calls(self) -> LlmCalls:
+        """Return the calls: one for each step."""
+        return LlmCalls(step=1)
 
     async def transform(self, queries: Sequence[Query], context: Context) -> list[Query]:
         """Return the queries of every step, each followed by its general one."""
