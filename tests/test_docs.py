@@ -116,6 +116,15 @@ def test_the_strategies_reference_has_every_strategy_part_and_option():
     assert (names | options) - set(re.findall(r"`([\w-]+)`", text)) == set()
 
 
+def test_the_strategies_reference_has_the_llm_calls_of_every_strategy():
+    text = (REFERENCE / "strategies.md").read_text("utf-8")
+    table = text.partition("## Built-in strategies")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| `([\w-]+)`[^|]*\|[^|]*\|([^|]*)\|[^|]*\|$", table, re.MULTILINE)
+    written = {name: calls.strip() or "0" for name, calls in rows}
+
+    assert written == {name: named_strategy(name).llm_calls() for name in STRATEGIES}
+
+
 def test_the_strategies_reference_lists_the_strategies_that_ask_no_llm():
     text = (REFERENCE / "strategies.md").read_text("utf-8")
     sentence = re.search(r"fall back to rules\. ([^\n]*) have none\.$", text, re.MULTILINE)[1]
