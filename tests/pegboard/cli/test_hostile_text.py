@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from pegboard.llm import ChatRequest, Message
+from pegboard.llm.prompts import fenced
+from pegboard.llm.recorded import RecordedReply, batch_line
 from pegboard.records import Enrichment
 from tasks.enrichment.enrichment_sets import write_enrichments
 from tests.hostile_text import HOSTILE, UNSAFE
@@ -36,6 +39,9 @@ COMMANDS = {
     "rollback": ["--channel canary"],
     "eval": ["GOLDEN --worst 2 --by catalog", "GOLDEN --json", "BROKEN"],
     "eval-agent": ["BROKEN --model x/y"],
+    "replies": ["list --replies REPLIES", "list --replies REPLIES --json",
+                "show --replies REPLIES", "show --replies REPLIES --json",
+                "read BROKEN --replies REPLIES", f"show --replies '{HOSTILE}'"],
     "doctor": ["", "--json"],
     "serve": [f"--channel '{HOSTILE}'", f"-c '{HOSTILE}'", f"--host '{HOSTILE}' --port 0"],
     "examples": ["LOG", f"'{HOSTILE}'"],
@@ -85,12 +91,19 @@ def hostile(tmp_path_factory, workshop_type):
         "live": HOSTILE,
     }
     workshop.store.update(replace(new, manifest={**new.manifest, "gate": gate}))
+    (workshop.folder / "replies").mkdir()
+    request = ChatRequest(messages=(Message("user", fenced("tool", HOSTILE)),), max_tokens=1)
+    open_line = batch_line("0" * 32, request, "m")
+    reply = RecordedReply(key="1" * 32, text=HOSTILE, author=HOSTILE, date="2026-01-31")
+    workshop.write("replies/open.jsonl", json.dumps(open_line))
+    workshop.write("replies/r.jsonl", reply.to_json())
     golden = [{"query": f"dollars {HOSTILE}", "tools": [f"tool{HOSTILE}", f"gone{HOSTILE}"]}] * 2
     words = {
         "TOOL": tool,
         "OTHER": id_of(workshop, old, "other"),
         "GOLDEN": str(workshop.write("g.jsonl", "\n".join(map(json.dumps, golden)))),
         "LOG": str(workshop.write("requests.jsonl", "\n".join(map(json.dumps, log_of(tool))))),
+        "REPLIES": str(workshop.folder / "replies"),
         "BROKEN": str(workshop.write("b.jsonl", json.dumps({HOSTILE: 1, "tools": [HOSTILE, 1]}))),
     }
     return workshop.uri, words
@@ -125,7 +138,7 @@ def test_a_command_prints_no_control_character_and_no_line_of_a_catalog(hostile,
     for word, value in words.items():
         line = re.sub(rf"\b{word}\b", lambda _: f"'{value}'", line)  # noqa: B023
 
-    printed = run(line, board=None if line.startswith("strategies") else uri)
+    printed = run(line, board=None if line.startswith(("strategies", "replies")) else uri)
 
     for text in (printed.out, printed.err):
         assert not UNSAFE.findall(text)
