@@ -214,27 +214,35 @@ def _description(reply: DescriptionReply, subject: Subject) -> tuple[dict[str, s
         _reject_text(text, subject)
         if not text.strip():
             raise Rejection("too-short")
-    cases = [_avoid_case(case, subject) for case in reply.avoid if case.when.strip()]
+    cases, dropped = _avoid_cases(reply.avoid, subject)
     value = {
         "description": f"{sentence(reply.does)} {sentence(reply.use_when)}",
         "avoid": avoid_text(cases),
     }
     _reject_length(reply.does, DESCRIPTION_CHARACTERS)
     _reject_length(value["description"] + value["avoid"], DESCRIPTION_CHARACTERS)
-    return value, ()
+    return value, dropped
 
 
-def _avoid_case(case: Avoid, subject: Subject) -> Avoid:
-    """A case of `avoid`, with the sibling's name as the catalog writes it."""
-    _reject_text(case.when, subject, subject.neighbours)
-    instead = case.instead.strip(" `'\"")
-    if instead and instead not in subject.neighbours:
-        raise Rejection(
-            "other-tool",
-            "`instead` may only be a name from the list of siblings, exactly as it stands there, "
-            'or "".',
-        )
-    return Avoid(when=case.when, instead=instead)
+def _avoid_cases(cases: Sequence[Avoid], subject: Subject) -> tuple[list[Avoid], Dropped]:
+    """The cases of `avoid`, with the siblings' names as the catalog writes them. A case that names
+    another tool than the siblings in the prompt is dropped: the rest of the reply is good.
+    """
+    accepted: list[Avoid] = []
+    dropped: list[tuple[str, str]] = []
+    for case in cases:
+        instead = case.instead.strip(" `'\"")
+        reason = _text_problem(case.when, subject, subject.neighbours)
+        if reason is None and instead and instead not in subject.neighbours:
+            reason = "other-tool"
+        if reason not in (None, "other-tool"):
+            raise Rejection(reason)
+        if reason is not None:
+            shown = redact_credentials(f"{case.when}: use {instead}")
+            dropped.append((shown[:SHOWN_CHARACTERS], reason))
+        elif case.when.strip():
+            accepted.append(Avoid(when=case.when, instead=instead))
+    return accepted, tuple(dropped)
 
 
 def _agent(reply: AgentDescriptionReply, subject: Subject) -> tuple[str, Dropped]:

@@ -183,9 +183,14 @@ def test_a_description_is_judged(reason: str, does: str, fields: dict[str, Any])
     ],
 )
 def test_avoid_may_name_only_the_siblings_that_were_shown(when, instead, reason) -> None:
-    verdict = describe(avoid=[{"when": when, "instead": instead}])
-    assert verdict.reason == reason
-    assert reason or f": use {instead.strip('`')}." in verdict.value["avoid"]
+    good = {"when": "wind is asked for", "instead": "get_forecast"}
+    verdict = describe(avoid=[good, {"when": when, "instead": instead}])
+    assert verdict.reason == ""
+    assert [why for _, why in verdict.dropped] == ([reason] if reason else [])
+    assert "Not when wind is asked for: use get_forecast." in verdict.value["avoid"]
+    assert (f": use {instead.strip('`')}." in verdict.value["avoid"].partition("forecast.")[2]) == (
+        not reason
+    )
 
 
 def test_a_note_may_name_a_tool_that_the_catalog_names() -> None:
