@@ -303,7 +303,6 @@ def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
 
     Raises ConfigurationError with the problems of all benchmarks.
     """
-    from benchmarks.papers.benchmark import with_boards
     from benchmarks.papers.loading import load_benchmark
     from benchmarks.papers.reading import folders_of
 
@@ -314,8 +313,8 @@ def _loaded(options: argparse.Namespace) -> "tuple[list[Benchmark], list[str]]":
     problems: list[str] = []
     for name, folder in folders.items():
         try:
-            benchmark = load_benchmark(name, folder, options.limit, options.seed)
-            loaded.append(with_boards(benchmark, options.catalog) if name == "real" else benchmark)
+            seed, only = options.seed, options.catalog
+            loaded.append(load_benchmark(name, folder, options.limit, seed, only))
         except PegboardError as error:
             problems.append(str(error))
     if problems:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.benchmark import Benchmark, with_boards
+from benchmarks.papers.benchmark import Benchmark
 from benchmarks.papers.indexes import IndexFile, read_index_files
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.strategies import chosen_strategies
@@ -177,7 +177,7 @@ def benchmarks_of(experiment: Experiment, places: Places) -> Iterator[Benchmark]
         if name != "real":
             yield load_benchmark(name, places.data, experiment.limit)
         elif places.real is not None:
-            yield with_boards(load_benchmark(name, places.real), experiment.catalogs)
+            yield load_benchmark(name, places.real, only=experiment.catalogs)
 
 
 def settings_of(experiment: Experiment, places: Places) -> BenchSettings:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from catalogs.records.source import read_rows
-from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery
 
 REPEATED_TASKS = {"step-tool", "instructed", "single-without-examples"}
@@ -122,32 +121,6 @@ def tasks_of(
     }
     tasks: dict[str, Sequence[int]] = {"all": range(len(queries)), **kinds, **(more or {})}
     return {task: tuple(places) for task, places in tasks.items() if places}
-
-
-def with_boards(benchmark: Benchmark, names: Sequence[str]) -> Benchmark:
-    """The benchmark with these boards and the queries for them; all of it without names.
-
-    Raises ConfigurationError for a name that no board has.
-    """
-    if not names:
-        return benchmark
-    known = [board.name for board in benchmark.boards]
-    if unknown := sorted(set(names) - set(known)):
-        raise ConfigurationError(
-            f"{benchmark.name} has no {', '.join(unknown)}. Expected one of: {', '.join(known)}."
-        )
-    query_sets = tuple(one for one in benchmark.query_sets if one.board in names)
-    tasks = {task for one in query_sets for task in one.tasks}
-    means = {
-        mean: tuple(task for task in parts if task in tasks)
-        for mean, parts in benchmark.means.items()
-    }
-    return replace(
-        benchmark,
-        boards=tuple(board for board in benchmark.boards if board.name in names),
-        query_sets=query_sets,
-        means={mean: parts for mean, parts in means.items() if parts},
-    )
 
 
 def sampled(benchmark: Benchmark, limit: int, seed: int) -> Benchmark:

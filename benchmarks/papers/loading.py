@@ -1,6 +1,6 @@
 """A benchmark by its name."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from benchmarks.papers import NAMES, linked, livemcpbench, metatool, seal_tools, toolret, ultratool
@@ -18,17 +18,25 @@ LOADERS: dict[str, Callable[[Path], Benchmark]] = {
     "toolret": toolret.load,
     "bfcl": lambda path: toolret.load(path, "bfcl"),
     "acebench-en": lambda path: toolret.load(path, "acebench-en"),
-    "real": catalogs.load,
 }
 
 
-def load_benchmark(name: str, path: Path, limit: int | None = None, seed: int = 0) -> Benchmark:
+def load_benchmark(
+    name: str,
+    path: Path,
+    limit: int | None = None,
+    seed: int = 0,
+    only: Sequence[str] = (),
+) -> Benchmark:
     """Read a benchmark, with at most `limit` queries of each set.
+
+    Args:
+        only: the catalogs of `real` to read; all if empty.
 
     Raises ConfigurationError if the folder does not hold it or no row of it can be asked, and
     SourceError if a file cannot be read.
     """
-    benchmark = LOADERS[name](path)
+    benchmark = catalogs.load(path, only) if name == "real" else LOADERS[name](path)
     expected = NAMES.get(name, "what `python -m benchmarks fetch` writes")
     if not any(one.queries for one in benchmark.query_sets):
         problems = "; ".join(benchmark.problems) or "its files are empty"

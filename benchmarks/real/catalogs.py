@@ -66,14 +66,24 @@ CATALOGS = (
 )
 
 
-def load(path: Path) -> Benchmark:
+def load(path: Path, only: Sequence[str] = ()) -> Benchmark:
     """Read the benchmark of that folder; catalogs that were not fetched are left out and reported.
 
-    Raises ConfigurationError if none was fetched, or a request names a tool that its catalog lacks.
+    Args:
+        only: the names of the catalogs to read; all if empty.
+
+    Raises ConfigurationError if none was fetched, a name is unknown, or a request names a tool that
+    its catalog lacks.
     """
+    known = [one.name for one in CATALOGS]
+    if unknown := sorted(set(only) - set(known)):
+        raise ConfigurationError(
+            f"There is no real catalog {', '.join(unknown)}. Expected: {', '.join(known)}."
+        )
     folder = path / "real" if (path / "real").is_dir() else path
-    fetched = [one for one in CATALOGS if one.modules or one.path(folder).is_file()]
-    if not any(one.package or one.file for one in fetched):
+    wanted = [one for one in CATALOGS if not only or one.name in only]
+    fetched = [one for one in wanted if one.modules or one.path(folder).is_file()]
+    if not any(only or one.package or one.file for one in fetched):
         raise ConfigurationError(
             f"{folder} holds no real catalog. Fetch them: python -m benchmarks fetch {folder}"
         )
@@ -94,7 +104,7 @@ def load(path: Path) -> Benchmark:
             f"is listed: {'; '.join(unlabelled)}. Correct them there."
         )
     missing = tuple(
-        f"{one.name} is left out: it was not fetched" for one in CATALOGS if one not in fetched
+        f"{one.name} is left out: it was not fetched" for one in wanted if one not in fetched
     )
     means = _means(query_sets)
     return Benchmark("real", tuple(boards), tuple(query_sets), count, missing, means)
