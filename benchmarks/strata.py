@@ -4,7 +4,7 @@ The bootstrap draws queries within each set; the paired test swaps two systems q
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from pegboard.evaluation.intervals import (
     Interval,
     holm,
 )
+
+Name = TypeVar("Name")
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,10 +42,13 @@ def mean_difference(ours: "Sets", theirs: "Sets") -> Difference:
     return Difference(_mean(gaps), low, high, _p_value(gaps), sum(map(len, gaps)))
 
 
-def corrected_values(gaps: Mapping[str, Difference]) -> dict[str, dict[str, Any]]:
+def corrected_values(gaps: Mapping[Name, Difference]) -> dict[Name, dict[str, Any]]:
     """Differences as JSON values by name, with `p_holm`, corrected for their number."""
-    corrected = holm({name: gap.p for name, gap in gaps.items()})
-    return {name: gap.to_dict() | {"p_holm": corrected[name]} for name, gap in gaps.items()}
+    names = {str(number): name for number, name in enumerate(gaps)}
+    corrected = holm({number: gaps[name].p for number, name in names.items()})
+    return {
+        name: gaps[name].to_dict() | {"p_holm": corrected[number]} for number, name in names.items()
+    }
 
 
 def _mean(sets: "Sets") -> float:

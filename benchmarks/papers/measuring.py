@@ -175,9 +175,10 @@ def _means(
     name: str, benchmark: Benchmark, evaluations: Sequence[TaskEvaluation]
 ) -> Iterator[_Mean]:
     """That mean of every system; a system that answered only some of its tasks has none."""
-    by_system: dict[str, dict[str, Evaluation]] = {}
+    by_system: dict[tuple[str, str], dict[str, Evaluation]] = {}
     for one in evaluations:
-        by_system.setdefault(one.evaluation.strategy, {})[one.task] = one.evaluation
+        system = (one.evaluation.strategy, one.evaluation.index)
+        by_system.setdefault(system, {})[one.task] = one.evaluation
     answered = {one.task for one in evaluations}  # a small sample may lack a task
     tasks = [task for task in benchmark.means[name] if task in answered]
     for parts in by_system.values():
@@ -188,19 +189,22 @@ def _means(
 def _mean_differences(means: Sequence[_Mean], measure: Measure) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for name in dict.fromkeys(mean.task for mean in means):
-        own = {mean.parts[0].strategy: mean for mean in means if mean.task == name}
-        baseline = own.pop(BASELINE, None)
+        of_task = [mean for mean in means if mean.task == name]
+        baseline = next((one for one in of_task if one.parts[0].strategy == BASELINE), None)
         if baseline is None:
             continue
         against = baseline.values(measure)
         gaps = {
-            strategy: mean_difference(mean.values(measure), against)
-            for strategy, mean in own.items()
+            (one.parts[0].strategy, one.parts[0].index): mean_difference(
+                one.values(measure), against
+            )
+            for one in of_task
+            if one is not baseline
         }
         rows += [
-            {"strategy": strategy, "index": own[strategy].parts[0].index, "task": name}
+            {"strategy": strategy, "index": index, "task": name}
             | {"against": BASELINE, "measure": str(measure), **values}
-            for strategy, values in corrected_values(gaps).items()
+            for (strategy, index), values in corrected_values(gaps).items()
         ]
     return rows
 
