@@ -18,6 +18,9 @@ younger than 30 days; the releases of channels, and those that a rollback would 
 So is a release whose successor is younger than the grace period of 24 hours. Vectors and LLM
 replies are never removed.
 
+Replaced versions and files of killed runs are looked for when a release is removed, and else once
+in a grace period.
+
 examples:
   pegboard releases prune --dry-run              what would go, by [board.keep] of pegboard.toml
   pegboard releases prune --board s3://acme/pegboard"""
@@ -42,6 +45,11 @@ def register(actions: Subparsers) -> None:
         help="the board's root, without a configuration (default: $PEGBOARD_BOARD)",
     )
     prune.add_argument("--dry-run", action="store_true", help="only show what would go")
+    prune.add_argument(
+        "--complete",
+        action="store_true",
+        help="look for replaced versions and files of killed runs even if that was done recently",
+    )
     add_json_option(prune, "what was removed")
 
 
@@ -50,7 +58,8 @@ def _prune(options: argparse.Namespace) -> int:
     from tasks.settings.configuration import KeepSettings
     from tasks.steps.prune import prune_board
 
-    result = prune_board(uri, board.keep or KeepSettings(), dry_run=options.dry_run)
+    keep = board.keep or KeepSettings()
+    result = prune_board(uri, keep, dry_run=options.dry_run, complete=options.complete)
     if options.json:
         print_json(asdict(result))
     else:

@@ -7,7 +7,11 @@ reads. Everything else is removed by age.
 
 Removal is in the reverse order of publishing: the release's row, its tags, the versions that are
 not pinned (by Lance's clean-up), row sets of the lake. So a killed prune leaves every needed
-release intact, and the next prune completes it."""
+release intact, and the next prune completes it.
+
+What is left besides releases (replaced versions, files of killed runs) is removed by age, so it is
+looked for once in a grace period, and whenever a release is removed. Other prunes read the releases
+and channels only."""
 
 import logging
 import re
@@ -37,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 JOURNAL = "prune.json"
 """Name of the lake's file with the releases that are being removed."""
+LAST_PRUNE = "last-prune.json"
+"""Name of the lake's file with the time and the settings of the last complete prune."""
 RELEASE_TAG = re.compile(r"([0-9a-f]{12,64})-v(\d+)")
 """The tags by which releases protect what they pin (see `tasks/steps/publish.py`). Other tags
 belong to channels and to people, and are kept.
@@ -70,13 +76,20 @@ class PruneResult:
 
 
 def prune_board(
-    uri: str, keep: KeepSettings, now: datetime | None = None, *, dry_run: bool = False
+    uri: str,
+    keep: KeepSettings,
+    now: datetime | None = None,
+    *,
+    dry_run: bool = False,
+    complete: bool = False,
 ) -> PruneResult:
     """Remove what the board at `uri` no longer needs; safe while readers search and runs publish.
 
     Args:
         now: the time from which ages are measured.
         dry_run: only return what would be removed.
+        complete: look through tables and lake even if no release is to be removed and a complete
+            prune with these settings ended within the grace period.
 
     Raises:
         BoardNotFound: there is no board.
@@ -93,6 +106,8 @@ def prune_board(
     channels = store.channels()
     kept = kept_releases(releases, channels, keep, now)
     removed = [release for release in releases if release.id not in kept]
+    if not (removed or dry_run or complete) and _is_recent(lake, keep, now):
+        return PruneResult(kept=tuple(release.id for release in releases))
     if dry_run:
         remaining = [release for release in releases if release.id in kept]
     else:
@@ -107,6 +122,8 @@ def prune_board(
     freed += remove_reports(uri, remaining_ids, before=before, dry_run=dry_run)
     if removed and not dry_run:
         prune_public_lake(uri)
+    if not dry_run:
+        lake.write_json(LAST_PRUNE, {"at": now.isoformat(), "keep": keep.model_dump()})
     return PruneResult(
         kept=tuple(release.id for release in releases if release.id in kept),
         removed=tuple(release.id for release in removed),
@@ -114,6 +131,18 @@ def prune_board(
         bytes=freed,
         dry_run=dry_run,
     )
+
+
+def _is_recent(lake: Lake, keep: KeepSettings, now: datetime) -> bool:
+    """Whether a complete prune with these settings ended within the grace period."""
+    try:
+        last: Mapping[str, Any] = lake.read_json(LAST_PRUNE) or {}
+    except DamagedFile:
+        return False
+    if last.get("keep") != keep.model_dump():
+        return False
+    age = now - datetime.fromisoformat(last["at"])
+    return timedelta(0) <= age < timedelta(hours=keep.grace_hours)
 
 
 def kept_releases(

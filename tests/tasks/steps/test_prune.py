@@ -171,6 +171,56 @@ def test_files_of_a_killed_writer_are_removed_after_a_week(workshop, four):
         assert is_whole(workshop.store, workshop.store.get(release.id))
 
 
+@pytest.fixture
+def looks(monkeypatch):
+    """The names of the tables and the folders that prunes look through."""
+    opened = []
+    open_dataset = prune.open_dataset
+    walk = Lake.walk
+    monkeypatch.setattr(
+        prune, "open_dataset", lambda uri, name: opened.append(name) or open_dataset(uri, name)
+    )
+    monkeypatch.setattr(
+        Lake, "walk", lambda self, *folder: opened.append("lake") or walk(self, *folder)
+    )
+    return opened
+
+
+def test_a_prune_with_nothing_to_remove_looks_through_tables_once_in_a_grace_period(
+    workshop, four, looks
+):
+    prune_board(workshop.uri, Keep(releases=9), NOW)
+    assert {"tools", "lake"} <= set(looks)
+    looks.clear()
+
+    soon = prune_board(workshop.uri, Keep(releases=9), NOW + 0.9 * DAY)
+
+    assert (soon.kept, soon.removed, soon.bytes) == (ids(reversed(four)), (), 0)
+    assert looks == []
+    prune_board(workshop.uri, Keep(releases=9), NOW + DAY)
+    assert {"tools", "lake"} <= set(looks)
+
+
+@pytest.mark.parametrize(
+    ("keep", "options"),
+    [
+        (Keep(releases=9, grace_hours=23), {}),
+        (Keep(releases=2), {}),
+        (Keep(releases=9), {"complete": True}),
+        (Keep(releases=9), {"dry_run": True}),
+    ],
+)
+def test_other_settings_a_due_release_and_the_option_complete_look_through_all(
+    workshop, four, looks, keep, options
+):
+    prune_board(workshop.uri, Keep(releases=9), NOW)
+    looks.clear()
+
+    prune_board(workshop.uri, keep, NOW, **options)
+
+    assert {"tools", "lake"} <= set(looks)
+
+
 def test_a_table_that_a_run_has_just_pinned_is_kept(workshop, four):
     table = workshop.store.database.create_table(
         "emb_new", schema=pegboard.store.contract.table_schema("emb_full", 8)
@@ -182,7 +232,7 @@ def test_a_table_that_a_run_has_just_pinned_is_kept(workshop, four):
     due = created + timedelta(hours=Keep().grace_hours)
     assert prune_board(workshop.uri, Keep(), due).tables == ()
     table.tags.delete(f"{'a' * 12}-v1")
-    assert prune_board(workshop.uri, Keep(), due).tables == ("emb_new",)
+    assert prune_board(workshop.uri, Keep(), due, complete=True).tables == ("emb_new",)
 
 
 def test_tags_of_unrecorded_releases_are_removed_and_tags_of_people_are_kept(workshop, four):
