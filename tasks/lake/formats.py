@@ -74,7 +74,7 @@ KINDS = (
     FileKind("unresolved dependencies", rf"edges/{_DIGEST}-unresolved\.json"),
     FileKind("details of gates", rf"gates/[0-9a-f]+-{_DIGEST}\.json"),
     FileKind("answers to golden queries", rf"gates/answers/{_DIGEST}\.parquet"),
-    FileKind("journals of prunes", r"prune\.json"),
+    FileKind("journals of prunes", r"(?:last-)?prune\.json"),
     FileKind("notes of formats", r"formats\.json"),
     FileKind("public tables", r"public/[a-z_]+/[^/]+/[^/]+\.parquet", PUBLIC),
     FileKind("schemas of public tables", r"public/schema\.json", PUBLIC),

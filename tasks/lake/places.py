@@ -46,6 +46,8 @@ CLIENT_OPTIONS = {
 LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_count", OPEN_TIMEOUT}
 """Options for Lance or `pegboard.store.database`, which obstore rejects."""
 UPLOAD_PART_BYTES = 8 << 20
+EMPTY = "status code: 416 "
+"""Part of obstore's message for a request for the first bytes of an empty object."""
 
 
 class Folder:
@@ -158,8 +160,20 @@ class ObjectStore:
         """Return what `parquet.read` does of a Parquet file. Only the bytes of the columns are
         fetched. Raises Damage.
         """
-        size: int = self._store.head(path)["size"]
-        return parquet.read(_StoredFile(self._store, path, size), size, columns, rows=rows)
+        size, start = self._start(path)
+        return parquet.read(_StoredFile(self._store, path, size, start), size, columns, rows=rows)
+
+    def _start(self, path: str) -> tuple[int, bytes]:
+        """Return the size of an object and its first bytes, of a small one all, by one request."""
+        from obstore.exceptions import BaseError
+
+        try:
+            answer = self._store.get(path, options={"range": (0, parquet.SMALL)})
+            return answer.meta["size"], bytes(answer.bytes())
+        except BaseError as error:
+            if EMPTY not in str(error):
+                raise
+            return 0, b""
 
     def put(self, path: str, content: bytes) -> None:
         self._store.put(
@@ -207,12 +221,17 @@ def place_at(uri: str) -> Place:
 
 
 class _StoredFile(io.RawIOBase):
-    """A file of an object store, of which spans are read."""
+    """A file of an object store, of which spans are read.
 
-    def __init__(self, store: Any, path: str, size: int) -> None:
+    Args:
+        first_bytes: the first bytes of the file, which need no request.
+    """
+
+    def __init__(self, store: Any, path: str, size: int, first_bytes: bytes) -> None:
         self._store = store
         self._path = path
         self._size = size
+        self._first_bytes = first_bytes
         self._at = 0
 
     def readable(self) -> bool:
@@ -232,9 +251,14 @@ class _StoredFile(io.RawIOBase):
         end = self._size if size < 0 else min(self._at + size, self._size)
         if end <= self._at:
             return b""
-        content = bytes(self._store.get_range(self._path, start=self._at, end=end))
+        content = self._span(self._at, end)
         self._at = end
         return content
+
+    def _span(self, start: int, end: int) -> bytes:
+        if end <= len(self._first_bytes):
+            return self._first_bytes[start:end]
+        return bytes(self._store.get_range(self._path, start=start, end=end))
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,6 +1,7 @@
 """A board in an S3 bucket: the whole life of it, two publishers at once, and no secret anywhere."""
 
 import logging
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -12,11 +13,14 @@ from flows.reindex import reindex
 from pegboard.cli.main import main
 from pegboard.errors import PromotionConflict, PublishError, StoreError
 from pegboard.store.releases import ReleaseStore
+from tasks.lake import parquet
 from tasks.lake.files import Lake
-from tasks.lake.places import _StoredFile
-from tasks.settings.configuration import RunSettings
+from tasks.lake.places import _StoredFile, place_at
+from tasks.settings.configuration import KeepSettings, RunSettings
 from tasks.steps.publish import publish_release
 from tasks.steps.stage import stage_tables
+from tests.children import end_child
+from tests.pegboard.store.conftest import S3
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
@@ -152,6 +156,40 @@ def test_only_the_requested_columns_of_a_table_in_a_bucket_are_fetched(board, mo
     assert lake.read("one.parquet", ["key"]).height == 20_000
     assert sum(fetched) < lake.walk()["one.parquet"][0] / 10
     assert len(fetched) < 10
+
+
+def test_an_empty_table_file_in_a_bucket_counts_as_damaged(board):
+    place = place_at(board.uri)
+    place.put("empty.parquet", b"")
+
+    with pytest.raises(parquet.Damage):
+        place.table("empty.parquet", None)
+
+
+def test_an_unchanged_build_of_a_board_in_a_bucket_makes_few_requests(
+    workshop, configured, keys, monkeypatch, tmp_path, server, port
+):
+    log = tmp_path / "requests"
+    own_port = port()
+    command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(own_port)]
+    process = server(command, own_port, log)
+    endpoint = f"http://127.0.0.1:{own_port}"
+    monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+    configuration = configured(f"s3://{S3(endpoint).bucket()}/board")
+    settings = configuration.board.model_copy(update={"keep": KeepSettings()})
+    configuration = configuration.model_copy(update={"board": settings})
+    workshop.servers(workshop.named(*(f"tool_{number}" for number in range(163))))
+    assert reindex(configuration)["outcome"] == "published"
+    earlier = requests_of(log)
+
+    assert reindex(configuration)["outcome"] == "unchanged"
+
+    end_child(process)
+    assert 0 < len(requests_of(log)) - len(earlier) <= 95
+
+
+def requests_of(log):
+    return [line for line in log.read_text(errors="replace").splitlines() if " HTTP/1.1" in line]
 
 
 def test_one_of_two_publishers_to_a_bucket_wins_and_the_other_gets_an_error(workshop, board):
