@@ -3,6 +3,8 @@ or at URLs. A card becomes an agent. Each of its skills becomes a row of that ag
 skill's tags, and its examples as requests. See docs/how-to/sources.md."""
 
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field, model_validator
@@ -10,8 +12,9 @@ from pydantic import Field, model_validator
 from catalogs.openapi.document import download
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.validity import member_text, texts_in
+from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
-from pegboard.foreign.files import check_names, flaw_of, parse_json, read_json
+from pegboard.foreign.files import check_names, flaw_of, matching_files, parse_json, read_json
 from pegboard.text.redaction import public_url
 
 
@@ -101,4 +104,13 @@ def _addresses(card: dict[str, Any]) -> Iterator[str]:
             yield url
 
 
-source = SourceKind(options=A2aOptions, read=read, inputs=files_of_path)
+def watched(base: Path, options: A2aOptions) -> list[Watched]:
+    """Return the cards, as files or at their URLs."""
+    if options.path:
+        return [WatchedFiles(partial(matching_files, base, options.path), (options.path,))]
+    return [
+        WatchedUrl(url, options.headers, options.timeout, options.max_bytes) for url in options.urls
+    ]
+
+
+source = SourceKind(options=A2aOptions, read=read, inputs=files_of_path, watched=watched)

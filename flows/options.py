@@ -20,7 +20,9 @@ class BuildOptions:
     """Options of one build; each field's help is in its metadata."""
 
     catalog: str = _option(
-        "all", "list only this catalog, and take the others from their last snapshot (default: all)"
+        "all",
+        "list only this catalog, or several with commas between them, and take the others from "
+        "their last snapshot (default: all)",
     )
     allow_removal: bool = _option(
         False, "accept that a source lists far fewer tools than before, or none"

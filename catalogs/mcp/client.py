@@ -58,7 +58,7 @@ async def _list_server(
     import anyio  # loading the SDK takes seconds, which must not count against the server
     from mcp_types import Implementation
 
-    from pegboard.servers.connect import ServerTransport, handshake, list_all
+    from pegboard.servers.connect import ServerTransport, handshake
 
     transport = ServerTransport(server, timeout, max_bytes)
     info = Implementation(name="pegboard", version="1")
@@ -69,12 +69,7 @@ async def _list_server(
             async with transport.connect_session(client_info=info) as session:
                 transport.stage = "initialize"
                 await handshake(session)
-                transport.stage = "tools/list"
-                tools = await list_all(session)
-                about = session.server_info.model_dump() if session.server_info else {}
-                transport.stage = "what else it lists"
-                others = await _others(session, include)
-                answer = ServerAnswer(agent_description(about, session.instructions), tools, others)
+                answer = await read_answer(session, transport, include)
         except Exception as error:
             trouble = error
     # The listing is complete, even if the server then failed to shut down.
@@ -89,6 +84,24 @@ async def _list_server(
             may_pass=True,
         )
     raise transport.problem(trouble) from None
+
+
+async def read_answer(session: Any, transport: Any, include: Collection[str]) -> ServerAnswer:
+    """Return what a server lists, after the handshake.
+
+    Args:
+        session: a `RelaySession`.
+        transport: its `ServerTransport`, which is told what the server has to answer.
+        include: what else to list: `prompts`, `resources`, `skills`.
+    """
+    from pegboard.servers.connect import list_all
+
+    transport.stage = "tools/list"
+    tools = await list_all(session)
+    about = session.server_info.model_dump() if session.server_info else {}
+    transport.stage = "what else it lists"
+    others = await _others(session, include)
+    return ServerAnswer(agent_description(about, session.instructions), tools, others)
 
 
 async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]]:

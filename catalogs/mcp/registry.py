@@ -8,6 +8,7 @@ the same package are one server with several addresses. See docs/how-to/sources.
 import json
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
@@ -17,9 +18,10 @@ from pydantic import Field, model_validator
 
 from catalogs.mcp.client import list_server
 from catalogs.mcp.records import add_tool, agent_description
-from catalogs.openapi.document import download
+from catalogs.openapi.document import download, download_if_changed
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
+from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing, WatchedRegistry
 from pegboard.errors import SourceError
 from pegboard.foreign.files import check_names, matching_files, parse_json, read_json
 from pegboard.records import agent_id
@@ -251,4 +253,37 @@ def inputs(base: Path, options: RegistryOptions) -> list[Path] | None:
     return matching_files(base, options.path) if options.path and not options.connect else None
 
 
-source = SourceKind(options=RegistryOptions, read=read, inputs=inputs)
+def watched(base: Path, options: RegistryOptions) -> list[Watched]:
+    """Return the files, or the registry; and the listing if it has tools of live servers."""
+    rows: list[Watched] = []
+    if options.path:
+        rows.append(WatchedFiles(partial(matching_files, base, options.path), (options.path,)))
+    else:
+        url = str(options.url).rstrip("/")
+        rows.append(WatchedRegistry(url, options.headers, options.timeout, options.max_bytes))
+    if options.connect:
+        rows.append(WatchedListing())
+    return rows
+
+
+async def updated_since(watched: WatchedRegistry, since: str) -> list[tuple[str, str, str]]:
+    """Return the servers of a registry updated at the time `since` or later: time, name, version,
+    sorted. One page is enough to notice a change.
+
+    Raises SourceError if the registry does not answer with servers.
+    """
+    query = {"limit": str(PAGE), "updated_since": since, "include_deleted": "true"}
+    url = f"{watched.url}/v0/servers?{urlencode(query)}"
+    document = await download_if_changed(
+        url, watched.headers, timeout=watched.timeout, max_bytes=watched.max_bytes
+    )
+    assert document is not None
+    page = parse_json(document.content.decode("utf-8", "surrogateescape"), public_url(url))
+    rows = [
+        (_updated(entry), str(_server(entry).get("name")), str(_server(entry).get("version")))
+        for entry in _entries(page) or ()
+    ]
+    return sorted(row for row in rows if row[0] >= since)
+
+
+source = SourceKind(options=RegistryOptions, read=read, inputs=inputs, watched=watched)

@@ -20,6 +20,8 @@ from catalogs.mcp.client import ServerAnswer, list_server
 from catalogs.mcp.records import OTHERS, add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
+from catalogs.shared.watching import Watched, WatchedFiles, WatchedServer
+from pegboard.errors import SourceError
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 
@@ -101,13 +103,17 @@ def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, An
                     f"it is named by 'only' but not configured. Configured: {configured}"
                 ),
             )
+    return _listed(entries, options), base
+
+
+def _listed(entries: Mapping[str, Any], options: McpOptions) -> dict[str, Any]:
     return {
         name: entry
         for name, entry in entries.items()
         if name not in options.skip
         and (not options.only or name in options.only)
         and not _disabled(entry)
-    }, base
+    }
 
 
 def _disabled(entry: Any) -> bool:
@@ -169,4 +175,20 @@ def _fail(
         )
 
 
-source = SourceKind(options=McpOptions, read=read)
+def watched(base: Path, options: McpOptions) -> list[Watched]:
+    """Return the servers, and the file that names them."""
+    rows: list[Watched] = []
+    if options.path is not None:
+        file = base / Path(options.path).expanduser()
+        rows.append(WatchedFiles(lambda: [file], (str(file),), names_inputs=True))
+    try:
+        entries, folder = configured_servers(options.path, options.servers, base)
+    except SourceError:
+        return rows  # a build reports it; the file is watched until it is correct
+    for name, entry in _listed(entries, options).items():
+        limits = options.timeout, options.max_bytes
+        rows.append(WatchedServer(name, entry, folder, options.include, *limits))
+    return rows
+
+
+source = SourceKind(options=McpOptions, read=read, watched=watched)

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urldefrag, urljoin, urlsplit
@@ -72,33 +73,73 @@ def download(
             message contains neither headers nor the query of the URL.
     """
     import anyio
+
+    async def fetch() -> bytes:
+        document = await download_if_changed(url, headers, timeout=timeout, max_bytes=max_bytes)
+        if document is None:
+            raise SourceError(f"{public_url(url)} returned status 304, expected the document.")
+        return document.content
+
+    return anyio.run(retries.call_async, fetch)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The bytes at a URL, and the headers by which a server knows them; empty without."""
+
+    content: bytes
+    etag: str = ""
+    modified: str = ""
+
+
+async def download_if_changed(
+    url: str,
+    headers: Mapping[str, str],
+    *,
+    timeout: float,
+    max_bytes: int,
+    etag: str = "",
+    modified: str = "",
+) -> Document | None:
+    """Return the document at a URL; None if the server says that it is unchanged. See `download`.
+
+    Args:
+        etag: the header ETag of the last answer; empty without.
+        modified: its header Last-Modified; empty without.
+    """
+    import anyio
     import httpx
 
     where = public_url(url)
-    sent = {"Accept-Encoding": "identity", **_expanded(headers)}
-
-    async def fetch() -> bytes:
-        try:
-            # httpx's own timeout is per read: a server that trickles bytes would never exceed it.
-            with anyio.fail_after(timeout):
-                async with (
-                    httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
-                    client.stream("GET", url, headers=sent) as response,
-                ):
-                    return await _body(response, where, max_bytes)
-        except TimeoutError:
-            raise SourceError(
-                f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`.",
-                may_pass=True,
-            ) from None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            # Only the type is shown: some messages quote the request.
-            raise SourceError(
-                f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network.",
-                may_pass=isinstance(error, httpx.TransportError) and is_transient_network(error),
-            ) from None
-
-    return anyio.run(retries.call_async, fetch)
+    known = {"If-None-Match": etag, "If-Modified-Since": modified}
+    sent = {
+        "Accept-Encoding": "identity",
+        **{name: value for name, value in known.items() if value},
+        **_expanded(headers),
+    }
+    try:
+        # httpx's own timeout is per read: a server that trickles bytes would never exceed it.
+        with anyio.fail_after(timeout):
+            async with (
+                httpx.AsyncClient(timeout=None) as client,  # noqa: S113  limited as a whole
+                client.stream("GET", url, headers=sent) as response,
+            ):
+                if response.status_code == HTTPStatus.NOT_MODIFIED and (etag or modified):
+                    return None
+                content = await _body(response, where, max_bytes)
+                answer = response.headers
+                return Document(content, answer.get("etag", ""), answer.get("last-modified", ""))
+    except TimeoutError:
+        raise SourceError(
+            f"{where} has not sent the document after {timeout:g} seconds. Raise `timeout`.",
+            may_pass=True,
+        ) from None
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
+        # Only the type is shown: some messages quote the request.
+        raise SourceError(
+            f"Cannot fetch {where}: {type(error).__name__}. Check the address and the network.",
+            may_pass=isinstance(error, httpx.TransportError) and is_transient_network(error),
+        ) from None
 
 
 async def _body(response: Any, where: str, max_bytes: int) -> bytes:

@@ -7,6 +7,8 @@ invalid, or if a reference in it is missing or not allowed; the others are liste
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -18,12 +20,15 @@ from catalogs.openapi.operation import Operation, arguments, output_schema, reso
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.validity import member_text, valid_text
+from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
 from pegboard.text.redaction import public_url
 
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
 """Matches a parameter in a path, such as `{petId}`."""
+OUTSIDE = re.compile(r"""["']?\$ref["']?\s*:\s*["']?[^#"'\s]""")
+"""Matches a reference that leads out of its document."""
 
 
 class OpenAPIOptions(SourceOptions):
@@ -324,5 +329,21 @@ def _name(method: str, path: str) -> str:
     return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
 
 
-source = SourceKind(options=OpenAPIOptions, read=read, inputs=files_of_path)
+def watched(base: Path, options: OpenAPIOptions) -> list[Watched]:
+    """Return the document, and if it refers to other files, those of its folder."""
+    if options.url:
+        return [WatchedUrl(options.url, options.headers, options.timeout, options.max_bytes)]
+    path = options.path or ""
+    return [WatchedFiles(partial(_files, base, path, options.max_bytes), (path,))]
+
+
+def _files(base: Path, path: str, max_bytes: int) -> list[Path]:
+    files = matching_files(base, path)
+    if OUTSIDE.search(read_text(files[0], max_bytes)):
+        others = files[0].resolve().parent.rglob("*")
+        files += sorted(file for file in others if file.suffix in (".json", ".yaml", ".yml"))
+    return files
+
+
+source = SourceKind(options=OpenAPIOptions, read=read, inputs=files_of_path, watched=watched)
 """If the document refers to other files, `read` marks the listing as not repeatable."""

@@ -16,6 +16,7 @@ from typing import Any
 from pydantic import field_validator
 
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
+from catalogs.shared.watching import Watched, WatchedListing
 from pegboard.errors import SourceError
 from pegboard.schemas.modules import named_function, public_function, public_names
 from pegboard.schemas.signature import described
@@ -121,4 +122,9 @@ def _functions(
         )
 
 
-source = SourceKind(options=PythonOptions, read=read)
+def watched(base: Path, options: PythonOptions) -> list[Watched]:
+    """Return the listing, which is repeated when a file in `search_path` changes."""
+    return [WatchedListing(tuple(str(Path(folder, "**/*.py")) for folder in options.search_path))]
+
+
+source = SourceKind(options=PythonOptions, read=read, watched=watched)

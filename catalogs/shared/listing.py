@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,6 +27,7 @@ from catalogs.shared.validity import (
     text_problems,
     valid_text,
 )
+from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing
 from pegboard.errors import SourceError
 from pegboard.foreign.files import flaw_of, matching_files
 from pegboard.foreign.limits import (
@@ -325,11 +327,36 @@ class SourceKind:
         inputs: returns the files that determine the listing, given the base folder of relative
             paths and the options; None if the listing depends on anything else. Unchanged file
             sources are skipped. Without `inputs`, every build reads the source.
+        watched: returns what `pegboard watch` looks at, given the same. By default it looks at the
+            files of `inputs`, and without them lists the source again and again.
     """
 
     options: type[SourceOptions]
     read: Callable[[ListingBuilder, Any], None]
     inputs: Callable[[Path, Any], Sequence[Path] | None] | None = None
+    watched: Callable[[Path, Any], Sequence[Watched]] | None = None
+
+    def watches(self, base: Path, options: Any) -> Sequence[Watched]:
+        """Return what to look at to notice that a source of this kind changed.
+
+        Raises SourceError if the source does not say it now, such as without its file.
+        """
+        if self.watched is not None:
+            return self.watched(base, options)
+        if self.inputs is None or not _has_files(self.inputs, base, options):
+            return [WatchedListing()]
+        path = getattr(options, "path", None)
+        find = partial(self.inputs, base, options)
+        return [WatchedFiles(lambda: find() or (), (path,) if isinstance(path, str) else ())]
+
+
+def _has_files(
+    inputs: Callable[[Path, Any], Sequence[Path] | None], base: Path, options: Any
+) -> bool:
+    try:
+        return inputs(base, options) is not None
+    except (SourceError, OSError):
+        return True  # there are none yet
 
 
 def reason_of(error: BaseException) -> str:

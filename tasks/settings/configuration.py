@@ -257,19 +257,22 @@ class Configuration(Settings):
         return next(index for index in self.indexes if index.name == name)
 
     def catalogs_named(self, name: str) -> list[str]:
-        """Return the names of all catalogs for `all`, otherwise only this name.
+        """Return the names of all catalogs for `all`, otherwise those that `name` lists: one, or
+        several with commas between them.
 
         Raises:
             ConfigurationError: there is no such catalog; the message lists all catalogs.
         """
         if name == "all":
             return list(self.catalogs)
-        if name not in self.catalogs:
-            raise ConfigurationError(
-                f"No catalog '{name}' in {self.file}; expected one of {', '.join(self.catalogs)}"
-                f"{did_you_mean(name, self.catalogs) or '.'}"
-            )
-        return [name]
+        names = [part.strip() for part in name.split(",")]
+        for part in names:
+            if part not in self.catalogs:
+                raise ConfigurationError(
+                    f"No catalog '{part}' in {self.file}; expected one of "
+                    f"{', '.join(self.catalogs)}{did_you_mean(part, self.catalogs) or '.'}"
+                )
+        return names
 
     def options(self, catalog: str) -> SourceOptions:
         """Return the validated options of a catalog's source."""
