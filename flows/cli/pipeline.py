@@ -17,6 +17,7 @@ from flows.cli.options import (
     quiet_encoders,
     write_file,
 )
+from flows.cli.watch import register_watch
 from flows.options import BuildOptions, failure_of, source_problems
 from flows.prefect.server import use_prefect
 from pegboard.cli.output import (
@@ -76,6 +77,7 @@ def register(subparsers: Subparsers) -> None:
     register_lock(subparsers)
     register_lint(subparsers)
     register_deploy(subparsers)
+    register_watch(subparsers)
 
 
 def configured_board() -> str | None:

@@ -1,0 +1,1 @@
+"""Noticing that sources changed, and building their catalogs."""
