@@ -10,6 +10,8 @@ from pegboard.errors import SourceError
 
 MAGIC = frozenset("*?[")
 """Characters that make a part of a path a pattern."""
+STOP_MILLISECONDS = 250
+"""Milliseconds after which a watch that is cancelled ends, at most."""
 Folders = frozenset[tuple[Path, bool]]
 """Folders, each with whether the folders below it are meant, too."""
 
@@ -83,5 +85,7 @@ async def _follow(
     paths: list[Path], is_deep: bool, ignored: Path, on_change: Callable[[set[Path]], None]
 ) -> None:
     watch_filter = DefaultFilter(ignore_paths=(ignored,))
-    async for changes in awatch(*paths, watch_filter=watch_filter, recursive=is_deep):
+    async for changes in awatch(
+        *paths, watch_filter=watch_filter, recursive=is_deep, rust_timeout=STOP_MILLISECONDS
+    ):
         on_change({Path(path) for _, path in changes})
