@@ -82,11 +82,13 @@ def result_of(outcome: dict[str, Any], code: int = 0) -> BuildResult:
         for name, row in outcome["catalogs"].items()
         if row["problems"]
     }
-    lines = [f"{outcome['outcome']}, release {outcome['release']}", *source_problems(outcome)]
+    plan = outcome["plan"]
+    counts = ", ".join(f"{len(plan[kind])} {kind}" for kind in ("new", "changed", "removed"))
+    text = f"{outcome['outcome']}, release {outcome['release']}, {counts}"
     facts = {
         "outcome": outcome["outcome"],
         "release": outcome["release"],
         "problems": failed,
         "exit_code": code,
     }
-    return BuildResult("; ".join(lines), True, failed, code, facts)
+    return BuildResult("; ".join([text, *source_problems(outcome)]), True, failed, code, facts)

@@ -92,7 +92,7 @@ def _watch(options: argparse.Namespace) -> int:
 async def _run(watch: "Watch", once: bool, report: "Callable[[WatchEvent], None]") -> int:
     import anyio
 
-    code = 0
+    code = 130 if once else 0  # of a watch that a signal ends
     async with anyio.create_task_group() as group:
         group.start_soon(_stop_at_signal, group.cancel_scope, report)
         if once:
