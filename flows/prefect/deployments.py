@@ -21,10 +21,11 @@ from prefect.exceptions import ObjectNotFound
 from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 
-from flows.prefect.events import CATALOG_CHANGED, HELD, SOURCE_FAILED
+from flows.prefect.events import HELD, SOURCE_FAILED
 from flows.prefect.flows import evaluate, prune, reindex
 from flows.prefect.names import board_resource, board_tag
 from pegboard.errors import ConfigurationError
+from pegboard.events import CATALOG_CHANGED
 from tasks.settings.configuration import Configuration
 
 if TYPE_CHECKING:

@@ -26,8 +26,6 @@ from tasks.steps.snapshot import Snapshot
 PUBLISHED = "pegboard.release.published"
 HELD = "pegboard.release.held"
 SOURCE_FAILED = "pegboard.source.failed"
-CATALOG_CHANGED = "pegboard.catalog.changed"
-"""Emitted by whoever changed a catalog; it starts a build (see `flows.prefect.deployments`)."""
 MAX_PROBLEMS = 20
 """Problems of a source in an event."""
 _deferred: list[dict[str, Any]] = []

@@ -13,6 +13,7 @@ from pegboard.serve.access.control import AccessControl
 from pegboard.serve.access.identity_provider import open_identity_provider
 from pegboard.serve.access.unmatched_rules import settings_without_effect, tools_not_offered
 from pegboard.serve.calls.caller import Caller
+from pegboard.serve.calls.changes import ChangeEvents
 from pegboard.serve.finder import Finder
 from pegboard.serve.metrics import Metrics
 from pegboard.serve.settings import GatewaySettings, load_gateway_settings
@@ -28,10 +29,12 @@ class Gateway:
 
     Args:
         board: its channel is followed.
+        uri: its address, if it is not that of the settings.
 
     Attributes:
         settings: the settings that hold now.
         access: decides who may see and call what.
+        events: posts that servers' lists changed.
         caller: calls the tools.
         finder: finds tools for clients.
         golden_lock: held while a golden query is saved.
@@ -40,13 +43,14 @@ class Gateway:
         ConfigurationError: the clients, the request log or `[serve.auth]` cannot be used.
     """
 
-    def __init__(self, settings: GatewaySettings, board: Board) -> None:
+    def __init__(self, settings: GatewaySettings, board: Board, uri: str = "") -> None:
         serve = settings.serve
         clients = Clients(serve.clients)
         self.settings = settings
         self.board = board
         self.metrics = Metrics(None if serve.log is None else settings.base / serve.log)
-        self.caller = Caller(settings, self.metrics)
+        self.events = ChangeEvents(serve.events, _absolute(uri or settings.uri))
+        self.caller = Caller(settings, self.metrics, self.events)
         self.access = AccessControl(
             clients, board, self.caller.call_problem, open_identity_provider(serve.auth)
         )
@@ -131,6 +135,7 @@ class Gateway:
 
     async def close(self) -> None:
         """End the servers that calls started, and stop following the board."""
+        await self.events.close()
         await self.caller.close()
         self.board.close()
         self.metrics.close()
@@ -159,7 +164,12 @@ def open_gateway(
         llm=llm.model if llm else None,
         llm_options=llm.model_dump(include={"api_base", "timeout", "options"}) if llm else None,
     )
-    return Gateway(settings, followed_board)
+    return Gateway(settings, followed_board, uri)
+
+
+def _absolute(uri: str) -> str:
+    """Return the address of a board as builds name it."""
+    return uri if "://" in uri else str(Path(uri).expanduser().resolve())
 
 
 def _states(settings: GatewaySettings) -> FileStates:

@@ -181,6 +181,33 @@ class LlmSettings(Settings):
     timeout: Annotated[float, Field(gt=0)] = 10
 
 
+class EventSettings(Settings):
+    """`[serve.events]`: where the gateway posts that a server's list of tools changed.
+
+    Attributes:
+        url: the API of a Prefect server, which ends with `/api`, or the address of a webhook.
+        headers: sent with each post; secrets only as `${VARIABLE}`.
+    """
+
+    url: str
+    headers: dict[str, TextWithReference] = Field(default_factory=dict[str, TextWithReference])
+
+    @field_validator("url")
+    @classmethod
+    def _is_http(cls, url: str) -> str:
+        parts = urlsplit(url)
+        if parts.scheme not in ("https", "http") or not parts.hostname or "@" in parts.netloc:
+            raise ValueError(
+                "expected an address that begins with https:// or http://, without credentials"
+            )
+        return url.rstrip("/")
+
+    @property
+    def address(self) -> str:
+        """Where events are posted."""
+        return f"{self.url}/events" if self.url.endswith("/api") else self.url
+
+
 class ServeSettings(Settings):
     """`[serve]`: the gateway.
 
@@ -199,6 +226,7 @@ class ServeSettings(Settings):
         python: catalogs whose Python functions may run, each in a process of its own.
         log: the file of the request log, with a line for each request.
         golden: the file of golden queries to which operators add on the page.
+        events: where it is posted that a server's list of tools changed; None for nowhere.
     """
 
     mode: Literal["search", "gateway"] = "search"
@@ -217,6 +245,7 @@ class ServeSettings(Settings):
     log: Path | None = None
     golden: Path | None = None
     llm: LlmSettings | None = None
+    events: EventSettings | None = None
 
 
 class BoardTable(Settings):

@@ -17,7 +17,7 @@ from tasks.watch.loop import BuildResult, Watch
 from tasks.watch.watcher import WatchEvent
 from tests.children import end_child, start_child
 
-SERVER = Path(__file__).with_name("changing_server.py")
+SERVER = Path(__file__).parents[2] / "catalogs/servers/changing_http.py"
 POLL = 0.02
 
 
@@ -104,7 +104,7 @@ def trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Trial:
 
 @pytest.fixture
 def changing_server(tmp_path: Path) -> Callable[..., Any]:
-    """Run `changing_server.py` in a block, which gets its port; its tools are those of a file."""
+    """Run `changing_http.py` in a block, which gets its port; its tools are those of a file."""
 
     @contextmanager
     def run(*options: str, port: int = 0) -> Generator[int]:

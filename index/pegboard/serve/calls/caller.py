@@ -11,6 +11,7 @@ from pegboard.records import Tool
 from pegboard.serve.access.clients import Client
 from pegboard.serve.access.views import check_callable
 from pegboard.serve.calls.arguments import check_arguments
+from pegboard.serve.calls.changes import ChangeEvents
 from pegboard.serve.calls.confirmation import SEPARATOR, AskFirst
 from pegboard.serve.calls.openapi import OpenAPICalls
 from pegboard.serve.calls.upstreams import Upstream, configured_upstreams
@@ -26,20 +27,27 @@ Confirm = Callable[[Tool, Mapping[str, Any]], Awaitable[str | None]]
 class Caller:
     """Calls tools, and records each call. `serve.access` decides which tools a client may call.
 
+    Args:
+        events: is told when a server says that its list changed; None for nobody.
+
     Attributes:
         limits: `[serve.calls]`.
         upstreams: the MCP servers by agent.
     """
 
-    def __init__(self, settings: GatewaySettings, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: GatewaySettings, metrics: Metrics, events: ChangeEvents | None = None
+    ) -> None:
         self._metrics = metrics
+        self._events = events or ChangeEvents(None, "")
         self._concurrency: dict[str, ConcurrencyLimit] = {}
         self._apply(settings)
 
     def _apply(self, settings: GatewaySettings) -> None:
         serve = settings.serve
         self.limits = serve.calls
-        self.upstreams = configured_upstreams(settings)
+        self.upstreams = configured_upstreams(settings, self._events.changed)
+        self._events.settings = serve.events
         self._apis = OpenAPICalls(serve.apis, serve.calls)
 
     async def reload(self, settings: GatewaySettings) -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
 from typing import Any
@@ -50,6 +50,7 @@ class Connection:
         forwards: whether the server's own requests are forwarded to the client that called last.
             Only allowed if all calls come from one session.
         modern: whether the protocol since 2026-07-28 is tried first.
+        on_list_changed: called when the server says that its list of tools changed.
 
     Attributes:
         client: FastMCP's client of the server.
@@ -57,8 +58,15 @@ class Connection:
     """
 
     def __init__(
-        self, server: Server, limits: CallSettings, *, forwards: bool, modern: bool
+        self,
+        server: Server,
+        limits: CallSettings,
+        *,
+        forwards: bool,
+        modern: bool,
+        on_list_changed: Callable[[], None],
     ) -> None:
+        self._on_list_changed = on_list_changed
         self._forwards = forwards
         self._modern = modern
         self._transport = _Transport(server, limits.timeout, limits.max_bytes)
@@ -199,6 +207,7 @@ class Connection:
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._definitions_stale = True  # clients are not notified: their list is the release's
+            self._on_list_changed()
         elif self._forwards:
             proxy._restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
             await proxy.default_proxy_message_handler(message)

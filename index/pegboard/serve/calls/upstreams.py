@@ -6,10 +6,11 @@ publish tools must not be able to run code on this machine."""
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 from weakref import WeakValueDictionary
@@ -35,6 +36,8 @@ SIGN_IN_MAX_EVENT = 1_000_000
 """Most bytes of an answer of a server while a user signs in."""
 CHANGED = "pegboard/changed"
 """The key in `_meta` of a result which says that the tool differs from the release."""
+OnListChanged = Callable[[str], None]
+"""Called with an agent whose server says that its list of tools changed."""
 DIFFERENT = "its server lists another description or inputSchema, or none"
 """How a changed tool differs."""
 
@@ -67,10 +70,19 @@ class Upstream:
         entry: its entry in the configuration; a `Server` for Python functions.
         base: the folder that its relative paths start from.
         settings: the current settings.
+        on_list_changed: called with the agent when the server says that its list changed.
     """
 
-    def __init__(self, agent: str, entry: Any, base: Path, settings: GatewaySettings) -> None:
+    def __init__(
+        self,
+        agent: str,
+        entry: Any,
+        base: Path,
+        settings: GatewaySettings,
+        on_list_changed: OnListChanged,
+    ) -> None:
         self.settings = settings
+        self._on_list_changed = on_list_changed
         self._agent = agent
         self._entry = entry
         self._base = base
@@ -196,6 +208,7 @@ class Upstream:
                 self.settings.serve.calls,
                 forwards=not self._shared and bool(key.session),
                 modern=key.modern,
+                on_list_changed=partial(self._on_list_changed, self._agent),
             )
             await connection.open()
         except ServerProblem as problem:
@@ -268,16 +281,25 @@ class Upstream:
         )
 
 
-def configured_upstreams(settings: GatewaySettings) -> dict[str, Upstream]:
+def _ignore_change(agent: str) -> None:
+    pass
+
+
+def configured_upstreams(
+    settings: GatewaySettings, on_list_changed: OnListChanged = _ignore_change
+) -> dict[str, Upstream]:
     """Return the servers of the catalogs by agent: MCP servers, and a server for each catalog whose
     Python functions may run. A catalog whose servers cannot be read is logged and left out.
+
+    Args:
+        on_list_changed: called with the agent when its server says that its list changed.
     """
     upstreams: dict[str, Upstream] = {}
     for name, table in settings.catalogs.items():
         if table.get("type") == "python" and name in settings.serve.python:
             agent = agent_id(name, str(table.get("agent") or name))
             server = functions_server(table, settings.base)
-            upstreams[agent] = Upstream(agent, server, settings.base, settings)
+            upstreams[agent] = Upstream(agent, server, settings.base, settings, on_list_changed)
         if table.get("type") != "mcp":
             continue
         try:
@@ -289,7 +311,7 @@ def configured_upstreams(settings: GatewaySettings) -> dict[str, Upstream]:
             continue
         for server, entry in entries.items():
             agent = agent_id(name, server)
-            upstreams[agent] = Upstream(agent, entry, folder, settings)
+            upstreams[agent] = Upstream(agent, entry, folder, settings, on_list_changed)
     return upstreams
 
 

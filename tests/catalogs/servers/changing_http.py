@@ -1,6 +1,6 @@
 """An MCP server over streamable HTTP that lists the tools of a file; it prints its port.
 
-    changing_server.py TOOLS.json PORT [announces]
+    changing_http.py TOOLS.json PORT [announces]
 
 With `announces` it declares that it announces changes, and does so at each request of /announce.
 """
