@@ -9,16 +9,17 @@ from pegboard.errors import ConfigurationError
 from pegboard.formatting import plain
 
 DEFAULT_CRON = "0 3 * * *"
+WATCH_CRON = "*/10 * * * *"
 CRON_EXPECTED = (
     "invalid cron expression. Expected minute, hour, day of the month, month and day of the week, "
     f'in quotes, such as "{DEFAULT_CRON}"; or leave the flow without a schedule: none.'
 )
 TIMEZONE_EXPECTED = "there is no such time zone. Expected an IANA name such as Europe/Berlin."
 EPILOG = """\
-Makes reindex/NAME, evaluate/NAME and prune/NAME on the Prefect server of PREFECT_API_URL or of
-Prefect's profile, and automations: a build when an event says that a catalog changed, the end of
+Makes reindex/NAME, evaluate/NAME, prune/NAME and watch/NAME on the Prefect server of
+PREFECT_API_URL or of Prefect's profile, and automations: a build when an event says that a catalog changed, the end of
 lost runs and, with --notify, alerts. Deploying again changes what is there. Each board has its own
-names, triggers and alerts, so several share a server; a name that another board has is refused.
+names, triggers and alerts, so several share a server; a name that another has is refused.
 
 Workers run the flows in the folder of the configuration, and read secrets from their environment.
 For a work pool of containers, give the folder in the image, and the image as a variable:
@@ -27,6 +28,7 @@ For a work pool of containers, give the folder in the image, and the image as a 
 examples:
   pegboard deploy                                    nightly, at 03:00 UTC
   pegboard deploy -c prod/pegboard.toml --cron "*/15 * * * *" --notify slack-webhook/ops
+  pegboard deploy --watch                            builds what changes, at once
   pegboard deploy --evaluate "0 6 * * 1" --prune "0 4 * * 0" --timezone Europe/Berlin
   prefect worker start --pool pegboard               runs them
   prefect deployment run 'reindex/NAME' --watch      now"""
@@ -59,6 +61,14 @@ def register_deploy(subparsers: Subparsers) -> None:
     )
     add("--evaluate", metavar="CRON", help="schedule of evaluations (default: by hand)")
     add("--prune", metavar="CRON", help="schedule of prunes (default: by hand)")
+    add(
+        "--watch",
+        nargs="?",
+        const=WATCH_CRON,
+        metavar="CRON",
+        help="watch the sources; CRON says how often a watch that ended is started again "
+        f'(default: by hand; without CRON "{WATCH_CRON}")',
+    )
     add("--timezone", default="UTC", metavar="ZONE", help="of the schedules (default: UTC)")
     add("--notify", metavar="TYPE/NAME", help="notification block for alerts (default: no alerts)")
     add("--folder", metavar="DIR", help="where workers run the flows, if not the configuration's")
@@ -117,7 +127,13 @@ def _schedules(options: argparse.Namespace) -> dict[str, str]:
     """
     schedules: dict[str, str] = {}
     problems: list[str] = []
-    for flow, option in (("reindex", "cron"), ("evaluate", "evaluate"), ("prune", "prune")):
+    options_of_flows = (
+        ("reindex", "cron"),
+        ("evaluate", "evaluate"),
+        ("prune", "prune"),
+        ("watch", "watch"),
+    )
+    for flow, option in options_of_flows:
         cron = getattr(options, option)
         if not cron or cron == "none":
             continue

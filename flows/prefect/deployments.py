@@ -22,7 +22,7 @@ from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 
 from flows.prefect.events import HELD, SOURCE_FAILED
-from flows.prefect.flows import evaluate, prune, reindex
+from flows.prefect.flows import evaluate, prune, reindex, watch
 from flows.prefect.names import board_resource, board_tag
 from pegboard.errors import ConfigurationError
 from pegboard.events import CATALOG_CHANGED
@@ -31,7 +31,7 @@ from tasks.settings.configuration import Configuration
 if TYPE_CHECKING:
     from prefect.client.orchestration import SyncPrefectClient
 
-FLOWS: tuple[Flow[..., Any], ...] = (reindex, evaluate, prune)
+FLOWS: tuple[Flow[..., Any], ...] = (reindex, evaluate, prune, watch)
 """The flows that a board has a deployment of."""
 HEARTBEAT_SECONDS = 30
 """Seconds between two heartbeats of a run; Prefect's minimum."""
@@ -39,7 +39,10 @@ LOST_SECONDS = 120
 """Seconds without a heartbeat after which a run is lost."""
 PENDING_SECONDS = 600
 """Seconds that a run may take to start, such as to pull an image, before it is lost."""
-ENDS = ("Completed", "Published", "Unchanged", "Withdrawn", "Planned", "Held", "Incomplete")
+ENDS = (
+    *("Completed", "Published", "Unchanged", "Withdrawn", "Planned"),
+    *("Held", "Incomplete", "Skipped"),
+)
 STARTED = ("Running", "Failed", "Crashed", "Cancelled", "Cancelling", "Scheduled", *ENDS)
 """Names of states after which a run is not Pending."""
 

@@ -1,5 +1,5 @@
-"""The flows that `pegboard deploy` deploys: `reindex`, `evaluate` and `prune`. They call the same
-functions as the commands `build`, `sweep` and `releases prune`.
+"""The flows that `pegboard deploy` deploys: `reindex`, `evaluate`, `prune` and `watch`. They call
+the same functions as the commands `build`, `sweep`, `releases prune` and `watch`.
 """
 
 import logging
@@ -26,6 +26,7 @@ from flows.prefect.progress import progress_artifacts
 from flows.prefect.runner import THREADS, PrefectRunner
 from flows.prefect.server import server_answers
 from flows.prefect.turns import wait_for_older_builds
+from flows.prefect.watch import other_watch, watch_sources
 from flows.reindex import reindex as run_reindex
 from pegboard.errors import GateFailed, PegboardError
 from tasks.golden.sweep import Result, choose, measure, open_release, result_table, sentences
@@ -202,6 +203,32 @@ def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any
         ]
         show_table(f"prune-{board_key(uri)}", rows, f"{result.bytes} bytes.")
     return asdict(result)
+
+
+@flow(name="watch", flow_run_name="watch {config}", task_runner=THREADS)
+def watch(
+    config: str = "pegboard.toml", interval: float = 15.0, hours: float = 24.0
+) -> dict[str, int]:
+    """Notice changes of sources, and start the deployment `reindex` for their catalogs only.
+
+    A run whose board is watched already ends at once, so a short schedule starts the watch again
+    after whatever ended it.
+
+    Args:
+        config: The configuration's path. A change of it is read.
+        interval: Seconds between two looks at a source that does not announce changes.
+        hours: The run ends after this time.
+
+    Returns:
+        How often each kind of event was reported.
+    """
+    with _logged():
+        configuration = load_configuration(config)
+        _identify(configuration, "watch")
+        if (other := other_watch(_this_run(), configuration.uri)) is not None:
+            message = f"The run {other.name} watches this board."
+            return cast("dict[str, int]", Completed(name="Skipped", message=message))
+        return watch_sources(configuration, interval, hours * 3600)
 
 
 def _identify(configuration: Configuration, what: str) -> None:

@@ -151,7 +151,7 @@ def test_deploy_makes_deployments_with_typed_described_parameters_and_their_sche
 
     deployed = json.loads(printed)
     assert deployed["name"] == "project"
-    assert [*deployed["deployments"]] == ["reindex", "evaluate", "prune"]
+    assert [*deployed["deployments"]] == ["reindex", "evaluate", "prune", "watch"]
     resource = f"pegboard.board.{board_key(str(prefect.project / 'board'))}"
     assert deployed["resource"] == resource
     for flow in deployed["deployments"]:
@@ -176,6 +176,30 @@ def test_a_deployed_build_publishes_the_release_of_a_direct_run_and_is_named_aft
     assert direct["release"] == live(prefect.project / "pegboard.toml")
     key = board_key(str(prefect.project / "board"))
     assert prefect.flow_run(run)["name"] == f"reindex acme of {key}"
+
+
+def test_a_watch_starts_a_build_when_a_source_changes_and_a_second_watch_ends(prefect):
+    config = prefect.project / "pegboard.toml"
+    prefect.need_worker()
+    path = f"/deployments/{prefect.deployment('watch/project')['id']}/create_flow_run"
+    parameters = {"config": "pegboard.toml", "interval": 1}
+    watch = prefect.post(path, parameters=parameters)["id"]
+    count = len(prefect.runs("reindex", "pegboard.toml"))
+
+    first = eventually(lambda: prefect.runs("reindex", "pegboard.toml")[count:])[0]["id"]
+    prefect.completed(first)
+    before = live(config)
+    (prefect.project / "tools.json").write_text(json.dumps({"tools": TOOLS[:1]}))
+    second = eventually(lambda: prefect.runs("reindex", "pegboard.toml")[count + 1 :])[0]["id"]
+
+    assert prefect.completed(second) == "Published"
+    assert live(config) != before
+    skipped = prefect.post(path, parameters=parameters)["id"]
+    assert prefect.completed(skipped) == "Skipped"
+    assert prefect.state(watch) == "Running"
+    cancelling = {"type": "CANCELLING", "name": "Cancelling"}
+    prefect.post(f"/flow_runs/{watch}/set_state", state=cancelling, force=True)
+    eventually(lambda: prefect.state(watch) == "Cancelled")
 
 
 def test_the_event_of_a_changed_catalog_starts_one_run_of_its_own_board_without_any_payload(
