@@ -80,8 +80,8 @@ def reindex(
     Args:
         config: The configuration's path. Secrets are read from the environment of the worker, and
             never passed.
-        catalog: List only this catalog, and take the others from their last snapshot; `all` lists
-            every one.
+        catalog: List only this catalog, or several with commas between them, and take the others
+            from their last snapshot; `all` lists every one.
         allow_removal: Accept that a source lists far fewer tools than before, or none.
         allow_missing: Accept a first release without the catalogs that could not be listed.
         locked: Hold the release if it has a definition that the lock file does not approve.

@@ -10,6 +10,7 @@
     lake/generated/<digest>/                                   texts about tools and agents
     lake/gates/<release>-<digest>.json                         what a gate measured and decided
     lake/gates/answers/<digest>.parquet                        the answers to golden queries
+    lake/watch/looks.json                                      what a watch has built
     lake/formats.json                                          the formats of the last build
     lake/public/<table>/                                       tables for SQL (`tasks/public_lake`)
 
