@@ -183,7 +183,10 @@ class Watcher:
         the next session.
         """
         assert row.server is not None
-        wake = self._wakers[row.key].set
+
+        def wake() -> None:
+            self._wakers[row.key].set()
+
         try:
             async with self._slot() as release:
                 start = anyio.current_time()
