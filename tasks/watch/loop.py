@@ -99,8 +99,8 @@ class Watch:
         """
         look = await self._configuration_look()
         configuration = load_configuration(self._file)
+        watcher = await self._start(configuration, look)
         async with anyio.create_task_group() as group:
-            watcher = await self._start(configuration, look)
             group.start_soon(watcher.observe)
             await watcher.wait_until_complete()
             group.cancel_scope.cancel()
@@ -120,8 +120,8 @@ class Watch:
         look = await self._configuration_look()
         configuration = load_configuration(self._file)
         while True:
+            watcher = await self._start(configuration, look)
             async with anyio.create_task_group() as group:
-                watcher = await self._start(configuration, look)
                 group.start_soon(watcher.observe)
                 await self._build_until_redefined(configuration, watcher)
                 group.cancel_scope.cancel()
