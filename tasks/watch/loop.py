@@ -23,6 +23,8 @@ from tasks.watch.watcher import Report, Watcher, WatchEvent
 
 INTERVAL = 15.0
 """Default of the seconds between two looks at an input that is polled."""
+FIRST_LOOK_SECONDS = 15.0
+"""Seconds that the first build waits for a look at every input. What is seen later is due again."""
 SETTLE_SECONDS = 1.0
 """Seconds without a change after which a build starts."""
 MAX_SETTLE_SECONDS = 10.0
@@ -168,7 +170,7 @@ class Watch:
 
     async def _build_until_redefined(self, configuration: Configuration, watcher: Watcher) -> None:
         """Build what is due again and again, until a file that names inputs changed."""
-        with anyio.move_on_after(self._interval):
+        with anyio.move_on_after(FIRST_LOOK_SECONDS):
             await watcher.wait_until_complete()
         while not watcher.redefined:
             if catalogs := self._catalogs_to_build(watcher):
