@@ -69,6 +69,8 @@ async def follow_folders(
 
     Args:
         ignored: a folder whose changes are not reported.
+        on_change: called with each burst; and without paths as soon as the folders are followed,
+            since earlier changes are not reported.
 
     Raises:
         OSError: a folder is gone, or the system watches no more.
@@ -85,7 +87,16 @@ async def _follow(
     paths: list[Path], is_deep: bool, ignored: Path, on_change: Callable[[set[Path]], None]
 ) -> None:
     watch_filter = DefaultFilter(ignore_paths=(ignored,))
+    is_ready = False
     async for changes in awatch(
-        *paths, watch_filter=watch_filter, recursive=is_deep, rust_timeout=STOP_MILLISECONDS
+        *paths,
+        watch_filter=watch_filter,
+        recursive=is_deep,
+        rust_timeout=STOP_MILLISECONDS,
+        yield_on_timeout=True,
     ):
-        on_change({Path(path) for _, path in changes})
+        if not is_ready:
+            on_change(set())
+            is_ready = True
+        if changes:
+            on_change({Path(path) for _, path in changes})

@@ -285,7 +285,7 @@ class Watcher:
     async def _follow(self, folders: Mapping[str, Folders]) -> None:
         def on_change(paths: set[Path]) -> None:
             for key, places in folders.items():
-                if any(contains(places, path) for path in paths):
+                if not paths or any(contains(places, path) for path in paths):
                     self._wakers[key].set()
 
         union = frozenset(place for places in folders.values() for place in places)
