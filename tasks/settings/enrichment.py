@@ -10,6 +10,10 @@ from pegboard.toml_settings import ProviderOptions, Settings
 
 Product = Literal["description", "arguments", "questions", "topics", "agents"]
 PRODUCTS: tuple[Product, ...] = get_args(Product)
+MEASURED_PRODUCTS: tuple[Product, ...] = ("description", "questions")
+"""What an LLM writes where nothing is said: the products of which docs/results/llm.md shows what
+they add. The others are bought by those who name them.
+"""
 
 Positive = Annotated[float, Field(gt=0)]
 Count = Annotated[int, Field(gt=0)]
@@ -43,9 +47,9 @@ class EnrichSettings(Settings):
     api_base: str | None = None
     api_key_env: str | None = None
     price: PriceSettings | None = None
-    products: Annotated[tuple[Product, ...], Field(min_length=1)] = PRODUCTS
+    products: Annotated[tuple[Product, ...], Field(min_length=1)] = MEASURED_PRODUCTS
 
-    questions: Annotated[int, Field(gt=0, le=100)] = 10
+    questions: Annotated[int, Field(gt=0, le=100)] = 8
     topics: Annotated[int, Field(gt=0, le=50)] = 5
     neighbours: Annotated[int, Field(ge=0, le=50)] = 5
     collision: Annotated[float, Field(gt=0, le=1)] = 0.8

@@ -47,7 +47,10 @@ def test_all_mistakes_are_reported_together_before_any_source_or_llm_call(comman
     problems = ("pegboard.toml has 2 problems:\n", "board.chanel: no such setting")
     assert fail(2, *problems).startswith(f"pegboard {verb}: ")
 
-    enrich = '[enrich]\nmodel = "openai/mine"\napi_base = "http://127.0.0.1:9/v1"\n'
+    enrich = (
+        '[enrich]\nmodel = "openai/mine"\napi_base = "http://127.0.0.1:9/v1"\n'
+        'products = ["topics"]\n'
+    )
     index = '[[indexes]]\nname = "full"\nencoder = "hash"\n'
     workshop.configure(index + enrich)
     fail(5, "LiteLLM knows no provider for 'hash'")

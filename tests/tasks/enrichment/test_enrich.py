@@ -10,6 +10,7 @@ from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.llm import ChatReply
 from tasks.enrichment.enrichment_sets import read_agent_descriptions, read_tool_enrichments
 from tasks.enrichment.prompts import BUILTIN_PROMPTS
+from tasks.settings.enrichment import PRODUCTS
 from tasks.steps.enrich import enrich_tools, estimate_tools
 
 ENRICH = '[enrich]\nmodel = "openai/stub"\nquestions = 2\ntopics = 2\n'
@@ -80,7 +81,8 @@ def garden(workshop):
 
     def configure(names=WORDS, extra=""):
         workshop.servers({"garden": planters(workshop, names)})
-        return workshop.configure(ENRICH + extra)
+        products = "" if "products" in extra else f"products = {json.dumps(PRODUCTS)}\n"
+        return workshop.configure(ENRICH + products + extra)
 
     return configure
 
@@ -326,3 +328,8 @@ def test_an_overridden_description_is_not_bought(garden, enrich):
     enrich(garden(["oak"], override), writer)
     assert ("description", "oak_planter") not in writer.calls
     assert ("topics", "oak_planter") in writer.calls
+
+
+def test_where_nothing_is_said_the_products_are_written_whose_effect_was_measured(workshop):
+    configuration = workshop.configure('[enrich]\nmodel = "openai/stub"\n')
+    assert configuration.enrich.products == ("description", "questions")

@@ -10,7 +10,7 @@ from pegboard.encoders import DEFAULT_ENCODER
 from pegboard.errors import ConfigurationError
 from pegboard.store.storage import storage_options
 from tasks.settings.configuration import load_configuration
-from tasks.settings.enrichment import PRODUCTS
+from tasks.settings.enrichment import MEASURED_PRODUCTS
 
 MINIMAL = '[board]\nuri = "board"\n\n[catalogs.tools]\ntype = "functions"\npath = "tools.json"\n'
 README = Path(__file__).parents[3] / "README.md"
@@ -224,7 +224,7 @@ def test_a_secret_in_plain_text_is_rejected_and_not_shown(load, value):
 @pytest.mark.parametrize(
     ("products", "expected"),
     [
-        ("", PRODUCTS),
+        ("", MEASURED_PRODUCTS),
         ('products = ["topics", "questions", "topics"]', ("questions", "topics")),
     ],
 )
