@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import closing
+from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,12 +19,13 @@ from pegboard.cli.output import (
     print_table,
     progress_lines,
 )
-from pegboard.errors import CompletionError
+from pegboard.errors import CompletionError, QueryError
 from pegboard.formatting import count_text, difference_text, interval_text, list_text, plain
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
     from pegboard.evaluation.overhead import Overhead
+    from pegboard.evaluation.pools import Pool
     from pegboard.evaluation.searcher import Searcher
     from pegboard.evaluation.systems import ReleaseSystem
 
@@ -44,6 +46,7 @@ examples:
   pegboard eval golden.jsonl --board ./board
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure Recall@5
+  pegboard eval golden.jsonl --board ./board --tools 100,500,all --noise random:30,near:10
 """
 
 
@@ -84,18 +87,55 @@ def register(subparsers: Subparsers) -> None:
         metavar="N",
         help="show the N queries with the worst results",
     )
+    add_pool_options(parser)
     add_json_option(parser, "release, rows, differences, overhead, groups, worst, unknown")
+
+
+def add_pool_options(parser: argparse.ArgumentParser) -> None:
+    """Add --tools and --noise, which are read by `pools_of`."""
+    add = parser.add_argument
+    add(
+        "--tools",
+        metavar="N,...",
+        help="measure among N random tools that include all needed ones, for each N: 100,500,all",
+    )
+    add(
+        "--noise",
+        metavar="KIND:N,...",
+        help="measure each query among its needed tools and N random ones (random:30), or the N "
+        "nearest to each of them (near:10)",
+    )
+
+
+def pools_of(options: argparse.Namespace) -> "list[Pool]":
+    """Return the pools of --tools and --noise, in this order."""
+    from pegboard.evaluation.pools import parse_noise, parse_sizes
+
+    sizes = parse_sizes(options.tools) if options.tools else ()
+    return [*sizes, *(parse_noise(options.noise) if options.noise else ())]
 
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
     from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
+    from pegboard.evaluation.pools import pool_searchers
 
     measures = measures_of(options.measure or SHOWN)
+    pools = pools_of(options)
+    if options.against and pools:
+        raise QueryError(
+            "--against compares whole releases. Leave out --tools and --noise, or measure the "
+            "releases one by one."
+        )
     with closing(open_searcher(options)) as searcher:
         queries = read_queries(options.golden)[: options.limit]
-        systems = _systems(options, searcher)
+        searchers = pool_searchers(searcher, queries, pools)
+        systems = [
+            replace(system, searcher=pool_searcher)
+            for system in _systems(options, searcher)
+            for pool_searcher in searchers
+        ]
         if options.against:
             systems.insert(0, _baseline(options, searcher))
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
@@ -157,49 +197,68 @@ def _print_evaluations(evaluations: "Sequence[Evaluation]", by: Sequence[Any], w
         f"{count_text(len(evaluations[0].results), 'query', 'queries')}, release "
         f"{evaluations[-1].release}; the mean and its 95 % interval"
     )
+    pool_columns = ["pool", "tools"] if evaluations[0].pool else []
     rows = [
         [
             system_name(evaluation, evaluations),
+            *_pool_cells(evaluation.pool_labels),
             *(str(evaluation.interval(measure)) for measure in measures),
         ]
         for evaluation in evaluations
     ]
-    print_table(["", *map(str, measures)], rows)
+    print_table(["", *pool_columns, *map(str, measures)], rows)
     _print_differences(differences(evaluations))
     for name in by:
         print(f"\nby {name}")
         rows = [
-            [row[name], evaluation.system, row["measure"], interval_text(row), str(row["n"])]
+            [
+                row[name],
+                evaluation.system,
+                *_pool_cells(evaluation.pool_labels),
+                row["measure"],
+                interval_text(row),
+                str(row["n"]),
+            ]
             for evaluation in evaluations
             for row in evaluation.group_rows(name)
         ]
-        print_table([name, "", "measure", "mean", "queries"], rows)
+        print_table([name, "", *pool_columns, "measure", "mean", "queries"], rows)
     if worst:
         for evaluation in evaluations:
-            print(f"\nworst of {system_name(evaluation, evaluations)}")
+            pool = f", pool {evaluation.pool}" if evaluation.pool else ""
+            print(f"\nworst of {system_name(evaluation, evaluations)}{pool}")
             _print_worst(evaluation.worst(worst))
-    if lines := overhead_lines([evaluation.overhead.to_dict() for evaluation in evaluations]):
+    if lines := overhead_lines(
+        [evaluation.pool_labels | evaluation.overhead.to_dict() for evaluation in evaluations]
+    ):
         print(f"\n{OVERHEAD_TITLE}")
         print_table(OVERHEAD, lines)
 
 
+def _pool_cells(labels: Mapping[str, Any]) -> list[str]:
+    """The columns of a pool: its name and its number of tools; none without pools."""
+    return [labels["pool"], f"{labels['tools']:,.1f}".removesuffix(".0")] if labels else []
+
+
 def _print_differences(rows: Sequence[Mapping[str, Any]]) -> None:
-    if not rows:
-        return
-    print(
-        f"\nagainst {rows[0]['against']}: the difference with its interval, and p (paired "
-        f"randomisation test, Holm)"
-    )
-    lines = [
-        [
-            f"{row['strategy']} in {row['index']}",
-            row["measure"],
-            difference_text(row),
-            f"{row['p_holm']:.4f}",
+    for against in dict.fromkeys(row["against"] for row in rows):
+        print(
+            f"\nagainst {against}: the difference with its interval, and p (paired "
+            f"randomisation test, Holm)"
+        )
+        lines = [
+            [
+                f"{row['strategy']} in {row['index']}",
+                *([row["pool"]] if "pool" in row else []),
+                row["measure"],
+                difference_text(row),
+                f"{row['p_holm']:.4f}",
+            ]
+            for row in rows
+            if row["against"] == against
         ]
-        for row in rows
-    ]
-    print_table(["", "measure", "difference", "p"], lines)
+        pool_column = ["pool"] if "pool" in rows[0] else []
+        print_table(["", *pool_column, "measure", "difference", "p"], lines)
 
 
 def _print_worst(queries: Sequence[dict[str, Any]]) -> None:

@@ -5,7 +5,7 @@ loop `evaluate(system, queries, measures)`. Evaluations of the same queries are 
 query.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -40,6 +40,8 @@ class Evaluation:
     Attributes:
         release: the id of the release.
         values: each measure's value for each query, of shape (queries,), in the order of `results`.
+        pool: the pool in which the queries were answered (`pools.py`); "" without pools.
+        pool_size: the mean number of tools in it.
     """
 
     release: str
@@ -48,6 +50,8 @@ class Evaluation:
     encoder: str
     results: tuple[QueryResult, ...]
     values: "Mapping[Measure, NDArray[np.float64]]"
+    pool: str = ""
+    pool_size: float = 0.0
 
     @classmethod
     def of(
@@ -63,12 +67,19 @@ class Evaluation:
             encoder=system.encoder_name,
             results=tuple(results),
             values=values,
+            pool=system.searcher.pool,
+            pool_size=system.searcher.pool_size([result.query for result in results]),
         )
 
     @property
     def system(self) -> str:
         """The system's name in tables: `STRATEGY in INDEX`, and its share of fallbacks."""
         return system_text(self.strategy, self.index, self.fallbacks)
+
+    @property
+    def pool_labels(self) -> dict[str, Any]:
+        """`pool` and its number of `tools`, as labels of rows; none without pools."""
+        return {"pool": self.pool, "tools": self.pool_size} if self.pool else {}
 
     @property
     def fallbacks(self) -> float:
@@ -135,10 +146,11 @@ class Evaluation:
     def rows(self, **labels: Any) -> list[dict[str, Any]]:
         """One row for each measure.
 
-        Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}, and
-            `fallbacks`, their share of the queries, if there were any.
+        Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}; with pools
+            also {pool, tools}; and `fallbacks`, their share of the queries, if there were any.
         """
         system = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
+        system |= self.pool_labels
         if fallbacks := self.fallbacks:
             labels["fallbacks"] = fallbacks
         return [
@@ -213,7 +225,7 @@ def comparison(
     evaluations: Sequence[Evaluation], by: Sequence[GroupBy] = (), worst: int = 0
 ) -> dict[str, Any]:
     """Return evaluations of the same queries side by side, as JSON values; the first is the
-    baseline.
+    baseline, of each pool the first in it.
 
     Args:
         by: the groupings for additional rows.
@@ -227,7 +239,9 @@ def comparison(
             row for evaluation in evaluations for row in evaluation.rows(release=evaluation.release)
         ],
         "differences": differences(evaluations),
-        "overhead": [evaluation.overhead.to_dict() for evaluation in evaluations],
+        "overhead": [
+            evaluation.pool_labels | evaluation.overhead.to_dict() for evaluation in evaluations
+        ],
         "groups": {
             name: [row for evaluation in evaluations for row in evaluation.group_rows(name)]
             for name in by
@@ -236,6 +250,7 @@ def comparison(
             {
                 "strategy": evaluation.strategy,
                 "index": evaluation.index,
+                **evaluation.pool_labels,
                 "queries": evaluation.worst(worst),
             }
             for evaluation in evaluations
@@ -246,19 +261,37 @@ def comparison(
 
 
 def differences(evaluations: Sequence[Evaluation]) -> list[dict[str, Any]]:
-    """Return each system's difference to the first, for every measure; see `difference_rows`."""
-    baseline, *others = evaluations
-    against = {"against": system_name(baseline, evaluations)}
-    return [
-        row
-        for measure in baseline.values
-        for row in difference_rows([(other, baseline, against) for other in others], measure)
-    ]
+    """Return each system's difference to the first, for every measure; see `difference_rows`.
+
+    With pools, systems are compared with the first in the same pool, and each system with itself in
+    the first pool.
+    """
+    pairs = [*_systems_compared(evaluations), *_pools_compared(evaluations)]
+    return [row for measure in evaluations[0].values for row in difference_rows(pairs, measure)]
 
 
-def difference_rows(
-    pairs: Iterable[tuple[Evaluation, Evaluation, Mapping[str, Any]]], measure: Measure
-) -> list[dict[str, Any]]:
+Pair = tuple[Evaluation, Evaluation, Mapping[str, Any]]
+"""A system, its baseline, and labels of the row."""
+
+
+def _systems_compared(evaluations: Sequence[Evaluation]) -> Iterator[Pair]:
+    baselines: dict[str, Evaluation] = {}
+    for evaluation in evaluations:
+        baseline = baselines.setdefault(evaluation.pool, evaluation)
+        if baseline is not evaluation:
+            against = {"against": system_name(baseline, evaluations)}
+            yield evaluation, baseline, evaluation.pool_labels | against
+
+
+def _pools_compared(evaluations: Sequence[Evaluation]) -> Iterator[Pair]:
+    baselines: dict[tuple[str, str], Evaluation] = {}
+    for evaluation in evaluations:
+        baseline = baselines.setdefault((evaluation.strategy, evaluation.index), evaluation)
+        if evaluation.pool != baseline.pool:
+            yield evaluation, baseline, evaluation.pool_labels | {"against": baseline.pool}
+
+
+def difference_rows(pairs: Iterable[Pair], measure: Measure) -> list[dict[str, Any]]:
     """One row for each pair of a system and its baseline, tested together.
 
     Args:

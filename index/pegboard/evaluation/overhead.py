@@ -144,13 +144,13 @@ def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
     """The lines of a table under `OVERHEAD`; none if no LLM was asked or missed.
 
     Args:
-        rows: as `Overhead.to_dict` gives them.
+        rows: as `Overhead.to_dict` gives them; `pool` beside it is part of the system's name.
     """
     if not any(row["llm_calls"] or row["fallbacks"] for row in rows):
         return []
     return [
         [
-            f"{row['strategy']} in {row['index']}",
+            _system_text(row),
             *(f"{row[name] / row['queries']:,.1f}" for name in ("searches", "llm_calls", "tokens")),
             "unknown" if row["cost_usd"] is None else f"{row['cost_usd']:.4f}",
             f"{row['fallbacks']} of {row['queries']}",
@@ -158,3 +158,8 @@ def overhead_lines(rows: Sequence[Mapping[str, Any]]) -> list[list[str]]:
         for row in rows
         if row["queries"]
     ]
+
+
+def _system_text(row: Mapping[str, Any]) -> str:
+    pool = f", pool {row['pool']}" if "pool" in row else ""
+    return f"{row['strategy']} in {row['index']}{pool}"

@@ -84,6 +84,15 @@ class Searcher:
         """The tools of the release by the names that golden queries use."""
         return ToolNames(self.loaded.tool_names())
 
+    @property
+    def pool(self) -> str:
+        """The name of the pool in which queries are answered (`pools.py`); "" without pools."""
+        return ""
+
+    def pool_size(self, queries: Sequence[GoldenQuery]) -> float:
+        """Return the mean number of tools among which these queries are answered."""
+        return float(len(self.names.catalogs))
+
     def search(
         self,
         queries: Sequence[GoldenQuery],

@@ -119,7 +119,8 @@ class ReleaseSystem:
     @property
     def key(self) -> tuple[Any, ...]:
         """JSON values that determine what is retrieved for a query: the key of a result cache."""
-        return (self.searcher.release.digest, self.index, self.strategy.to_dict())
+        pool = [self.searcher.pool] if self.searcher.pool else []
+        return (self.searcher.release.digest, self.index, self.strategy.to_dict(), *pool)
 
     def search(
         self, queries: Sequence[GoldenQuery], depth: int, advance: Advance = lambda _: None

@@ -7,13 +7,16 @@ from collections.abc import Collection, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pegboard.ranker.model import Ranker
 from pegboard.records import Agent
 from pegboard.search.loaded import SEARCHED, Agents, LoadedRelease
 from pegboard.search.memory import MemoryIndex
-from pegboard.store.contract import EDGES, embedding_table
+from pegboard.store.contract import embedding_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from pegboard.graph.tool_graph import ToolGraph
 
 
 class RestrictedRelease(LoadedRelease):
@@ -39,6 +42,19 @@ class RestrictedRelease(LoadedRelease):
         agent_ids = self._owner_ids
         return Agents({key: agent for key, agent in self._full.agents.items() if key in agent_ids})
 
+    @cached_property
+    def graph(self) -> "ToolGraph":
+        """The dependencies between the tools."""
+        from pegboard.graph.tool_graph import ToolGraph
+
+        ids = self._tool_ids
+        edges = self._full.graph.edges
+        return ToolGraph(edge for edge in edges if edge.source in ids and edge.target in ids)
+
+    def ranker(self, index: str) -> Ranker:
+        """Return the ranker of the full release."""
+        return self._full.ranker(index)
+
     def _load_index(self, name: str) -> MemoryIndex:
         index = self._full.index(name)
         rows = (
@@ -52,8 +68,6 @@ class RestrictedRelease(LoadedRelease):
         if name == "tools":
             return _rows_with(self._read_tools(columns), "id", self._tool_ids)
         rows = self._full._read(name, columns)
-        if name == EDGES:
-            return _rows_with(_rows_with(rows, "source", self._tool_ids), "target", self._tool_ids)
         return _rows_with(rows, "id" if name == "agents" else "agent", self._owner_ids)
 
     def _read_tools(self, columns: Sequence[str] | None) -> "pa.Table":

@@ -64,6 +64,10 @@ def test_people_get_tables_and_progress_goes_to_stderr(evaluate):
         ("--strategy best", "strategy 'best'"),
         ("--index none", "has no index 'none'"),
         ("--llm-api-base http://127.0.0.1:9", "--llm MODEL"),
+        ("--tools 6,some", "'some': expected numbers of tools"),
+        ("--tools 3", "3 tools: expected 4 to"),
+        ("--noise far:3", "'far:3': expected random or near"),
+        ("--noise near:3 --against live", "--against compares whole releases"),
     ],
 )
 def test_invalid_options_are_refused_before_any_query(evaluate, options, problem):
@@ -72,6 +76,28 @@ def test_invalid_options_are_refused_before_any_query(evaluate, options, problem
     assert printed.code in (2, 4)
     assert problem in printed.err
     assert "asked:" not in printed.err
+
+
+def test_strategies_are_measured_in_pools_of_tools_with_one_row_for_each(evaluate):
+    options = "--tools 6,all --noise random:2,near:1 --strategy search --measure Recall@1 --quiet"
+
+    result = json.loads(evaluate(f"{options} --strategy clauses --by kind --json").out)
+    printed = evaluate(options)
+
+    rows = [(row["strategy"], row["pool"]) for row in result["rows"]]
+    pools = ["6", "all", "random:2", "near:1"]
+    assert rows == [(name, pool) for name in ("search", "clauses") for pool in pools]
+    sizes = [row["tools"] for row in result["rows"][:4]]
+    assert sizes[0] == 6
+    assert sizes[1] > 6
+    assert sizes[2] == (3 + 3 + 4) / 3
+    assert {row["pool"] for row in result["groups"]["kind"]} == set(pools)
+    assert {row["against"] for row in result["differences"]} == {"6", "search in full"}
+    lines = [line.split() for line in printed.out.splitlines() if "search in full" in line]
+    assert [line[3:5] for line in lines[:4]] == [
+        [pool, f"{size:,.1f}".removesuffix(".0")] for pool, size in zip(pools, sizes, strict=True)
+    ]
+    assert "against 6: the difference" in printed.out
 
 
 @pytest.fixture
