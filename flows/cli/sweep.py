@@ -27,6 +27,7 @@ examples:
   pegboard sweep --golden golden.jsonl
   pegboard sweep --golden golden.jsonl --strategy search --strategy clauses -k 1..20
   pegboard sweep --golden golden.jsonl --max-tokens 1000 --max-ms 50
+  pegboard sweep --golden golden.jsonl --tools 100,500 --noise random:30,near:10
   pegboard sweep --golden golden.jsonl --release 1f0c --json"""
 OPTIONS: dict[str, dict[str, Any]] = {
     "--golden": {"metavar": "FILE", "help": "golden queries, JSON lines (default: [golden])"},
@@ -44,6 +45,16 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "type": float,
         "metavar": "N",
         "help": "limit on the 95th percentile of milliseconds per request",
+    },
+    "--tools": {
+        "metavar": "N,...",
+        "help": "also measure among N random tools that include all needed ones, for each N: "
+        "100,500",
+    },
+    "--noise": {
+        "metavar": "KIND:N,...",
+        "help": "also measure each query among its needed tools and N random ones (random:30), or "
+        "the N nearest to each of them (near:10)",
     },
     "--release": {
         "metavar": "ID",

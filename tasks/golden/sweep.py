@@ -4,7 +4,10 @@ recommend a candidate within the limits.
 A cheaper candidate is recommended only if it is shown to be no worse than the best by more than a
 margin, as the gate compares releases: the lower end of the one-sided 95 % interval of their
 difference, by a paired bootstrap over the queries, is not below minus the margin. A difference that
-is not significant shows nothing: with few queries or many candidates none is significant."""
+is not significant shows nothing: with few queries or many candidates none is significant.
+
+With pools (`pegboard.evaluation.pools`), every system is also measured in each of them: recall by
+tool-M and top-k, as in Lumer et al., "Toolshed", 4.2. The choice is that for the whole release."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -15,6 +18,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.intervals import ONE_SIDED, Interval, interval, is_no_worse
 from pegboard.evaluation.overhead import latency
+from pegboard.evaluation.pools import ALL, pool_searchers, size_text
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 from pegboard.formatting import count_text, difference_text, list_text
@@ -48,8 +52,11 @@ class Result:
     Attributes:
         mean: the mean over the queries, with its interval.
         tokens: estimated mean prompt tokens of the k tools.
-        ms_p50, ms_p95: milliseconds per request, median and 95th percentile.
+        ms_p50, ms_p95: milliseconds per request, median and 95th percentile; None in pools of
+            noise, whose searches open another release for each query.
         values: the measure of each query.
+        pool: the pool in which the queries were answered; "" without pools.
+        pool_size: the mean number of tools in it.
     """
 
     index: str
@@ -58,25 +65,28 @@ class Result:
     measure: str
     mean: Interval
     tokens: float
-    ms_p50: float
-    ms_p95: float
+    ms_p50: float | None
+    ms_p95: float | None
     values: "NDArray[np.float64]" = field(repr=False, compare=False)
+    pool: str = ""
+    pool_size: float = 0.0
 
     @property
     def cost(self) -> tuple[float, float, float]:
         """A sort key: by tokens, then by milliseconds, then highest value first."""
-        return self.tokens, self.ms_p50, -self.mean.value
+        return self.tokens, self.ms_p50 or 0.0, -self.mean.value
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result as JSON values, without `values`."""
         names = ("index", "strategy", "k", "measure", "tokens", "ms_p50", "ms_p95")
-        return {name: getattr(self, name) for name in names} | self.mean.to_dict()
+        pool = {"pool": self.pool, "pool_size": self.pool_size} if self.pool else {}
+        return {name: getattr(self, name) for name in names} | pool | self.mean.to_dict()
 
     def __str__(self) -> str:
         return (
             f"index {self.index}, strategy {self.strategy}, k = {self.k}, {self.measure} "
-            f"{self.mean}, about {self.tokens:.0f} tokens, {self.ms_p50:.0f} ms (95th percentile "
-            f"{self.ms_p95:.0f})"
+            f"{self.mean}, about {self.tokens:.0f} tokens, {_ms_text(self.ms_p50)} ms (95th "
+            f"percentile {_ms_text(self.ms_p95)})"
         )
 
 
@@ -142,10 +152,16 @@ def open_release(sweep: Sweep) -> Searcher:
 
 
 def measure(sweep: Sweep, searcher: Searcher) -> list[Result]:
-    """Evaluate every strategy in every index of a release at every k, and time some requests."""
+    """Evaluate every strategy in every index of a release, in every pool, at every k, and time some
+    requests.
+
+    Raises ConfigurationError for pools that cannot hold what the queries need.
+    """
+    searchers = pool_searchers(searcher, sweep.queries, sweep.settings.pools)
+    indexes = searcher.release.manifest["indexes"]
     systems = [
-        ReleaseSystem(searcher, strategy, index)
-        for index, strategy in product(searcher.release.manifest["indexes"], sweep.strategies)
+        ReleaseSystem(pool_searcher, strategy, index)
+        for index, strategy, pool_searcher in product(indexes, sweep.strategies, searchers)
     ]
     progress.start("queries", len(systems) * len(sweep.queries))
     return [result for system in systems for result in _measure_system(sweep, system)]
@@ -153,15 +169,15 @@ def measure(sweep: Sweep, searcher: Searcher) -> list[Result]:
 
 def _measure_system(sweep: Sweep, system: ReleaseSystem) -> list[Result]:
     settings = sweep.settings
-    name = f"{system.strategy_name} in {system.index_name}"
+    pool = system.searcher.pool
+    name = f"{system.strategy_name} in {system.index_name} {pool}".rstrip()
     evaluation = evaluate(
         system,
         sweep.queries,
         [f"{measure}@{k}" for measure in settings.measures for k in settings.k],
         advance=lambda count: progress.advance("queries", count, name),
     )
-    timed = sweep.queries[:: max(1, len(sweep.queries) // TIMED)][:TIMED]
-    p50, p95 = latency(system, timed, max(settings.k))
+    p50, p95 = _latency(system, sweep)
     tokens = _tokens(evaluation, system.searcher.loaded, settings.k)
     return [
         Result(
@@ -174,9 +190,19 @@ def _measure_system(sweep: Sweep, system: ReleaseSystem) -> list[Result]:
             ms_p50=p50,
             ms_p95=p95,
             values=values,
+            pool=pool,
+            pool_size=evaluation.pool_size,
         )
         for measure, values in evaluation.values.items()
     ]
+
+
+def _latency(system: ReleaseSystem, sweep: Sweep) -> tuple[float, float] | tuple[None, None]:
+    """Return the median and the 95th percentile of milliseconds, unless in a pool of noise."""
+    if any(system.searcher.pool == str(noise) for noise in sweep.settings.noise):
+        return None, None
+    timed = sweep.queries[:: max(1, len(sweep.queries) // TIMED)][:TIMED]
+    return latency(system, timed, max(sweep.settings.k))
 
 
 def _tokens(
@@ -195,13 +221,17 @@ def _tokens(
 
 
 def choose(results: Sequence[Result], settings: SweepSettings) -> Choice:
-    """Return the best and the recommended candidate by the first measure."""
-    candidates = [result for result in results if result.measure == settings.measures[0]]
+    """Return the best and the recommended candidate by the first measure, in the whole release."""
+    candidates = [
+        result
+        for result in results
+        if result.measure == settings.measures[0] and result.pool in ("", str(ALL))
+    ]
     allowed = [
         candidate
         for candidate in candidates
         if (settings.max_tokens is None or candidate.tokens <= settings.max_tokens)
-        and (settings.max_ms is None or candidate.ms_p95 <= settings.max_ms)
+        and (settings.max_ms is None or (candidate.ms_p95 or 0.0) <= settings.max_ms)
     ]
     if not allowed:
         return Choice(len(candidates), 0)
@@ -247,8 +277,8 @@ def sentences(choice: Choice, sweep: Sweep) -> list[str]:
 
 
 def result_table(results: Sequence[Result], choice: Choice, settings: SweepSettings) -> Table:
-    """Return the first measure of each index and strategy with tokens and latency, at the
-    recommended k, or else at the k nearest to `USUAL_K`.
+    """Return the first measure of each index and strategy, in each pool, with tokens and latency,
+    at the recommended k, or else at the k nearest to `USUAL_K`.
     """
     measure = settings.measures[0]
     if choice.recommended:
@@ -259,11 +289,17 @@ def result_table(results: Sequence[Result], choice: Choice, settings: SweepSetti
         [
             result.index,
             result.strategy,
+            *([result.pool, size_text(result.pool_size)] if result.pool else []),
             str(result.mean),
             f"{result.tokens:.0f}",
-            f"{result.ms_p50:.0f}",
+            _ms_text(result.ms_p50),
         ]
         for result in results
         if (result.measure, result.k) == (measure, k)
     ]
-    return ["index", "strategy", f"{measure}@{k}", "tokens", "ms"], lines
+    pool_columns = ["pool", "tools"] if results[0].pool else []
+    return ["index", "strategy", *pool_columns, f"{measure}@{k}", "tokens", "ms"], lines
+
+
+def _ms_text(milliseconds: float | None) -> str:
+    return "-" if milliseconds is None else f"{milliseconds:.0f}"

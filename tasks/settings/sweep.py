@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from pegboard.errors import ConfigurationError, QueryError
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.evaluation.overhead import asks_llm
+from pegboard.evaluation.pools import ALL, Pool, parse_noise, parse_sizes
 from pegboard.retrieval.strategies import load_strategy
 from pegboard.retrieval.strategy import Strategy
 from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
@@ -36,6 +37,7 @@ class SweepSettings(Settings):
         max_tokens, max_ms: limits on a candidate: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
         margin: largest difference by the first measure of a cheaper candidate from the best.
+        tools, noise: pools to measure in beside the whole release, as `pegboard eval` takes them.
         release: a release of the board, or a channel; by default the configured channel.
     """
 
@@ -49,6 +51,8 @@ class SweepSettings(Settings):
     max_tokens: Annotated[float | None, Field(gt=0)] = None
     max_ms: Annotated[float | None, Field(gt=0)] = None
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    tools: tuple[Pool, ...] = ()
+    noise: tuple[Pool, ...] = ()
     release: str | None = None
 
     @field_validator("k", mode="before")
@@ -64,6 +68,23 @@ class SweepSettings(Settings):
                 raise ValueError(f"expected numbers from 1 to {MAX_K}, or 1..20 (got {item!r})")
             cut_offs.update(range(start, end + 1))
         return tuple(sorted(cut_offs))
+
+    @field_validator("tools", "noise", mode="before")
+    @classmethod
+    def _pools(cls, value: Any, info: ValidationInfo) -> Any:
+        items: Any = value if isinstance(value, list | tuple) else [value]
+        parse = parse_sizes if info.field_name == "tools" else parse_noise
+        try:
+            return parse(",".join(map(str, items)))
+        except ConfigurationError as error:
+            raise ValueError(str(error)) from error
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """All pools, the whole release first; none if none are set."""
+        if not (self.tools or self.noise):
+            return ()
+        return tuple(dict.fromkeys((ALL, *self.tools, *self.noise)))
 
     @field_validator("measures")
     @classmethod

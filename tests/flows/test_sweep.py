@@ -160,6 +160,34 @@ def test_the_command_prints_rows_and_its_choice(command, folder):
     assert code == 4
 
 
+def test_every_pool_is_measured_at_every_k_and_the_choice_is_for_the_whole_release(command, folder):
+    golden = folder / "golden.jsonl"
+    arguments = ("sweep", "--golden", golden, "--strategy", "search", "-k", "1..3")
+    code, out, err = command(*arguments, "--json")
+    _, whole, _ = command(*arguments, "--tools", "40", "--noise", "near:2,random:2", "--json")
+    _, text, _ = command(*arguments, "--noise", "random:2")
+
+    assert code == 0, err
+    rows = json.loads(whole)["rows"]
+    assert [(row["pool"], row["pool_size"]) for row in rows[::6]] == 2 * [
+        *(("all", 40), ("40", 40), ("near:2", 3), ("random:2", 3))
+    ]
+    recall = {
+        (row["index"], row["pool"], row["k"]): row["value"]
+        for row in rows
+        if row["measure"] == "Recall"
+    }
+    assert recall["whole", "random:2", 3] == 1.0
+    assert recall["names", "near:2", 1] >= recall["names", "all", 1]
+    timed = {row["pool"] for row in rows if row["ms_p50"] is not None}
+    assert timed == {"all", "40"}
+    choice = json.loads(whole)["choice"]
+    assert choice["candidates"] == json.loads(out)["choice"]["candidates"]
+    assert choice["best"]["pool"] == "all"
+    lines = [line.split()[:4] for line in text.splitlines() if line.startswith("whole")]
+    assert lines == [["whole", "search", "all", "40"], ["whole", "search", "random:2", "3"]]
+
+
 def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():
     choice = choose(RESULTS, SweepSettings())
 

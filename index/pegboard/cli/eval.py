@@ -237,7 +237,9 @@ def _print_evaluations(evaluations: "Sequence[Evaluation]", by: Sequence[Any], w
 
 def _pool_cells(labels: Mapping[str, Any]) -> list[str]:
     """The columns of a pool: its name and its number of tools; none without pools."""
-    return [labels["pool"], f"{labels['tools']:,.1f}".removesuffix(".0")] if labels else []
+    from pegboard.evaluation.pools import size_text
+
+    return [labels["pool"], size_text(labels["pool_size"])] if labels else []
 
 
 def _print_differences(rows: Sequence[Mapping[str, Any]]) -> None:

@@ -78,8 +78,8 @@ class Evaluation:
 
     @property
     def pool_labels(self) -> dict[str, Any]:
-        """`pool` and its number of `tools`, as labels of rows; none without pools."""
-        return {"pool": self.pool, "tools": self.pool_size} if self.pool else {}
+        """`pool` and `pool_size`, as labels of rows; none without pools."""
+        return {"pool": self.pool, "pool_size": self.pool_size} if self.pool else {}
 
     @property
     def fallbacks(self) -> float:
@@ -147,7 +147,7 @@ class Evaluation:
         """One row for each measure.
 
         Returns: rows {labels, strategy, index, encoder, measure, value, low, high, n}; with pools
-            also {pool, tools}; and `fallbacks`, their share of the queries, if there were any.
+            also {pool, pool_size}; and `fallbacks`, their share of the queries, if there were any.
         """
         system = {"strategy": self.strategy, "index": self.index, "encoder": self.encoder}
         system |= self.pool_labels

@@ -73,6 +73,11 @@ class Pool:
 ALL = Pool("all")
 
 
+def size_text(tools: float) -> str:
+    """The mean number of tools in a pool, for a table."""
+    return f"{tools:,.1f}".removesuffix(".0")
+
+
 def parse_sizes(text: str) -> tuple[Pool, ...]:
     """Return the pools of `100,500,all`. Raises ConfigurationError for anything else."""
     pools = [_size(item.strip()) for item in text.split(",")]

@@ -87,7 +87,7 @@ def test_strategies_are_measured_in_pools_of_tools_with_one_row_for_each(evaluat
     rows = [(row["strategy"], row["pool"]) for row in result["rows"]]
     pools = ["6", "all", "random:2", "near:1"]
     assert rows == [(name, pool) for name in ("search", "clauses") for pool in pools]
-    sizes = [row["tools"] for row in result["rows"][:4]]
+    sizes = [row["pool_size"] for row in result["rows"][:4]]
     assert sizes[0] == 6
     assert sizes[1] > 6
     assert sizes[2] == (3 + 3 + 4) / 3

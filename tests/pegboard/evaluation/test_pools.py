@@ -154,8 +154,8 @@ def test_rows_have_the_pool_and_its_size_and_are_compared_with_the_first_pool(se
     )
 
     assert [row["pool"] for row in every.rows()] == ["all", "all"]
-    assert sample.rows()[0]["tools"] == 10
-    assert 4 <= near.rows()[0]["tools"] <= 8
+    assert sample.rows()[0]["pool_size"] == 10
+    assert 4 <= near.rows()[0]["pool_size"] <= 8
     gaps = differences([every, sample, near])
     assert [(row["pool"], row["against"]) for row in gaps[:2]] == [("10", "all"), ("near:3", "all")]
     assert len(gaps) == 2 * 2

@@ -37,6 +37,18 @@ def test_parameters_override_the_table_which_overrides_defaults(config):
     assert sweep.configuration.file == config
 
 
+def test_pools_are_texts_or_lists_and_the_whole_release_is_always_among_them(config):
+    add(config, TABLE + 'tools = [100, 500]\nnoise = "random:30"\n')
+
+    table = read_sweep(config, {}).settings
+    sweep = read_sweep(config, {"tools": "200,all", "noise": ["near:10"]}).settings
+
+    assert [*map(str, table.pools)] == ["all", "100", "500", "random:30"]
+    assert [*map(str, sweep.pools)] == ["all", "200", "near:10"]
+    with pytest.raises(ConfigurationError, match="'far:3': expected random or near"):
+        read_sweep(config, {"noise": "far:3"})
+
+
 def test_strategies_may_be_files_or_tables(config, tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
     strategies = ["search", str(tmp_path / "mine.json"), {"name": "words", "modes": ["text"]}]
