@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
-from benchmarks.papers.agent_search import AGENT_STRATEGIES, AgentSystem
 from benchmarks.papers.benchmark import QuerySet, Variant
 from pegboard.errors import ConfigurationError, QueryError
+from pegboard.evaluation.agent_search import AGENT_STRATEGIES, AgentSystem
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.overhead import asks_llm
 from pegboard.evaluation.searcher import Searcher

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pegboard.opening import open_board as open
     from pegboard.opening import open_board_async as open_async
     from pegboard.records import Agent, Edge, Enrichment, Tool
-    from pegboard.retrieval.found import AgentHit, AgentResult, FindResult
+    from pegboard.retrieval.found import AgentHit, AgentResult, EntityResult, FindResult
     from pegboard.retrieval.strategy import Strategy
     from pegboard.search.follower import BoardStatus
     from pegboard.store.releases import Channel, Release, ReleaseStore
@@ -36,9 +36,9 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Agent", "AgentHit", "AgentResult", "AsyncBoard", "Board", "BoardStatus", "Channel", "Edge",
-    "Enrichment", "FindResult", "Hit", "PegboardError", "Release", "ReleaseStore", "Strategy",
-    "Tool", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools", "as_responses_tools",
-    "as_toon", "call_names", "open", "open_async",
+    "Enrichment", "EntityResult", "FindResult", "Hit", "PegboardError", "Release", "ReleaseStore",
+    "Strategy", "Tool", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools",
+    "as_responses_tools", "as_toon", "call_names", "open", "open_async",
 ]  # fmt: skip
 _HOMES = {
     "async_board": "AsyncBoard",
@@ -47,7 +47,7 @@ _HOMES = {
     "hits": "Hit as_anthropic_tools as_mcp_tools as_openai_tools as_responses_tools as_toon "
     "call_names",
     "records": "Agent Edge Enrichment Tool",
-    "retrieval.found": "AgentHit AgentResult FindResult",
+    "retrieval.found": "AgentHit AgentResult EntityResult FindResult",
     "retrieval.strategy": "Strategy",
     "search.follower": "BoardStatus",
     "store.releases": "Channel Release ReleaseStore",

@@ -70,6 +70,7 @@ class AsyncBoard:
     thresholds = _threaded(Board.thresholds)
     search = _threaded(Board.search)
     search_agents = _threaded(Board.search_agents)
+    search_entities = _threaded(Board.search_entities)
     close = _threaded(Board.close)
 
     @_like(Board.find)

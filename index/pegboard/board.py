@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pegboard.graph.tool_graph import ToolGraph
     from pegboard.llm import Completer, Message
     from pegboard.retrieval.find import FindArguments
-    from pegboard.retrieval.found import AgentResult, FindResult
+    from pegboard.retrieval.found import AgentResult, EntityResult, FindResult
     from pegboard.retrieval.llm.caller import LlmCaller
     from pegboard.retrieval.strategy import Strategy
 
@@ -333,22 +333,37 @@ class Board:
             >>> ids = [hit.agent.id for hit in agents]
             >>> board.find("book a table and invite Ana", where={"agent": ids})
         """
-        from pegboard.retrieval.find_agents import find_agents
+        from pegboard.retrieval.find_agents import EntityArguments, find_agents
 
+        arguments = EntityArguments(request, k, mode, decompose, index, where)
         caller = self._caller if llm else None
-        return self._answer(
-            lambda loaded: find_agents(
-                loaded,
-                request,
-                k,
-                self._vectors,
-                caller,
-                mode=mode,
-                decompose=decompose,
-                index=index,
-                where=where,
-            )
-        )
+        return self._answer(lambda loaded: find_agents(loaded, arguments, self._vectors, caller))
+
+    def search_entities(
+        self,
+        request: str,
+        k: int = 5,
+        *,
+        mode: Mode = "hybrid",
+        decompose: bool = False,
+        index: str | None = None,
+        where: Where = None,
+        llm: bool = True,
+    ) -> "EntityResult":
+        """Return the `k` best tools and agents in one ranking (Tool-to-Agent).
+
+        An agent that is nearer to the request than its tools stands in their place; else its tools
+        are listed, and it is not. Arguments as in `search_agents`.
+
+        Example:
+            >>> for hit in board.search_entities("plan a trip to Oslo"):
+            ...     print(hit.tool.id if isinstance(hit, pegboard.Hit) else hit.agent.id)
+        """
+        from pegboard.retrieval.find_agents import EntityArguments, find_entities
+
+        arguments = EntityArguments(request, k, mode, decompose, index, where)
+        caller = self._caller if llm else None
+        return self._answer(lambda loaded: find_entities(loaded, arguments, self._vectors, caller))
 
     async def _find_many_async(self, arguments: "FindArguments", llm: bool) -> "list[FindResult]":
         """The results of `AsyncBoard.find_many`."""

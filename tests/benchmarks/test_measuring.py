@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from benchmarks.papers.agent_search import AGENT_STRATEGIES
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import DESCRIPTIONS, GivenSteps
+from pegboard.evaluation.agent_search import AGENT_STRATEGIES
 from pegboard.retrieval.parts import Query
 
 ROW = ("task", "strategy", "index", "encoder", "measure", "value", "low", "high", "n")

@@ -21,7 +21,7 @@ from pegboard.formatting import list_text, llm_calls_text, plain
 if TYPE_CHECKING:
     from pegboard.board import Board
     from pegboard.hits import Hit
-    from pegboard.retrieval.found import FindResult
+    from pegboard.retrieval.found import AgentHit, EntityResult, FindResult
 
 FIND = """\
 examples:
@@ -29,6 +29,7 @@ examples:
   pegboard find "what's the weather?" --board ./board --strategy dependencies --explain
   pegboard find --replay requests.jsonl --release 83b384d1c0aa
   pegboard find "plan a trip to Oslo" --llm openai/gpt-4o-mini --strategy rag-tool-fusion --json
+  pegboard find "plan a trip to Oslo" --agents --decompose
 
 A strategy decides how a request is answered: `pegboard strategies` lists the built-in ones, and
 --strategy also takes a JSON file with your own. Parts that use an LLM fall back on rules where no
@@ -77,10 +78,23 @@ def register(subparsers: Subparsers) -> None:
         help="a tool that was just called for the request: what uses its result, or usually "
         "follows it, moves up; may be repeated, the last one last",
     )
+    parser.add_argument(
+        "--agents",
+        action="store_true",
+        help="rank tools and agents together: an agent that is nearer than its tools stands in "
+        "their place (Tool-to-Agent Retrieval, without a strategy)",
+    )
+    parser.add_argument(
+        "--decompose",
+        action="store_true",
+        help="with --agents: search the steps of the request, too, which the LLM writes, or its "
+        "clauses without one",
+    )
     add_json_option(
         parser,
-        "release, probability, nothing_fits, judged_by, steps, hits, trace; "
-        "with --replay counts, tools that took others' places, and each request",
+        "release, probability, nothing_fits, judged_by, steps, hits, trace; with --agents release, "
+        "steps, hits with their type, trace; with --replay counts, tools that took others' places, "
+        "and each request",
     )
     parser = add_command(
         subparsers,
@@ -129,12 +143,16 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
 def _find(options: argparse.Namespace) -> int:
     from pegboard.retrieval.strategies import load_strategy
 
-    if options.replay is not None:
+    if options.replay is not None and not options.agents:
         return print_replay(options, load_strategy(options.strategy), where_of(options))
     request = " ".join(options.request).strip()
     if not request:
         raise QueryError("The request is missing; `pegboard find --help` shows examples.")
+    _check_agent_options(options)
     with open_board(options, **llm_arguments(options)) as board:
+        if options.agents:
+            _print_entities(_entities(board, request, options), board, options)
+            return 0
         result = board.find(
             request,
             options.k,
@@ -146,6 +164,65 @@ def _find(options: argparse.Namespace) -> int:
         )
         _print_result(result, board, options)
     return 0
+
+
+def _check_agent_options(options: argparse.Namespace) -> None:
+    """Raise QueryError for options that have no effect beside the others."""
+    if options.decompose and not options.agents:
+        raise QueryError(
+            "--decompose needs --agents. A strategy decomposes by its own parts: --strategy."
+        )
+    if not options.agents:
+        return
+    given = {
+        "--strategy": options.strategy,
+        "--called": options.called,
+        "--explain": options.explain,
+        "--replay": options.replay,
+        "--llm without --decompose": options.llm and not options.decompose,
+    }
+    if names := [name for name, value in given.items() if value]:
+        raise QueryError(f"{', '.join(names)}: has no effect on --agents. Leave it out.")
+
+
+def _entities(board: "Board", request: str, options: argparse.Namespace) -> "EntityResult":
+    return board.search_entities(
+        request,
+        options.k,
+        decompose=options.decompose,
+        index=options.index,
+        where=where_of(options),
+    )
+
+
+def _print_entities(result: "EntityResult", board: "Board", options: argparse.Namespace) -> None:
+    if options.json:
+        print_json(result.to_dict())
+        return
+    if not result:
+        _print_hits((), board, where_of(options))
+    for rank, hit in enumerate(result, start=1):
+        _print_entity(rank, hit)
+    for part in result.trace.parts:
+        if part.fallback_reason:
+            print(plain(f"Steps without an LLM: {part.fallback_reason}"))
+
+
+def _print_entity(rank: int, hit: "Hit | AgentHit") -> None:
+    from pegboard.retrieval.found import AgentHit
+
+    if isinstance(hit, AgentHit):
+        name = f"{hit.agent.name}  (agent)"
+        description = hit.agent.description
+        step = hit.why.get("step")
+    else:
+        name = f"{hit.tool.name}  ({hit.agent.name})"
+        description = hit.tool.description
+        step = hit.why["entities"].get("step")
+    print(f"{rank:>3}. {plain(name)}  {hit.score:.4f}")
+    print(f"     {plain(textwrap.shorten(description, width=100, placeholder=' ...'))}")
+    if step:
+        print(f"     for: {plain(textwrap.shorten(step, width=95, placeholder=' ...'))}")
 
 
 def _print_result(result: "FindResult", board: "Board", options: argparse.Namespace) -> None:

@@ -1,4 +1,4 @@
-"""`Board.search_agents` in one release: tools and agents are searched as one space.
+"""`Board.search_agents` and `search_entities` in one release: tools and agents are one space.
 
 An agent's own description omits most of what its tools can do, and a single tool says little about
 its context; the nearer of the two decides. Lumer et al., "Tool-to-Agent Retrieval", section 2,
@@ -14,17 +14,22 @@ however distant it is.
 
 An LLM writes the steps of a request (the part `decompose`) if the board has one; otherwise they are
 its clauses by rules (`clauses`).
+
+`find_entities` returns the ranking itself, in which an agent may stand in place of its tools:
+section 1 of the paper has the retriever return "a single tool or a bundle of an agent, whichever
+suits the query better".
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from pegboard.hits import Hit
 from pegboard.ranking import Mode, ScoredTool, check_mode, convex_combination
 from pegboard.retrieval.context import Context, RequestLog, Searches
 from pegboard.retrieval.engine import transformed
 from pegboard.retrieval.execution import Execution, drive, run_to_end
-from pegboard.retrieval.found import AgentHit, AgentResult, Trace
+from pegboard.retrieval.found import AgentHit, AgentResult, EntityResult, Trace
 from pegboard.retrieval.requests import Ranking, Request
 from pegboard.retrieval.rules.clauses import Clauses
 from pegboard.search.arguments import check_arguments
@@ -69,44 +74,89 @@ class Evidence:
         return self.entity.rpartition("/")[0] if self.tool else self.entity
 
 
+@dataclass(frozen=True, slots=True)
+class EntityArguments:
+    """The arguments of `Board.search_agents` and `Board.search_entities`; see there."""
+
+    request: str
+    k: int
+    mode: Mode = "hybrid"
+    decompose: bool = False
+    index: str | None = None
+    where: Mapping[str, str | Sequence[str]] | None = None
+
+    def __post_init__(self) -> None:
+        check_mode(self.mode)
+        check_arguments(k=self.k, index=self.index, texts=(self.request,))
+
+
 def find_agents(
     loaded: LoadedRelease,
-    request: str,
-    k: int,
+    arguments: EntityArguments,
     vectors: QueryVectors,
     caller: "LlmCaller | None" = None,
-    *,
-    mode: Mode,
-    decompose: bool,
-    index: str | None,
-    where: Mapping[str, str | Sequence[str]] | None,
 ) -> AgentResult:
     """Return the agents, best first; arguments and errors as of `Board.search_agents`."""
-    check_mode(mode)
-    check_arguments(k=k, index=index, texts=(request,))
-    index = loaded.index_name(index)
-    filter_ = loaded.filter(where)
-    release = loaded.release.id
     trace = Trace("agents")
-    steps: list[str] = []
-    if decompose and request.strip():
-        searches = Searches(loaded, vectors, index, filter_, k, mode)
-        steps = _decomposed(request, searches, trace, caller)
-    texts = [text for text in dict.fromkeys((request, *steps)) if text.strip()]
-    if not texts:
-        return AgentResult((), trace, release=release)
-    n = max(ENTITIES, 10 * k)
-    rankings = search_entities(loaded, index, texts, mode, n, filter_, vectors)
+    texts, rankings = _searched(loaded, arguments, vectors, caller, trace)
     hits = [
         _hit(loaded, evidence, texts)
-        for evidence in rank_agents(rankings, k)
+        for evidence in rank_agents(rankings, arguments.k)
         if evidence[0].agent in loaded.agents
     ]
-    searched_steps = () if texts == [request] else tuple(texts)
-    return AgentResult(tuple(hits), trace, searched_steps, release)
+    return AgentResult(tuple(hits), trace, _steps(arguments, texts), loaded.release.id)
 
 
-def _decomposed(
+def find_entities(
+    loaded: LoadedRelease,
+    arguments: EntityArguments,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None" = None,
+) -> EntityResult:
+    """Return tools and agents, best first; arguments and errors as of `Board.search_entities`."""
+    trace = Trace("entities")
+    texts, rankings = _searched(loaded, arguments, vectors, caller, trace)
+    ranked = rank_entities(rankings, arguments.k)
+    tools = loaded.tools([evidence.tool for evidence in ranked if evidence.tool])
+    hits: list[Hit | AgentHit] = []
+    for evidence in ranked:
+        if evidence.tool is None and evidence.agent in loaded.agents:
+            hits.append(_hit(loaded, [evidence], texts))
+        elif tool := tools.get(evidence.entity):
+            why = {"entities": _why(evidence, texts)}
+            agent = loaded.agents[tool.agent]
+            hits.append(Hit(tool, agent, evidence.score, why, loaded.release.id))
+    return EntityResult(tuple(hits), trace, _steps(arguments, texts), loaded.release.id)
+
+
+def _searched(
+    loaded: LoadedRelease,
+    arguments: EntityArguments,
+    vectors: QueryVectors,
+    caller: "LlmCaller | None",
+    trace: Trace,
+) -> tuple[list[str], list[list[ScoredTool]]]:
+    """Return the texts that are searched, the request and its steps, and the ranking of each."""
+    request = arguments.request
+    index = loaded.index_name(arguments.index)
+    filter_ = loaded.filter(arguments.where)
+    steps: list[str] = []
+    if arguments.decompose and request.strip():
+        searches = Searches(loaded, vectors, index, filter_, arguments.k, arguments.mode)
+        steps = decomposed(request, searches, trace, caller)
+    texts = [text for text in dict.fromkeys((request, *steps)) if text.strip()]
+    n = max(ENTITIES, 10 * arguments.k)
+    if not texts:
+        return [], []
+    return texts, search_entities(loaded, index, texts, arguments.mode, n, filter_, vectors)
+
+
+def _steps(arguments: EntityArguments, texts: Sequence[str]) -> tuple[str, ...]:
+    """Return the texts that were searched; none if that is the request only."""
+    return () if list(texts) == [arguments.request] else tuple(texts)
+
+
+def decomposed(
     text: str, searches: Searches, trace: Trace, caller: "LlmCaller | None"
 ) -> list[str]:
     """Return the steps of the request, written by an LLM if there is one, else by rules."""
@@ -157,6 +207,42 @@ def rank_agents(rankings: Sequence[Ranking], k: int) -> list[list[Evidence]]:
         evidence_of, key=lambda agent: (best_ranks[agent], -evidence_of[agent][0].score, agent)
     )
     return [evidence_of[agent] for agent in order[:k]]
+
+
+def rank_entities(rankings: Sequence[Ranking], k: int) -> list[Evidence]:
+    """Return the `k` best tools and agents, by their best rank in any step, then by score.
+
+    Of an agent and its tools, whichever comes first stays: an agent stands in place of all its
+    tools, and behind one of its tools it would add nothing that the tool's owner does not tell.
+
+    Args:
+        rankings: as in `rank_agents`.
+
+    Example:
+        >>> scores = {"a/git": 0.7, "a/git/log": 0.6, "a/ci": 0.2}
+        >>> ranking = [ScoredTool(entity, score) for entity, score in scores.items()]
+        >>> [evidence.entity for evidence in rank_entities([ranking], k=2)]
+        ['a/git', 'a/ci']
+    """
+    best: dict[str, Evidence] = {}
+    first_step = 1 if len(rankings) > 1 else 0
+    for step, ranking in enumerate(rankings, start=first_step):
+        for rank, row in enumerate(ranking, start=1):
+            evidence = Evidence(row.tool, step, rank, row.score)
+            earlier = best.setdefault(evidence.entity, evidence)
+            best[evidence.entity] = min(earlier, evidence, key=_place)
+    is_listed_as_agent: dict[str, bool] = {}
+    chosen: list[Evidence] = []
+    for evidence in sorted(best.values(), key=_place):
+        is_agent = evidence.tool is None
+        listed_as_agent = is_listed_as_agent.setdefault(evidence.agent, is_agent)
+        if listed_as_agent == is_agent:
+            chosen.append(evidence)
+    return chosen[:k]
+
+
+def _place(evidence: Evidence) -> tuple[int, float, str]:
+    return evidence.rank, -evidence.score, evidence.entity
 
 
 def ranked_entities(*scorers: Sequence[Ranking]) -> list[ScoredTool]:
@@ -212,9 +298,7 @@ def _hit(
     loaded: LoadedRelease, evidence_list: Sequence[Evidence], steps: Sequence[str]
 ) -> AgentHit:
     best = evidence_list[0]
-    why: dict[str, Any] = {"rank": best.rank, "tool": best.tool}
-    if best.step:
-        why["step"] = steps[best.step - 1]
+    why = _why(best, steps)
     if len(evidence_list) > 1:
         why["steps"] = [
             {
@@ -226,3 +310,10 @@ def _hit(
             for evidence in evidence_list
         ]
     return AgentHit(loaded.agents[best.agent], best.score, why, loaded.release.id)
+
+
+def _why(evidence: Evidence, steps: Sequence[str]) -> dict[str, Any]:
+    why: dict[str, Any] = {"rank": evidence.rank, "tool": evidence.tool}
+    if evidence.step:
+        why["step"] = steps[evidence.step - 1]
+    return why

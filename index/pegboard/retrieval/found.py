@@ -218,6 +218,50 @@ class AgentResult(_Hits["AgentHit"]):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
+class EntityResult(_Hits["Hit | AgentHit"]):
+    """The tools and agents of one request in one ranking, best first, with their trace.
+
+    Attributes:
+        hits: a `Hit` where a tool is nearest, an `AgentHit` where an agent is; it stands in place
+            of its tools.
+        steps, trace, release: as of `AgentResult`.
+    """
+
+    hits: "tuple[Hit | AgentHit, ...]"
+    trace: Trace
+    steps: tuple[str, ...] = ()
+    release: str = ""
+
+    @property
+    def tools(self) -> tuple[Hit, ...]:
+        """The hits that are tools, such as for `as_openai_tools`."""
+        return tuple(hit for hit in self.hits if isinstance(hit, Hit))
+
+    @property
+    def agents(self) -> "tuple[AgentHit, ...]":
+        """The hits that are agents."""
+        return tuple(hit for hit in self.hits if isinstance(hit, AgentHit))
+
+    def __repr__(self) -> str:
+        names = ", ".join(
+            hit.tool.name if isinstance(hit, Hit) else hit.agent.name for hit in self.hits
+        )
+        return f"<EntityResult: {len(self.hits)} hits [{names}], release {self.release!r}>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the result as JSON values; each hit has its `type`, tool or agent."""
+        return {
+            "release": self.release,
+            "steps": list(self.steps),
+            "hits": [
+                {"type": "tool" if isinstance(hit, Hit) else "agent", **hit.to_dict()}
+                for hit in self.hits
+            ],
+            "trace": self.trace.to_dict(),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class AgentHit:
     """An agent that was found.
 

@@ -135,3 +135,23 @@ def test_an_invalid_request_ends_with_2(board_uri, run, arguments, message):
 
     assert printed.code == 2
     assert message in printed.err
+
+
+def test_tools_and_agents_are_one_ranking(run, board_uri, encoder):
+    result = pegboard.open(board_uri, encoder=encoder).search_entities("git", 3)
+
+    printed = run("find git -k 3 --agents", board=board_uri)
+    values = run("find git -k 3 --agents --json", board=board_uri).json
+    steps = run(f"find {TWO} -k 3 --agents --decompose", board=board_uri)
+
+    assert values["hits"] == json.loads(json.dumps(result.to_dict()["hits"]))
+    assert re.match(r"  1\. git  \(agent\)  \d\.\d{4}\n     ", printed.out)
+    assert "for: Convert 30 dollars to yen" in steps.out
+    for options, problem in (
+        ("--decompose", "--decompose needs --agents"),
+        ("--agents --strategy search --explain", "--strategy, --explain: has no effect"),
+        ("--agents --llm openai/gpt-4o-mini", "--llm without --decompose"),
+    ):
+        refused = run(f"find git {options}", board=board_uri)
+        assert refused.code == 2
+        assert problem in refused.err

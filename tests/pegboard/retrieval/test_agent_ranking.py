@@ -1,5 +1,10 @@
 from pegboard.ranking import ScoredTool
-from pegboard.retrieval.find_agents import Evidence, rank_agents, ranked_entities
+from pegboard.retrieval.find_agents import (
+    Evidence,
+    rank_agents,
+    rank_entities,
+    ranked_entities,
+)
 
 
 def ranked(**scores: float) -> list[ScoredTool]:
@@ -36,3 +41,23 @@ def test_hybrid_scores_are_scaled_over_tools_and_agents_together():
     scores = {row.tool: row.score for row in found}
     assert scores["a/git/log"] == 1.0
     assert scores["a/ci"] < scores["a/mail/send"]
+
+
+def entities(*rankings: list[ScoredTool], k: int = 10) -> list[str]:
+    return [best.entity.removeprefix("a/") for best in rank_entities(rankings, k)]
+
+
+def test_an_agent_that_comes_before_its_tools_stands_in_their_place():
+    found = ranked(git=0.9, git_log=0.8, mail_send=0.7, mail=0.6, git_diff=0.5, mail_read=0.4)
+
+    assert entities(found) == ["git", "mail/send", "mail/read"]
+    assert entities(found, k=2) == ["git", "mail/send"]
+    assert entities() == entities([]) == []
+
+
+def test_each_step_has_its_first_tool_or_agent_before_any_has_its_second():
+    first = ranked(git=0.9, ci=0.8, mail=0.2)
+    second = ranked(mail_send=0.5, git_log=0.4, mail=0.3)
+
+    assert entities(first, second) == ["git", "mail/send", "ci"]
+    assert [best.step for best in rank_entities([first, second], 3)] == [1, 2, 1]

@@ -354,6 +354,30 @@ def test_agents_are_found_by_what_they_say_and_by_their_tools(board):
     assert not board.search_agents(" ")
 
 
+def test_a_tool_or_an_agent_answers_whichever_is_nearer(board):
+    result = board.search_entities("a tool that opens an issue, or the git host", 4)
+
+    scores = [hit.score for hit in result]
+    assert len(result) == 4
+    assert scores == sorted(scores, reverse=True)
+    assert {hit.release for hit in result} == {board.release.id}
+    assert [*result.tools, *result.agents] == sorted(result, key=lambda hit: hit in result.agents)
+    whole = {hit.agent.id for hit in result.agents}
+    assert whole.isdisjoint(hit.agent.id for hit in result.tools)
+    by_type = {"tool": result.tools, "agent": result.agents}
+    types = [hit["type"] for hit in result.to_dict()["hits"]]
+    assert {name: types.count(name) for name in by_type} == {
+        name: len(hits) for name, hits in by_type.items()
+    }
+    [agent] = board.search_entities("git", 1, mode="text", where={"agent": "git"}).agents
+    assert (agent.agent.name, agent.why["tool"]) == ("git", None)
+    [tool] = board.search_entities("merges a branch into another", 1).tools
+    assert pegboard.as_openai_tools([tool])[0]["function"]["name"] == "merge_branch"
+    assert not board.search_entities(" ")
+    with pytest.raises(QueryError, match="k is 0"):
+        board.search_entities("anything", 0)
+
+
 @pytest.mark.parametrize(
     ("reply", "steps", "fallback"),
     [
