@@ -46,6 +46,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "metavar": "N",
         "help": "limit on the 95th percentile of milliseconds per request",
     },
+    "--agents": {
+        "action": "store_true",
+        "default": None,
+        "help": "search for agents instead of tools, by the ways of Board.search_agents",
+    },
     "--tools": {
         "metavar": "N,...",
         "help": "also measure among N random tools that include all needed ones, for each N: "

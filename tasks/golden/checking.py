@@ -7,6 +7,8 @@
 | contradiction | error   | the same request with other tools |
 | same-id       | error   | two different queries of one id |
 | unknown-tool  | error   | a name or id that no tool of the release has |
+| unknown-agent | error   | a name or id that no agent of the release has |
+| agents-only   | error   | it names no tool, in a file that [golden] or [gate] names |
 | duplicate     | warning | the same request twice, or nearly, with the same tools |
 | ambiguous     | warning | a name that several tools have; any of them is relevant |
 | leak          | warning | it is in the index, with one of its tools: not usable |
@@ -25,7 +27,14 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal
 
-from pegboard.evaluation.golden import GoldenQuery, Needed, ToolNames, read_problems
+from pegboard.evaluation.golden import (
+    ALTERNATIVE,
+    AgentNames,
+    GoldenQuery,
+    Needed,
+    ToolNames,
+    read_problems,
+)
 from pegboard.evaluation.searcher import Searcher
 from pegboard.formatting import list_text
 from pegboard.records import Tool
@@ -69,6 +78,7 @@ class OnBoard:
     release: str
     names: ToolNames
     texts: Sequence[tuple[str, str]]
+    agents: AgentNames
 
     @classmethod
     def of(cls, searcher: Searcher) -> "OnBoard":
@@ -82,7 +92,7 @@ class OnBoard:
             for tool in searcher.loaded.tools(ids[start : start + TOOLS_PER_READ]).values()
             for text in _indexed_texts(tool, max_questions)
         ]
-        return cls(searcher.release.id, searcher.names, texts)
+        return cls(searcher.release.id, searcher.names, texts, searcher.agent_names)
 
 
 def _indexed_texts(tool: Tool, most_questions: int) -> list[str]:
@@ -138,7 +148,7 @@ def check_golden(
             configuration.
         min_queries: usable queries below which it is an error.
     """
-    queries, problems = read_problems(file)
+    queries, problems = read_problems(file, agents=True)
     findings = [Finding("error", "format", problem) for problem in problems]
     findings += [*_repeated(queries), *_shared_ids(queries)]
     examples = [query for query in queries if query.origin == "examples"]
@@ -148,15 +158,23 @@ def check_golden(
             f"[gate] names this file: builds leave them in the index"
         )
         findings.append(Finding("warning", "not-held-out", message, examples))
+    agents_only = [query for query in queries if not query.tools]
+    if held_out and agents_only:
+        message = (
+            f"{len(agents_only)} queries name no tool, and builds measure tools. Move them to "
+            f"another file, for `pegboard eval --agents`"
+        )
+        findings.append(Finding("error", "agents-only", message, agents_only))
     coverage = None
     if board is not None:
         needed = [board.names.resolve(query.tools) for query in queries]
         findings += [
             *_unknown_tools(queries, board.names),
+            *_unknown_agents(queries, board.agents),
             *_ambiguous_names(queries, needed),
             *_leaks(queries, needed, board),
         ]
-        coverage = _coverage(board.names, needed)
+        coverage = _coverage(board.names, needed, map(board.agents.needed, queries))
     wrong = [row for row in findings if row.level == "error" or row.kind == "leak"]
     unusable = {query.id for finding in wrong for query in finding.queries}
     usable = len({query.id for query in queries} - unusable)
@@ -178,8 +196,8 @@ def _repeated(queries: Sequence[GoldenQuery]) -> Iterator[Finding]:
     for query in queries:
         groups.setdefault((as_words(query.query), _history(query)), []).append(query)
     for same in groups.values():
-        if len({frozenset(query.tools) for query in same}) > 1:
-            sets = " and ".join(dict.fromkeys(", ".join(sorted(query.tools)) for query in same))
+        if len({_right(query) for query in same}) > 1:
+            sets = " and ".join(dict.fromkeys(", ".join(sorted(_right(query))) for query in same))
             message = (
                 f"{_shown(same[0])} is listed for {sets}. Where each of them would do, write one "
                 f'query with alternatives, as in "tools": [["a", "b"]]'
@@ -192,17 +210,22 @@ def _repeated(queries: Sequence[GoldenQuery]) -> Iterator[Finding]:
     index = NearDuplicates([query.query for query in firsts])
     for at, query in enumerate(firsts):
         for other in (firsts[place] for place in index.near(query.query) if place > at):
-            if set(query.tools) == set(other.tools) and _history(query) == _history(other):
+            if _right(query) == _right(other) and _history(query) == _history(other):
                 message = (
                     f"{_shown(query)} and {_shown(other)} are near-duplicates, and count twice"
                 )
                 yield Finding("warning", "duplicate", message, (query, other))
 
 
+def _right(query: GoldenQuery) -> frozenset[str]:
+    """The names of the right tools and agents."""
+    return frozenset((*query.tools, *query.agents))
+
+
 def _shared_ids(queries: Sequence[GoldenQuery]) -> Iterator[Finding]:
-    ids: dict[str, set[tuple[str, tuple[str, ...]]]] = {}
+    ids: dict[str, set[tuple[str, ...]]] = {}
     for query in queries:
-        ids.setdefault(query.id, set()).add((query.query, query.tools))
+        ids.setdefault(query.id, set()).add((query.query, *query.tools, *query.agents))
     for name, contents in ids.items():
         if len(contents) > 1:
             message = f"{len(contents)} different queries have the id {name}"
@@ -221,6 +244,21 @@ def _unknown_tools(queries: Sequence[GoldenQuery], names: ToolNames) -> Iterator
         hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
         message = f"no tool is called {name}, which {_count(named_by)}. {hint}"
         yield Finding("error", "unknown-tool", message, named_by)
+
+
+def _unknown_agents(queries: Sequence[GoldenQuery], names: AgentNames) -> Iterator[Finding]:
+    """Names that no agent has, with those that may be meant."""
+    unknown: dict[str, list[GoldenQuery]] = {}
+    for query in queries:
+        for agent in query.agents:
+            for name in agent.split(ALTERNATIVE):
+                if name not in names.ids:
+                    unknown.setdefault(name, []).append(query)
+    for name, named_by in sorted(unknown.items()):
+        near = get_close_matches(name, sorted(names.ids))
+        hint = f"Did you mean {' or '.join(near)}?" if near else "Correct or remove the name."
+        message = f"no agent is called {name}, which {_count(named_by)}. {hint}"
+        yield Finding("error", "unknown-agent", message, named_by)
 
 
 def _ambiguous_names(queries: Sequence[GoldenQuery], needed: Sequence[Needed]) -> Iterator[Finding]:
@@ -253,15 +291,22 @@ def _leaks(
                 yield Finding("warning", "elsewhere", message, [query])
 
 
-def _coverage(names: ToolNames, needed: Iterable[Needed]) -> dict[str, Any]:
+def _coverage(
+    names: ToolNames, needed: Iterable[Needed], needed_agents: Iterable[Needed]
+) -> dict[str, Any]:
     covered = {tool for need in needed for ids in need.tools.values() for tool in ids}
+    named_agents = {agent for need in needed_agents for ids in need.tools.values() for agent in ids}
 
     def count(ids: Iterable[str], segments: int) -> int:
         return len({"/".join(tool.split("/")[:segments]) for tool in ids})
 
     segments = {"tools": 3, "agents": 2, "catalogs": 1}
+    covered_by = {"tools": covered, "agents": covered | named_agents}
     shares = {
-        name: {"covered": count(covered, depth), "of": count(names.catalogs, depth)}
+        name: {
+            "covered": count(covered_by.get(name, covered | named_agents), depth),
+            "of": count(names.catalogs, depth),
+        }
         for name, depth in segments.items()
     }
     return {**shares, "uncovered": sorted(names.catalogs.keys() - covered)}

@@ -114,7 +114,7 @@ def queries_to_extend(file: Path, *, add: bool) -> list[GoldenQuery]:
         raise ConfigurationError(
             f"{file} already exists. Choose another file, or add --add to keep its queries."
         )
-    return read_queries(file)
+    return read_queries(file, agents=True)
 
 
 def configured_queries(configuration: Configuration) -> list[GoldenQuery]:

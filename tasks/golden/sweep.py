@@ -9,12 +9,13 @@ is not significant shows nothing: with few queries or many candidates none is si
 With pools (`pegboard.evaluation.pools`), every system is also measured in each of them: recall by
 tool-M and top-k, as in Lumer et al., "Toolshed", 4.2. The choice is that for the whole release."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pegboard.errors import ConfigurationError
+from pegboard.evaluation.agent_search import AgentSystem
 from pegboard.evaluation.comparison import Evaluation, evaluate
 from pegboard.evaluation.intervals import ONE_SIDED, Interval, interval, is_no_worse
 from pegboard.evaluation.overhead import latency
@@ -133,22 +134,28 @@ def open_release(sweep: Sweep) -> Searcher:
     vectors = ConfiguredVectors(configuration.indexes, Lake(configuration.uri))
     searcher = Searcher(LoadedRelease(store, release, IN_MEMORY_ROWS), vectors)
     problems: list[str] = []
-    tool_count = len(searcher.names.catalogs)
-    if largest_k > tool_count:
-        problems.append(
-            f"k: expected at most the {tool_count} tools of the release, got {largest_k}"
-        )
-    unknown_by_query = [searcher.names.resolve(query.tools).unknown for query in sweep.queries]
+    what = "agents" if sweep.settings.agents else "tools"
+    count = len(searcher.loaded.agents if sweep.settings.agents else searcher.names.catalogs)
+    if largest_k > count:
+        problems.append(f"k: expected at most the {count} {what} of the release, got {largest_k}")
+    unknown_by_query = _unknown_by_query(sweep, searcher)
     if names := sorted({name for unknown in unknown_by_query for name in unknown}):
         affected_queries = sum(map(bool, unknown_by_query))
         problems.append(
-            f"golden: {affected_queries} queries need tools that the release does not have: "
+            f"golden: {affected_queries} queries need {what} that the release does not have: "
             f"{list_text(names, MAX_NAMES)}; correct or remove them, `pegboard golden check` "
             f"lists them"
         )
     if problems:
         raise ConfigurationError.from_problems(f"The sweep of release {release.id}", problems)
     return searcher
+
+
+def _unknown_by_query(sweep: Sweep, searcher: Searcher) -> list[tuple[str, ...]]:
+    """Return for each query the names of tools, or agents, that the release does not have."""
+    if sweep.settings.agents:
+        return [searcher.agent_names.needed(query).unknown for query in sweep.queries]
+    return [searcher.names.resolve(query.tools).unknown for query in sweep.queries]
 
 
 def measure(sweep: Sweep, searcher: Searcher) -> list[Result]:
@@ -159,9 +166,13 @@ def measure(sweep: Sweep, searcher: Searcher) -> list[Result]:
     """
     searchers = pool_searchers(searcher, sweep.queries, sweep.settings.pools)
     indexes = searcher.release.manifest["indexes"]
-    systems = [
+    systems: list[ReleaseSystem] = [
         ReleaseSystem(pool_searcher, strategy, index)
         for index, strategy, pool_searcher in product(indexes, sweep.strategies, searchers)
+    ]
+    systems += [
+        AgentSystem(searcher, strategy, index)
+        for index, strategy in product(indexes, sweep.agent_strategies)
     ]
     progress.start("queries", len(systems) * len(sweep.queries))
     return [result for system in systems for result in _measure_system(sweep, system)]
@@ -178,7 +189,7 @@ def _measure_system(sweep: Sweep, system: ReleaseSystem) -> list[Result]:
         advance=lambda count: progress.advance("queries", count, name),
     )
     p50, p95 = _latency(system, sweep)
-    tokens = _tokens(evaluation, system.searcher.loaded, settings.k)
+    tokens = _tokens(evaluation, system.searcher, settings.k)
     return [
         Result(
             index=evaluation.index,
@@ -206,17 +217,31 @@ def _latency(system: ReleaseSystem, sweep: Sweep) -> tuple[float, float] | tuple
 
 
 def _tokens(
-    evaluation: Evaluation, loaded: LoadedRelease, cut_offs: Sequence[int]
+    evaluation: Evaluation, searcher: Searcher, cut_offs: Sequence[int]
 ) -> dict[int, float]:
-    """Return the mean prompt tokens of the first k tools, by k."""
+    """Return the mean prompt tokens of the first k tools, or of all tools of the first k agents,
+    by k.
+    """
     largest_k = max(cut_offs)
     retrieved = [
         [tool.id for tool in result.retrieved[:largest_k]] for result in evaluation.results
     ]
-    sizes = prompt_tokens(loaded, {tool for tools in retrieved for tool in tools})
+    sizes = _sizes(searcher, {identity for ids in retrieved for identity in ids})
     return {
         k: sum(sizes[tool] for tools in retrieved for tool in tools[:k]) / len(retrieved)
         for k in cut_offs
+    }
+
+
+def _sizes(searcher: Searcher, ids: Set[str]) -> Mapping[str, float]:
+    """Return the prompt tokens of tools, and of agents those of their tools together, by id."""
+    owned: dict[str, list[str]] = {}
+    for tool in searcher.names.catalogs:
+        owned.setdefault(tool.rpartition("/")[0], []).append(tool)
+    tools = {tool for identity in ids for tool in owned.get(identity, [identity])}
+    sizes = prompt_tokens(searcher.loaded, tools)
+    return {
+        identity: sum(sizes[tool] for tool in owned.get(identity, [identity])) for identity in ids
     }
 
 
@@ -269,11 +294,17 @@ def sentences(choice: Choice, sweep: Sweep) -> list[str]:
             f"no worse than the best by more than {margin:g} ({difference_text(asdict(gap))}, 95 % "
             f"confidence, one-sided)."
         )
-    lines.append("Set them as default_index and [find] strategy; callers pass k.")
+    if sweep.settings.agents:
+        lines.append(
+            "Callers pass index, mode, k and, for clauses, decompose to Board.search_agents."
+        )
+    else:
+        lines.append("Set them as default_index and [find] strategy; callers pass k.")
     if (queries := len(sweep.queries)) < MIN_QUERIES:
         count = count_text(queries, "golden query", "golden queries")
         lines.append(f"{count} say little. Add golden queries.")
-    return [*lines, "Prompt tokens are estimated by the length of the tools as JSON."]
+    of_what = "of all tools of the agents" if sweep.settings.agents else "of the tools"
+    return [*lines, f"Prompt tokens are estimated by the length {of_what} as JSON."]
 
 
 def result_table(results: Sequence[Result], choice: Choice, settings: SweepSettings) -> Table:

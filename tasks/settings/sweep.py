@@ -3,7 +3,7 @@ table, the table overrides the defaults, and all problems are reported in one me
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -11,6 +11,7 @@ from typing import Annotated, Any, cast
 from pydantic import Field, ValidationError, ValidationInfo, field_validator
 
 from pegboard.errors import ConfigurationError, QueryError
+from pegboard.evaluation.agent_search import AgentStrategy, agent_strategy
 from pegboard.evaluation.golden import GoldenQuery, read_problems
 from pegboard.evaluation.measures import KINDS
 from pegboard.evaluation.overhead import asks_llm
@@ -21,6 +22,9 @@ from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
 from tasks.settings.release import LACKS_PROBABILITY, default_strategy
 
+ASKS_LLM = "asks an LLM, and a sweep has none; measure it with `pegboard eval --llm"
+SEARCH_AGENTS = ("both-hybrid", "both-vector", "both-BM25", "both-hybrid-clauses")
+"""What `Board.search_agents` can do without an LLM, by its options `mode` and `decompose`."""
 MAX_K = 128
 """Largest number of tools that LLM providers accept in one request."""
 
@@ -37,6 +41,8 @@ class SweepSettings(Settings):
         max_tokens, max_ms: limits on a candidate: mean prompt tokens of its k tools, and the 95th
             percentile of its milliseconds per request.
         margin: largest difference by the first measure of a cheaper candidate from the best.
+        agents: whether agents are searched for instead of tools; `strategies` are then names of
+            `pegboard.evaluation.agent_search`, by default those of `Board.search_agents`.
         tools, noise: pools to measure in beside the whole release, as `pegboard eval` takes them.
         release: a release of the board, or a channel; by default the configured channel.
     """
@@ -51,6 +57,7 @@ class SweepSettings(Settings):
     max_tokens: Annotated[float | None, Field(gt=0)] = None
     max_ms: Annotated[float | None, Field(gt=0)] = None
     margin: Annotated[float, Field(ge=0, lt=1)] = 0.02
+    agents: bool = False
     tools: tuple[Pool, ...] = ()
     noise: tuple[Pool, ...] = ()
     release: str | None = None
@@ -102,12 +109,14 @@ class Sweep:
     """The checked input of a sweep.
 
     Attributes:
-        strategies: in the order of the settings.
+        strategies: in the order of the settings; none if agents are searched for.
+        agent_strategies: if they are, how.
     """
 
     settings: SweepSettings
     configuration: Configuration
     strategies: tuple[Strategy, ...]
+    agent_strategies: tuple[AgentStrategy, ...]
     queries: tuple[GoldenQuery, ...]
 
 
@@ -137,12 +146,19 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
         folder = file.parent if is_of_table else Path.cwd()
         return (folder / Path(value).expanduser()).resolve()
 
-    strategies = _strategies(settings.strategies, lambda name: path("strategies", name), problems)
+    strategies: list[Strategy] = []
+    agent_strategies: list[AgentStrategy] = []
+    if settings.agents:
+        agent_strategies = _agent_strategies(settings, problems)
+    else:
+        references = settings.strategies
+        strategies = _strategies(references, lambda name: path("strategies", name), problems)
     queries: list[GoldenQuery] = []
     if settings.golden is not None:
-        queries = _queries(path("golden", settings.golden), problems)
+        queries = _queries(path("golden", settings.golden), settings.agents, problems)
     elif configuration.golden is not None:
-        queries = _queries(configuration.base / configuration.golden.queries, problems)
+        file = configuration.base / configuration.golden.queries
+        queries = _queries(file, settings.agents, problems)
     else:
         problems.append(
             "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
@@ -151,7 +167,9 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
         raise ConfigurationError.from_problems(
             "The sweep", problems, "`pegboard sweep --help` has examples."
         )
-    return Sweep(settings, configuration, tuple(strategies), tuple(queries))
+    return Sweep(
+        settings, configuration, tuple(strategies), tuple(agent_strategies), tuple(queries)
+    )
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
@@ -198,16 +216,35 @@ def _strategies(
         if strategy.lacks_probability()
     ]
     problems += [
-        f"strategies: '{strategy.name}' asks an LLM, and a sweep has none; measure it with "
-        f"`pegboard eval --llm`"
+        f"strategies: '{strategy.name}' {ASKS_LLM}`"
         for strategy in strategies
         if asks_llm(strategy)
     ]
     return strategies
 
 
-def _queries(golden: Path, problems: list[str]) -> list[GoldenQuery]:
-    queries, query_problems = read_problems(golden)
+def _agent_strategies(settings: SweepSettings, problems: list[str]) -> list[AgentStrategy]:
+    """Return the valid ways of searching for agents; problems are added to `problems`."""
+    if settings.pools:
+        problems.append("agents: searched in whole releases; leave out `tools` and `noise`")
+    is_set = "strategies" in settings.model_fields_set
+    names: Sequence[Any] = settings.strategies if is_set else SEARCH_AGENTS
+    strategies: list[AgentStrategy] = []
+    for name in names:
+        try:
+            strategies.append(agent_strategy(str(name)))
+        except QueryError as error:
+            problems.append(f"strategies: {error}")
+    problems += [
+        f"strategies: '{strategy.name}' {ASKS_LLM} --agents`"
+        for strategy in strategies
+        if strategy.asks_llm
+    ]
+    return strategies
+
+
+def _queries(golden: Path, agents: bool, problems: list[str]) -> list[GoldenQuery]:
+    queries, query_problems = read_problems(golden, agents=agents)
     problems += [f"golden: {problem}" for problem in query_problems]
     if not queries and not query_problems:
         problems.append(f"golden: {golden} has no queries")

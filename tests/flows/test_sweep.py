@@ -201,6 +201,35 @@ def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():
     assert choice.to_dict()["near"] == [near.to_dict() | {"against": asdict(gap)}]
 
 
+def test_searches_for_agents_are_swept_with_the_tokens_of_all_their_tools(command, folder, read):
+    rows = [
+        {"query": "paint the lamp", "agents": ["office"]},
+        {"query": "book a room", "tools": ["book_room"]},
+    ]
+    golden = folder / "agents.jsonl"
+    golden.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    arguments = ("sweep", "--agents", "--golden", golden, "-k", "1")
+    measures = ["nDCG", "mAP"]
+
+    code, out, err = command(*arguments, "--json")
+    _, text, _ = command(*arguments, "--strategy", "both-vector", "--strategy", "tools-BM25")
+    sweep = read(golden=str(golden), agents=True, k="1", measures=measures)
+    results = measure(sweep, open_release(sweep))
+
+    assert code == 0, err
+    values = json.loads(out)["rows"]
+    strategies = {row["strategy"] for row in values}
+    assert strategies == {"both-hybrid", "both-vector", "both-BM25", "both-hybrid-clauses"}
+    assert {row["value"] for row in values} == {1.0}  # there is one agent
+    assert {result.measure for result in results} == set(measures)
+    sizes = {result.tokens for result in results}
+    assert len(sizes) == 1
+    assert sizes.pop() > 40 * 5
+    assert "Board.search_agents" in text
+    with pytest.raises(ConfigurationError, match="k: expected at most the 1 agents"):
+        open_release(read(golden=str(golden), agents=True, k="2"))
+
+
 @pytest.mark.parametrize("others", [1, 300])
 def test_what_too_few_queries_show_is_not_recommended_however_many_candidates_there_are(others):
     best, half, close = np.ones(40), hits(0.5)[180:220], np.repeat([0.0, 1.0], [1, 39])

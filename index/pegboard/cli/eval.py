@@ -24,6 +24,7 @@ from pegboard.formatting import count_text, difference_text, interval_text, list
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
+    from pegboard.evaluation.golden import GoldenQuery
     from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.pools import Pool
     from pegboard.evaluation.searcher import Searcher
@@ -36,7 +37,9 @@ EPILOG = """\
 A golden file has one query in each line, with the true names, agent/name or ids of the right tools:
   {"query": "what are 30 dollars in yen?", "tools": ["convert_currency"]}
   {"query": "book a table and invite Ana", "tools": ["book_table", "invite"], "kind": "parallel"}
-Use at least thirty queries, worded as users word them; `pegboard golden check` checks the file.
+  {"query": "plan a trip to Oslo", "agents": ["travel"]}
+The last one is for --agents. Use at least thirty queries, worded as users word them; `pegboard
+golden check` checks the file.
 
 Every strategy is evaluated in every index. The first system is the baseline of the differences, or
 the release of --against. A query without a result counts as 0, and so does a tool that the release
@@ -47,6 +50,7 @@ examples:
   pegboard eval golden.jsonl --board ./board --strategy search --strategy clauses --by kind
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure Recall@5
   pegboard eval golden.jsonl --board ./board --tools 100,500,all --noise random:30,near:10
+  pegboard eval golden.jsonl --board ./board --agents --measure Recall@5 --measure nDCG@5
 """
 
 
@@ -73,6 +77,13 @@ def register(subparsers: Subparsers) -> None:
         "--against",
         metavar="RELEASE",
         help="compare with this release or channel, by its own strategy and index",
+    )
+    parser.add_argument(
+        "--agents",
+        action="store_true",
+        help="search for agents: those that queries name, or else the owners of their tools; "
+        "--strategy is then a way of searching, such as both-hybrid (default), tools-vector or "
+        "both-hybrid-decomposed",
     )
     parser.add_argument(
         "--by",
@@ -117,7 +128,6 @@ def pools_of(options: argparse.Namespace) -> "list[Pool]":
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
-    from pegboard.evaluation.golden import read_queries
     from pegboard.evaluation.measures import measures_of
     from pegboard.evaluation.pools import pool_searchers
 
@@ -128,8 +138,13 @@ def _eval(options: argparse.Namespace) -> int:
             "--against compares whole releases. Leave out --tools and --noise, or measure the "
             "releases one by one."
         )
+    if options.agents and (options.against or pools):
+        raise QueryError(
+            "--agents searches the agents of one whole release. Leave out --against, --tools and "
+            "--noise."
+        )
     with closing(open_searcher(options)) as searcher:
-        queries = read_queries(options.golden)[: options.limit]
+        queries = _queries(options)
         searchers = pool_searchers(searcher, queries, pools)
         systems = [
             replace(system, searcher=pool_searcher)
@@ -146,8 +161,25 @@ def _eval(options: argparse.Namespace) -> int:
     else:
         _print_evaluations(evaluations, options.by or (), options.worst)
     for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
-        _warn_of_missing_tools(evaluation)
+        _warn_of_missing_tools(evaluation, "agent" if options.agents else "tool")
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
+
+
+def _queries(options: argparse.Namespace) -> "list[GoldenQuery]":
+    """Return the queries to measure; says how many are left out since they name no tool."""
+    from pegboard.evaluation.golden import read_queries
+
+    queries = read_queries(options.golden, agents=True)
+    if not options.agents:
+        with_tools = [query for query in queries if query.tools]
+        if left_out := len(queries) - len(with_tools):
+            count = count_text(left_out, "query names", "queries name")
+            print(
+                f"pegboard eval: {count} agents alone and are left out; --agents measures them",
+                file=sys.stderr,
+            )
+        queries = with_tools
+    return queries[: options.limit]
 
 
 def open_searcher(options: argparse.Namespace) -> "Searcher":
@@ -166,6 +198,8 @@ def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[Release
     from pegboard.evaluation.systems import ReleaseSystem
     from pegboard.retrieval.strategies import load_strategy
 
+    if options.agents:
+        return _agent_systems(options, searcher)
     strategies = [load_strategy(name) for name in options.strategy or [None]]
     systems = [
         ReleaseSystem.resolve(searcher, strategy, index)
@@ -174,6 +208,28 @@ def _systems(options: argparse.Namespace, searcher: "Searcher") -> "list[Release
     if searcher.caller is None:
         strategies = {system.strategy_name: system.strategy for system in systems}
         check_llm(strategies, options.max_fallbacks)
+    return systems
+
+
+def _agent_systems(options: argparse.Namespace, searcher: "Searcher") -> "list[ReleaseSystem]":
+    """Return every way of searching for agents in every index of the options; raises as above."""
+    from pegboard.evaluation.agent_search import (
+        DEFAULT_AGENT_STRATEGY,
+        AgentSystem,
+        agent_strategy,
+    )
+    from pegboard.evaluation.overhead import check_llm_given
+
+    strategies = [agent_strategy(name) for name in options.strategy or [DEFAULT_AGENT_STRATEGY]]
+    if searcher.caller is None:
+        asking = [strategy.name for strategy in strategies if strategy.asks_llm]
+        check_llm_given(asking, options.max_fallbacks)
+    systems: list[ReleaseSystem] = [
+        AgentSystem(searcher, strategy, index)
+        for strategy, index in product(strategies, options.index or [None])
+    ]
+    for system in systems:
+        _ = system.index_name
     return systems
 
 
@@ -274,13 +330,13 @@ def _print_worst(queries: Sequence[dict[str, Any]]) -> None:
         print(plain(f"      needs {ranks}; found {retrieved}"))
 
 
-def _warn_of_missing_tools(evaluation: "Evaluation") -> None:
-    """Name the tools that queries need and the release lacks."""
+def _warn_of_missing_tools(evaluation: "Evaluation", what: str) -> None:
+    """Name the tools, or agents, that queries need and the release lacks."""
     if evaluation.unknown:
         names = list_text(map(plain, evaluation.unknown), MISSING_SHOWN)
         print(
             f"pegboard eval: release {evaluation.release} lacks "
-            f"{count_text(len(evaluation.unknown), 'tool')} that queries need, which count as not "
+            f"{count_text(len(evaluation.unknown), what)} that queries need, which count as not "
             f"found: {names}. Check the file: pegboard golden check",
             file=sys.stderr,
         )

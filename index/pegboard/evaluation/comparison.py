@@ -184,7 +184,7 @@ class Evaluation:
             {
                 "query": self.results[place].query.query,
                 "id": self.results[place].query.id,
-                "needed": list(self.results[place].query.tools),
+                "needed": list(self.results[place].named),
                 "ranks": self.results[place].ranks(),
                 "found": [tool.id for tool in self.results[place].retrieved[:shown]],
                 "value": values[place],

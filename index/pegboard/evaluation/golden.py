@@ -5,10 +5,11 @@
 "steps": ["book a table", "invite Ana"]}
 
 `tools` holds true names, `agent/name`, or ids; a list in it, as in [["google", "bing"], "send"],
-holds alternatives, any of which is right. Optional: `steps`, the parts of the request; `kind`
-(single, parallel, sequential, or a word of one's own); `history`, the messages before it; `calls`,
-the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where it is from (user,
-logs, examples, generated); `by`, the model that wrote a generated one."""
+holds alternatives, any of which is right. `agents` holds names or ids of agents in the same way,
+beside or instead of tools, for searches for agents. Optional: `steps`, the parts of the request;
+`kind` (single, parallel, sequential, or a word of one's own); `history`, the messages before it;
+`calls`, the right calls, each {"tool": ..., "arguments": {...}}; `id`; `origin`, where it is from
+(user, logs, examples, generated); `by`, the model that wrote a generated one."""
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,8 +21,10 @@ from pegboard.canonical import digest
 from pegboard.errors import ConfigurationError
 
 Origin = Literal["user", "logs", "examples", "generated"]
-FIELDS = ("query", "tools", "steps", "kind", "history", "calls", "id", "origin", "by")
-LISTS = ("tools", "steps", "history", "calls")
+FIELDS = ("query", "tools", "agents", "steps", "kind", "history", "calls", "id", "origin", "by")
+LISTS = ("tools", "agents", "steps", "history", "calls")
+NAMES = ("tools", "agents")
+"""The fields that hold names, a list where any of several is right."""
 ALTERNATIVE = " | "
 """Separator of the names of alternative tools, any of which is right."""
 
@@ -32,11 +35,13 @@ class GoldenQuery:
 
     Attributes:
         tools: their true names, `agent/name` or ids; `a | b` where either is right. Empty only
-            where a query is one that no tool answers.
+            where a query names agents alone, or is one that no tool answers.
         kind: `single`, `parallel`, `sequential`, or what the file says; `single` or `multi`, by the
             number of tools, where it says nothing.
         history: the conversation before the request: messages with `role` and `content`.
         calls: the right calls of the tools, in order: mappings with `tool` and `arguments`.
+        agents: the right agents, by name or id; as `tools`. Where there are none, a search for
+            agents has to find the owners of the tools.
     """
 
     query: str
@@ -48,14 +53,17 @@ class GoldenQuery:
     id: str = ""
     origin: Origin = "user"
     by: str = ""
+    agents: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.kind:
-            object.__setattr__(self, "kind", "single" if len(set(self.tools)) <= 1 else "multi")
+            names = set(self.tools or self.agents)
+            object.__setattr__(self, "kind", "single" if len(names) <= 1 else "multi")
         if not self.id:
-            object.__setattr__(
-                self, "id", digest(self.query, sorted(self.tools), list(self.history))[:12]
-            )
+            content = [self.query, sorted(self.tools), list(self.history)]
+            if self.agents:
+                content.append(sorted(self.agents))
+            object.__setattr__(self, "id", digest(*content)[:12])
 
     @property
     def names(self) -> list[str]:
@@ -65,9 +73,10 @@ class GoldenQuery:
     def to_dict(self) -> dict[str, Any]:
         """Return the JSON values of a line, without empty fields."""
         values: dict[str, Any] = {name: getattr(self, name) for name in FIELDS}
-        values["tools"] = [
-            tool.split(ALTERNATIVE) if ALTERNATIVE in tool else tool for tool in self.tools
-        ]
+        for field in NAMES:
+            values[field] = [
+                name.split(ALTERNATIVE) if ALTERNATIVE in name else name for name in values[field]
+            ]
         return {
             name: list(value) if name in LISTS else value for name, value in values.items() if value
         }
@@ -135,15 +144,63 @@ class ToolNames:
         return (name,) if name in self.catalogs else self._ids.get(name, ())
 
 
-def read_queries(path: str | Path, *, answerable: bool = True) -> list[GoldenQuery]:
+class AgentNames:
+    """The agents of a release by their names in golden queries: id or name.
+
+    Args:
+        tools: id, true name and agent's name of every tool.
+        agents: the names of agents by id.
+    """
+
+    def __init__(
+        self, tools: Iterable[tuple[str, str, str]], agents: Iterable[tuple[str, str]]
+    ) -> None:
+        owners: dict[str, set[str]] = {}
+        for tool, name, agent in tools:
+            for called in (tool, name, f"{agent}/{name}"):
+                owners.setdefault(called, set()).add(tool.rpartition("/")[0])
+        self.ids: dict[str, set[str]] = {}
+        for identity, name in agents:
+            for called in (identity, name):
+                self.ids.setdefault(called, set()).add(identity)
+        self._owners = self.ids | owners  # a tool's name comes before an agent's
+
+    def needed(self, query: GoldenQuery) -> Needed:
+        """The agents that a query names, or else the owners of its tools.
+
+        An owner may be meant by several names, so a name whose agents include all those of another
+        is left out: whatever satisfies the smaller set satisfies it, too.
+        """
+        ids_of = self.ids if query.agents else self._owners
+        sets: dict[str, frozenset[str]] = {}
+        for name in query.agents or query.tools:
+            parts = name.split(ALTERNATIVE)
+            if ids := frozenset[str]().union(*(ids_of.get(part, ()) for part in parts)):
+                sets[name] = ids
+        smallest = {
+            name: ids
+            for name, ids in sets.items()
+            if not any(other < ids for other in sets.values())
+        }
+        first = {ids: name for name, ids in reversed(smallest.items())}
+        return Needed(
+            {name: ids for name, ids in smallest.items() if first[ids] == name},
+            tuple(name for name in query.agents or query.tools if name not in sets),
+        )
+
+
+def read_queries(
+    path: str | Path, *, answerable: bool = True, agents: bool = False
+) -> list[GoldenQuery]:
     """Read the golden queries of a file of JSON lines.
 
     Args:
         answerable: True if every query must name its tools; False if none may.
+        agents: whether a query may name agents instead of tools.
 
     Raises ConfigurationError with every invalid line.
     """
-    queries, problems = read_problems(Path(path), answerable=answerable)
+    queries, problems = read_problems(Path(path), answerable=answerable, agents=agents)
     if problems:
         raise golden_error(str(path), problems)
     return queries
@@ -180,8 +237,13 @@ def write_lines(path: str | Path, rows: Iterable[Mapping[str, Any]]) -> None:
         ) from error
 
 
-def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQuery], list[str]]:
-    """Return the valid queries of a file, and the problems of its other lines, by line number."""
+def read_problems(
+    path: Path, *, answerable: bool = True, agents: bool = False
+) -> tuple[list[GoldenQuery], list[str]]:
+    """Return the valid queries of a file, and the problems of its other lines, by line number.
+
+    Arguments as of `read_queries`.
+    """
     try:
         text = path.read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -197,7 +259,7 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
         except ValueError as error:
             problems.append(f"{path}:{number}: not JSON: {error}")
             continue
-        wrong = list(_wrong(value, answerable))
+        wrong = list(_wrong(value, answerable, agents))
         problems += [f"{path}:{number}: {problem}" for problem in wrong]
         if not wrong:
             queries.append(_query(value))
@@ -206,9 +268,10 @@ def read_problems(path: Path, *, answerable: bool = True) -> tuple[list[GoldenQu
 
 def _query(value: Mapping[str, Any]) -> GoldenQuery:
     lists: dict[str, Any] = {name: tuple(value.get(name, ())) for name in LISTS}
-    lists["tools"] = tuple(
-        tool if isinstance(tool, str) else ALTERNATIVE.join(tool) for tool in lists["tools"]
-    )
+    for field in NAMES:
+        lists[field] = tuple(
+            name if isinstance(name, str) else ALTERNATIVE.join(name) for name in lists[field]
+        )
     return GoldenQuery(
         query=value["query"],
         **lists,
@@ -216,7 +279,7 @@ def _query(value: Mapping[str, Any]) -> GoldenQuery:
     )
 
 
-def _wrong(value: Any, answerable: bool) -> Iterable[str]:
+def _wrong(value: Any, answerable: bool, agents: bool) -> Iterable[str]:
     if not isinstance(value, dict):
         yield f"expected a JSON object, got {json.dumps(value)[:60]}"
         return
@@ -224,13 +287,31 @@ def _wrong(value: Any, answerable: bool) -> Iterable[str]:
     for name, (valid, expected) in CHECKS.items():
         if (name in row or name == "query") and not valid(row.get(name)):
             yield f"{name}: expected {expected} (got {row.get(name)!r:.60})"
-    tools = row.get("tools")
-    if answerable and not (tools and _all(tools, lambda tool: _is_text(tool) or _texts(tool))):
-        yield f"tools: expected a list of names or ids (got {tools!r:.60})"
-    if not answerable and tools:
-        yield f"tools: expected none for a query that no tool answers (got {tools!r:.60})"
+    if answerable:
+        yield from _wrong_names(row, agents)
+    else:
+        for name in NAMES:
+            if names := row.get(name):
+                yield f"{name}: expected none for a query that no tool answers (got {names!r:.60})"
     for other in sorted(row.keys() - set(FIELDS)):
         yield f"{other}: there is no such field"
+
+
+def _wrong_names(row: Mapping[str, Any], agents: bool) -> Iterable[str]:
+    """Yield what is wrong with the tools and agents that a query names."""
+    names_agents = bool(row.get("agents"))
+    if names_agents and not _names(row["agents"]):
+        yield f"agents: expected a list of names or ids (got {row['agents']!r:.60})"
+    tools = row.get("tools")
+    if tools is None and names_agents:
+        if not agents:
+            yield "tools: missing; queries that name agents alone are for `pegboard eval --agents`"
+    elif not (tools and _names(tools)):
+        yield f"tools: expected a list of names or ids (got {tools!r:.60})"
+
+
+def _names(value: Any) -> bool:
+    return _all(value, lambda name: _is_text(name) or _texts(name))
 
 
 def _is_text(value: Any) -> bool:

@@ -78,11 +78,12 @@ def latency(system: ReleaseSystem, queries: Sequence[GoldenQuery], k: int) -> tu
     """
     import numpy as np
 
-    searcher = replace(system.searcher, vectors=system.searcher.vectors.uncached())
+    vectors = system.searcher.vectors.uncached()
+    system = replace(system, searcher=replace(system.searcher, vectors=vectors))
     milliseconds: list[float] = []
     for query in [*queries[:1], *queries]:
         start = time.perf_counter()
-        searcher.search([query], k, strategy=system.strategy, index=system.index)
+        system.search([query], k)
         milliseconds.append((time.perf_counter() - start) * 1000)
     p50, p95 = np.percentile(milliseconds[1:], [50, 95]).tolist()
     return p50, p95
@@ -94,6 +95,13 @@ def check_llm(strategies: Mapping[str, Strategy], max_fallbacks: float) -> None:
     Raises ConfigurationError for strategies that ask an LLM, unless all fallbacks are allowed.
     """
     names = [name for name, strategy in strategies.items() if asks_llm(strategy)]
+    check_llm_given(names, max_fallbacks)
+
+
+def check_llm_given(names: Sequence[str], max_fallbacks: float) -> None:
+    """Raise ConfigurationError for strategies, by name, that ask an LLM, where there is none,
+    unless all fallbacks are allowed.
+    """
     if names and max_fallbacks < 1:
         raise ConfigurationError(
             f"{', '.join(names)}: asks an LLM, and none was given. Expected --llm MODEL; or "

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.encoders import Encoder
-from pegboard.evaluation.golden import GoldenQuery, ToolNames
+from pegboard.evaluation.golden import AgentNames, GoldenQuery, ToolNames
 from pegboard.retrieval.find import FindArguments, find
 from pegboard.search.loaded import IN_MEMORY_ROWS, LoadedRelease
 from pegboard.search.query_vectors import QueryVectors
@@ -83,6 +83,13 @@ class Searcher:
     def names(self) -> ToolNames:
         """The tools of the release by the names that golden queries use."""
         return ToolNames(self.loaded.tool_names())
+
+    @cached_property
+    def agent_names(self) -> AgentNames:
+        """The agents of the release by the names that golden queries use."""
+        agents = self.loaded.agents.items()
+        names = ((identity, agent.name) for identity, agent in agents)
+        return AgentNames(self.loaded.tool_names(), names)
 
     @property
     def pool(self) -> str:

@@ -41,6 +41,11 @@ class QueryResult:
     retrieved: tuple[RetrievedTool, ...]
     trace: Trace | None = None
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The tools that the query names, or else the agents."""
+        return self.query.tools or self.query.agents
+
     def ranks(self) -> dict[str, int | None]:
         """The rank of each tool that the query names, from 1; None if it was not retrieved."""
         places = {label: rank for rank, (label, _) in enumerate(self.ranking(), start=1)}

@@ -134,3 +134,49 @@ def test_a_strategy_that_asks_an_llm_is_not_measured_without_one(evaluate):
     assert "plan-select: asks an LLM, and none was given. Expected --llm MODEL" in refused.err
     assert "asked:" not in refused.err
     assert "plan-select in full, 100% by fallbacks" in allowed.out
+
+
+def test_agents_are_measured_that_queries_name_or_that_own_their_tools(golden, evaluate):
+    lines = [
+        {"query": "open an issue", "tools": ["create_issue"]},
+        {"query": "rates of currencies and a forecast", "agents": ["finance", "kit/weather"]},
+        {"query": "the git host", "tools": ["order_lunch"], "agents": [["git", "weather"]]},
+        {"query": "lunch for everybody", "agents": ["gone"]},
+    ]
+    golden.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    options = "--agents --measure Recall@5 --measure nDCG@5 --measure mAP@5 --worst 1"
+
+    values = json.loads(evaluate(f"{options} --quiet --json").out)
+    shown = evaluate(f"{options} --strategy both-hybrid --strategy agents-BM25")
+    tools = evaluate("--measure Recall@5 --strategy search --json")
+
+    assert [(row["strategy"], row["measure"], row["n"]) for row in values["rows"]] == [
+        ("both-hybrid", measure, 4) for measure in ("Recall@5", "nDCG@5", "mAP@5")
+    ]
+    assert values["rows"][0]["value"] == 3 / 4
+    assert values["unknown"] == ["gone"]
+    assert values["worst"][0]["queries"][0]["needed"] == ["gone"]
+    assert "against both-hybrid in full" in shown.out
+    assert "lacks 1 agent that queries need" in shown.err
+    assert "2 queries name agents alone and are left out; --agents measures them" in tools.err
+    assert json.loads(tools.out)["queries"] == 2
+    for more, problem in (
+        ("--strategy search", "'search' is not a way of searching for agents. Expected one of"),
+        ("--strategy both-hybrid-decomposed", "asks an LLM, and none was given"),
+        ("--tools 5", "--agents searches the agents of one whole release"),
+        ("--index none", "has no index 'none'"),
+    ):
+        refused = evaluate(f"--agents {more}")
+        assert refused.code in (2, 4)
+        assert problem in refused.err
+
+
+def test_steps_that_an_llm_writes_for_a_search_of_agents_are_counted(server, openai_key, evaluate):
+    server.script = [chat(json.dumps({"steps": ["open an issue", "lunch"]}))] * 3
+    options = f"--llm openai/gpt-4o-mini --llm-api-base {server.url} --quiet --json"
+
+    values = json.loads(evaluate(f"--agents --strategy both-hybrid-decomposed {options}").out)
+
+    [overhead] = values["overhead"]
+    assert (overhead["llm_calls"], overhead["fallbacks"], overhead["queries"]) == (3, 0, 3)
+    assert overhead["searches"] == 3 * 3

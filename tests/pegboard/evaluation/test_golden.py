@@ -160,3 +160,31 @@ def test_tools_are_named_by_name_by_agent_and_name_or_by_id(names, tools, unknow
     assert needed == Needed({name: frozenset(ids) for name, ids in tools.items()}, unknown)
     assert needed.labels == {*tools, *unknown}
     assert NAMES.catalogs["b/files/open"] == "b"
+
+
+def test_a_query_may_name_agents_beside_its_tools_or_instead_of_them(file, tmp_path):
+    beside = {"query": "find a file", "tools": ["find"], "agents": ["files", ["a/maps", "shop"]]}
+    instead = {"query": "plan a trip", "agents": ["maps", "shop"]}
+    path = file(beside, instead)
+
+    queries = read_queries(path, agents=True)
+    write_queries(tmp_path / "again.jsonl", queries)
+
+    assert [query.agents for query in queries] == [("files", "a/maps | shop"), ("maps", "shop")]
+    assert [query.kind for query in queries] == ["single", "multi"]
+    assert [query.to_dict() for query in queries] == [
+        row | {"kind": query.kind, "id": query.id, "origin": "user"}
+        for row, query in zip((beside, instead), queries, strict=True)
+    ]
+    assert read_queries(tmp_path / "again.jsonl", agents=True) == queries
+    assert queries[0].id != GoldenQuery("find a file", ("find",)).id
+    _, problems = read_problems(path)
+    assert len(problems) == 1
+    assert "queries that name agents alone are for `pegboard eval --agents`" in problems[0]
+    for row, problem in (
+        ({"query": "q", "agents": "maps"}, "agents: expected a list of names or ids"),
+        ({"query": "q", "agents": []}, "tools: expected a list of names or ids"),
+        ({"query": "q", "agents": ["maps"], "tools": []}, "tools: expected a list of names or ids"),
+    ):
+        assert problem in read_problems(file(row), agents=True)[1][0]
+    assert "agents: expected none" in read_problems(file(instead), answerable=False)[1][0]

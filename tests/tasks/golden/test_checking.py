@@ -5,10 +5,10 @@ import json
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.evaluation.golden import ToolNames
+from pegboard.evaluation.golden import AgentNames, ToolNames
 from tasks.golden.checking import OnBoard, check_golden
 
-NAMES = ToolNames(
+TOOLS = [
     (f"kit/{agent}/{name}", name, agent)
     for agent, names in {
         "git": ("create_issue", "list_commits", "search"),
@@ -16,7 +16,8 @@ NAMES = ToolNames(
         "desk": ("book_room", "call_taxi"),
     }.items()
     for name in names
-)
+]
+NAMES = ToolNames(TOOLS)
 MEETING = "Where can ten people meet on Monday morning?"
 RIDE = "I need a ride to the airport by nine, please"
 ROOM = "kit/desk/book_room"
@@ -25,6 +26,7 @@ BOARD = OnBoard(
     "r1",
     NAMES,
     texts=((ROOM, MEETING), (ROOM, "a room"), (TAXI, RIDE), (TAXI, "Calls a taxi for a guest")),
+    agents=AgentNames(TOOLS, [(f"kit/{name}", name) for name in ("git", "web", "desk")]),
 )
 WORDS = (
     "alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa",
@@ -170,3 +172,21 @@ def test_the_command_checks_on_a_board(golden, board_uri, capsys):
         "uncovered: ",
     ):
         assert line in output
+
+
+def test_names_of_agents_are_checked_as_those_of_tools_are(check):
+    right = {"query": "everything about code", "agents": ["git", ["web", "kit/desk"]]}
+    wrong = {"query": "some search on the web", "agents": ["wob"]}
+    other = {"query": "Everything about code!", "agents": ["desk"]}
+
+    fine = check(right, board=BOARD)
+    unknown = check(wrong, board=BOARD)
+    contradicted = check(right, other)
+    configured = check(right, held_out=True)
+
+    assert fine.findings == ()
+    assert fine.coverage["agents"] == {"covered": 3, "of": 3}
+    assert kinds(unknown) == ["unknown-agent"]
+    assert "no agent is called wob, which 1 query needs. Did you mean web?" in str(unknown.findings)
+    assert kinds(contradicted) == ["contradiction"]
+    assert kinds(configured) == ["agents-only"]

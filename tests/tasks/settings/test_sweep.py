@@ -49,6 +49,25 @@ def test_pools_are_texts_or_lists_and_the_whole_release_is_always_among_them(con
         read_sweep(config, {"noise": "far:3"})
 
 
+def test_searches_for_agents_have_strategies_of_their_own(config):
+    golden = str(config.parent / "golden.jsonl")
+
+    sweep = read_sweep(config, {"golden": golden, "agents": True})
+    strategies = ["search", "both-hybrid-decomposed"]
+    wrong = {"golden": golden, "agents": True, "strategies": strategies, "noise": "near:1"}
+    with pytest.raises(ConfigurationError) as error:
+        read_sweep(config, wrong)
+
+    assert sweep.strategies == ()
+    assert sweep.agent_strategies[0].name == "both-hybrid"
+    for part in (
+        "agents: searched in whole releases",
+        "'search' is not a way of searching for agents",
+        "'both-hybrid-decomposed' asks an LLM",
+    ):
+        assert part in str(error.value)
+
+
 def test_strategies_may_be_files_or_tables(config, tmp_path):
     (tmp_path / "mine.json").write_text(json.dumps({"transforms": ["clauses"]}), "utf-8")
     strategies = ["search", str(tmp_path / "mine.json"), {"name": "words", "modes": ["text"]}]

@@ -311,7 +311,7 @@ def _save(file: Path, query: GoldenQuery) -> bool:
     """Add a golden query to a file unless the file has the request; return whether it was added."""
     try:
         data = file.read_bytes() if file.exists() else b""
-        for stored in read_queries(file) if data else ():
+        for stored in read_queries(file, agents=True) if data else ():
             if stored.query.split() == query.query.split() and not stored.history:
                 return False
         line = json.dumps(query.to_dict(), ensure_ascii=False) + "\n"
