@@ -80,7 +80,8 @@ run that ended early, or one for more queries, goes on with the other samples.
 examples:
   pegboard golden generate --board ./board --model openai/gpt-4o-mini --out generated.jsonl
   pegboard golden generate -c pegboard.toml --budget-usd 0.50 --out generated.jsonl
-  pegboard golden generate --board ./board --model ollama/llama3.2 -n 50 --out more.jsonl"""
+  pegboard golden generate --board ./board --model ollama/llama3.2 -n 50 --out more.jsonl
+  pegboard golden generate -c pegboard.toml --dependencies -n 50 --out linked.jsonl"""
 
 
 def register(subparsers: Subparsers) -> None:
@@ -187,6 +188,12 @@ def _register_generate(commands: Subparsers) -> None:
         "-n", "--queries", type=int, default=200, metavar="N",
         help="generated queries in the file in all (default: 200)",
     )  # fmt: skip
+    add(
+        "--dependencies",
+        action="store_true",
+        help="draw tools with declared dependencies: each request is about one of them, and needs "
+        "everything that it depends on",
+    )
     add_options(parser, "--quiet")
 
 
@@ -354,6 +361,7 @@ def _generate(options: argparse.Namespace) -> int:
         out,
         count=options.queries,
         existing=existing,
+        dependencies=options.dependencies,
         advance=progress_lines("generated", options.queries, quiet=options.quiet),
     )
     _print_generated(out, generated)

@@ -50,9 +50,12 @@ BUILTIN_PROMPT = Path(__file__).parent / "prompts" / "requests.md"
 PROMPT_FORMAT = PromptFormat(
     ("tools", "count", "kind", "form", "language", "schema"), required=("tools",)
 )
-"""`tools` is JSON inside <data>, `count` their number, `kind` single, parallel or sequential,
+"""`tools` is JSON inside <data>, `count` their number, `kind` that of a `Sample`,
 `form` the form of the request, `schema` that of the reply as text where the model takes none."""
-Kind = Literal["single", "parallel", "sequential"]
+Kind = Literal["single", "parallel", "sequential", "dependent"]
+"""How a request needs its tools; a dependent one is about the first of them, which needs the others
+in its turn.
+"""
 
 FORMS = (
     "a question",
@@ -114,6 +117,34 @@ def draw_samples(loaded: LoadedRelease) -> Iterator[Sample]:
             yield Sample(tools, kind, FORMS[(chance // 2) % len(FORMS)])
 
 
+def draw_dependent_samples(loaded: LoadedRelease) -> Iterator[Sample]:
+    """Yield each tool with declared dependencies and everything that it depends on, directly or
+    through others: what its golden query needs (Lumer et al., "Graph RAG-Tool Fusion", figure 8).
+
+    Each tool comes once in a round. Raises ConfigurationError if no tool has such dependencies.
+    """
+    ids = sorted(tool for tool, _, _ in loaded.tool_names())
+    in_release = set(ids)
+    graph = loaded.graph
+    closures = {
+        tool: tuple(
+            edge.target
+            for edge in graph.dependencies(tool, None, ("declared",), in_release.__contains__)
+        )
+        for tool in ids
+    }
+    main_tools = [tool for tool in ids if closures[tool]]
+    if not main_tools:
+        raise ConfigurationError(
+            "No tool of the release has declared dependencies, along which requests could be "
+            "drawn. Declare some in the catalogs, or leave out --dependencies."
+        )
+    for round_ in range(ROUNDS):
+        for tool in _shuffled(main_tools, round_):
+            chance = int(digest(SEED, round_, tool)[:8], 16)
+            yield Sample((tool, *closures[tool]), "dependent", FORMS[chance % len(FORMS)])
+
+
 def _shuffled(ids: Sequence[str], *salt: object) -> list[str]:
     return sorted(ids, key=lambda tool: digest(SEED, *salt, tool))
 
@@ -126,6 +157,7 @@ def generate_queries(
     *,
     count: int,
     existing: Sequence[GoldenQuery] = (),
+    dependencies: bool = False,
     advance: Callable[[int], None] = lambda _: None,
 ) -> "Generated":
     """Have requests written until a file has `count` generated queries, or no more samples.
@@ -135,6 +167,7 @@ def generate_queries(
         out: the file.
         existing: its queries; a request that is nearly one of theirs is left out, and the samples
             of generated ones are not drawn again.
+        dependencies: whether samples are tools with all that they depend on.
         advance: called with the number of further queries.
     """
     done = Counter(query.tools for query in existing if query.origin == "generated")
@@ -151,7 +184,8 @@ def generate_queries(
     for query in existing:
         check_new(query.query, generated.word_sets)
     max_samples = MAX_SAMPLES_PER_QUERY * generated.missing
-    samples = islice(_without(draw_samples(loaded), done), max_samples)
+    drawn = draw_dependent_samples(loaded) if dependencies else draw_samples(loaded)
+    samples = islice(_without(drawn, done), max_samples)
     asyncio.run(generated.fill(samples, advance))
     return generated
 

@@ -10,7 +10,7 @@ from zlib import crc32
 import pytest
 
 from pegboard.cli.main import main
-from pegboard.errors import BudgetExhausted, CompletionError
+from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, read_queries
 from pegboard.llm import ChatReply
 from pegboard.records import Enrichment, Tool
@@ -68,6 +68,42 @@ def test_samples_are_reproducible_and_of_one_tool_and_of_two_of_an_agent_in_turn
     forms = {sample.form for sample in samples}
     assert len(forms) > 3
     assert forms <= {*generating.FORMS}
+
+
+@pytest.fixture(scope="module")
+def linked(tmp_path_factory, workshop_type, hashing):
+    """A release in which send needs contact and network, contact needs login, print needs paper."""
+    needs = {"send": ["contact", "network"], "contact": ["login"], "print": ["paper"]}
+    workshop = workshop_type(tmp_path_factory.mktemp("linked"))
+    rows = [
+        {
+            "name": name,
+            "description": f"About {name}.",
+            "needs": [{"name": other} for other in needs.get(name, ())],
+        }
+        for name in ("send", "contact", "network", "login", "print", "paper", "lamp")
+    ]
+    workshop.write("tools.json", rows)
+    catalog = (
+        '[catalogs.desk]\ntype = "records"\npath = "tools.json"\n'
+        'columns = { dependencies = "needs" }\n'
+    )
+    workshop.run(workshop.configure(catalogs=catalog), encoder=hashing(32))
+    return load_live(workshop.uri)
+
+
+def test_dependent_samples_are_a_tool_and_all_that_it_depends_on(linked, loaded):
+    samples = list(islice(generating.draw_dependent_samples(linked), 9))
+    names = [tuple(tool.rpartition("/")[2] for tool in sample.tools) for sample in samples]
+
+    assert {sample.kind for sample in samples} == {"dependent"}
+    assert {*names} == {
+        ("send", "contact", "login", "network"), ("contact", "login"), ("print", "paper")
+    }  # fmt: skip
+    assert {*names[:3]} == {*names[3:6]} == {*names[6:]}
+    assert samples == list(islice(generating.draw_dependent_samples(linked), 9))
+    with pytest.raises(ConfigurationError, match="leave out --dependencies"):
+        next(generating.draw_dependent_samples(loaded))
 
 
 # --- checks of requests ---
@@ -135,10 +171,11 @@ class Author:
 def generate(loaded, tmp_path):
     """A function that generates queries with a stub model."""
 
-    def run(author, count=10, *, release=loaded, existing=(), **options):
+    def run(author, count=10, *, release=loaded, existing=(), dependencies=False, **options):
         settings = generating.model_settings("stub/author", concurrency=4, attempts=1, **options)
         return generating.generate_queries(
             release, settings, author, tmp_path / "golden.jsonl", count=count, existing=existing,
+            dependencies=dependencies,
         )  # fmt: skip
 
     return run
@@ -194,6 +231,20 @@ def test_replies_that_were_paid_for_before_an_interruption_or_an_error_are_writt
         generate(Author(fails), 10)
 
     assert len(read_queries(tmp_path / "golden.jsonl")) >= 6
+
+
+def test_a_request_along_dependencies_needs_the_whole_closure(generate, linked, tmp_path):
+    author = Author()
+
+    generate(author, 3, release=linked, dependencies=True)
+    queries = read_queries(tmp_path / "golden.jsonl")
+    generate(author, 3, release=linked, dependencies=True, existing=queries)
+
+    assert len(author.prompts) == 3
+    needed = {query.tools[0].rpartition("/")[2]: len(query.tools) for query in queries}
+    assert needed == {"send": 4, "contact": 2, "print": 2}
+    assert {query.kind for query in queries} == {"dependent"}
+    assert "the first tool is the right one" in author.prompts[0][1].content
 
 
 def test_a_budget_is_not_exceeded(generate):
