@@ -24,6 +24,7 @@ from pegboard.formatting import count_text, difference_text, interval_text, list
 
 if TYPE_CHECKING:
     from pegboard.evaluation.comparison import Evaluation
+    from pegboard.evaluation.dependency_errors import DependencyAccount
     from pegboard.evaluation.golden import GoldenQuery
     from pegboard.evaluation.overhead import Overhead
     from pegboard.evaluation.pools import Pool
@@ -51,6 +52,7 @@ examples:
   pegboard eval golden.jsonl --board ./board --release 83b384 --against live --measure Recall@5
   pegboard eval golden.jsonl --board ./board --tools 100,500,all --noise random:30,near:10
   pegboard eval golden.jsonl --board ./board --agents --measure Recall@5 --measure nDCG@5
+  pegboard eval golden.jsonl --board ./board --strategy dependencies --closure --dependency-errors
 """
 
 
@@ -79,6 +81,17 @@ def register(subparsers: Subparsers) -> None:
         help="compare with this release or channel, by its own strategy and index",
     )
     parser.add_argument(
+        "--closure",
+        action="store_true",
+        help="queries also need everything that their tools declare to depend on",
+    )
+    parser.add_argument(
+        "--dependency-errors",
+        action="store_true",
+        help="for strategies that follow dependencies: what these add, and the queries that lack a "
+        "tool by cause (equation 1 and the errors of Graph RAG-Tool Fusion)",
+    )
+    parser.add_argument(
         "--agents",
         action="store_true",
         help="search for agents: those that queries name, or else the owners of their tools; "
@@ -99,7 +112,11 @@ def register(subparsers: Subparsers) -> None:
         help="show the N queries with the worst results",
     )
     add_pool_options(parser)
-    add_json_option(parser, "release, rows, differences, overhead, groups, worst, unknown")
+    add_json_option(
+        parser,
+        "release, rows, differences, overhead, groups, worst, unknown; with --dependency-errors "
+        "also dependencies",
+    )
 
 
 def add_pool_options(parser: argparse.ArgumentParser) -> None:
@@ -129,10 +146,34 @@ def pools_of(options: argparse.Namespace) -> "list[Pool]":
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
     from pegboard.evaluation.measures import measures_of
-    from pegboard.evaluation.pools import pool_searchers
 
     measures = measures_of(options.measure or SHOWN)
     pools = pools_of(options)
+    _check_options(options)
+    with closing(open_searcher(options)) as searcher:
+        queries = _queries(options, searcher)
+        systems = _systems_in_pools(options, searcher, queries, pools)
+        advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
+        evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
+        accounts = _accounts(systems, evaluations) if options.dependency_errors else None
+    overheads = [evaluation.overhead for evaluation in evaluations]
+    if options.json:
+        values = comparison(evaluations, options.by or (), options.worst)
+        if accounts is not None:
+            values["dependencies"] = [account.to_dict() for account in accounts]
+        print_json(values)
+    else:
+        _print_evaluations(evaluations, options.by or (), options.worst)
+        for account in accounts or ():
+            _print_account(account)
+    for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
+        _warn_of_missing_tools(evaluation, "agent" if options.agents else "tool")
+    return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
+
+
+def _check_options(options: argparse.Namespace) -> None:
+    """Raise QueryError for options that do not go together."""
+    pools = options.tools or options.noise
     if options.against and pools:
         raise QueryError(
             "--against compares whole releases. Leave out --tools and --noise, or measure the "
@@ -143,30 +184,76 @@ def _eval(options: argparse.Namespace) -> int:
             "--agents searches the agents of one whole release. Leave out --against, --tools and "
             "--noise."
         )
-    with closing(open_searcher(options)) as searcher:
-        queries = _queries(options)
-        searchers = pool_searchers(searcher, queries, pools)
-        systems = [
-            replace(system, searcher=pool_searcher)
-            for system in _systems(options, searcher)
-            for pool_searcher in searchers
+    if options.dependency_errors and (options.agents or options.against or pools):
+        raise QueryError(
+            "--dependency-errors follows the dependencies of one whole release. Leave out "
+            "--agents, --against, --tools and --noise."
+        )
+    if options.closure and options.agents:
+        raise QueryError("--closure adds tools, and --agents needs agents. Leave one of them out.")
+
+
+def _systems_in_pools(
+    options: argparse.Namespace,
+    searcher: "Searcher",
+    queries: "Sequence[GoldenQuery]",
+    pools: "Sequence[Pool]",
+) -> "list[ReleaseSystem]":
+    """Return each system of the options in each pool, behind the baseline of --against."""
+    from pegboard.evaluation.dependency_errors import follows_dependencies
+    from pegboard.evaluation.pools import pool_searchers
+
+    chosen = _systems(options, searcher)
+    if options.dependency_errors and not any(map(follows_dependencies, chosen)):
+        raise QueryError(
+            "--dependency-errors needs a strategy that follows dependencies. Expected one with the "
+            "part `dependencies`, such as --strategy dependencies."
+        )
+    searchers = pool_searchers(searcher, queries, pools)
+    systems = [
+        replace(system, searcher=pool_searcher, explain=options.dependency_errors)
+        for system in chosen
+        for pool_searcher in searchers
+    ]
+    return [_baseline(options, searcher), *systems] if options.against else systems
+
+
+def _accounts(
+    systems: "Sequence[ReleaseSystem]", evaluations: "Sequence[Evaluation]"
+) -> "list[DependencyAccount]":
+    """Return the account of each system that follows dependencies, for the largest cut-off."""
+    from pegboard.evaluation.comparison import MIN_DEPTH
+    from pegboard.evaluation.dependency_errors import dependency_account, follows_dependencies
+
+    final = max(measure.k or MIN_DEPTH for measure in evaluations[0].values)
+    return [
+        dependency_account(system, evaluation.results, final)
+        for system, evaluation in zip(systems, evaluations, strict=True)
+        if follows_dependencies(system)
+    ]
+
+
+def _print_account(account: "DependencyAccount") -> None:
+    errors = sum(account.errors.values())
+    print(
+        f"\n{account.strategy} in {account.index}: recall {account.by_search:.3f} by search (k = "
+        f"{account.k}) + {account.added:.3f} by dependencies (d = {account.d}) x min(1, "
+        f"{account.final} / {account.discovered:.1f}) = {account.expected:.3f} expected; "
+        f"{account.measured:.3f} measured"
+    )
+    print(
+        f"{errors} of {account.queries} queries lack a needed tool among the first {account.final}"
+    )
+    if errors:
+        rows = [
+            [name, str(count), f"{count / errors:.0%}"] for name, count in account.errors.items()
         ]
-        if options.against:
-            systems.insert(0, _baseline(options, searcher))
-        advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
-        evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
-    overheads = [evaluation.overhead for evaluation in evaluations]
-    if options.json:
-        print_json(comparison(evaluations, options.by or (), options.worst))
-    else:
-        _print_evaluations(evaluations, options.by or (), options.worst)
-    for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
-        _warn_of_missing_tools(evaluation, "agent" if options.agents else "tool")
-    return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
+        print_table(["", "queries", "of these"], rows)
 
 
-def _queries(options: argparse.Namespace) -> "list[GoldenQuery]":
+def _queries(options: argparse.Namespace, searcher: "Searcher") -> "list[GoldenQuery]":
     """Return the queries to measure; says how many are left out since they name no tool."""
+    from pegboard.evaluation.dependency_errors import closed_queries
     from pegboard.evaluation.golden import read_queries
 
     queries = read_queries(options.golden, agents=True)
@@ -179,7 +266,8 @@ def _queries(options: argparse.Namespace) -> "list[GoldenQuery]":
                 file=sys.stderr,
             )
         queries = with_tools
-    return queries[: options.limit]
+    queries = queries[: options.limit]
+    return closed_queries(queries, searcher) if options.closure else queries
 
 
 def open_searcher(options: argparse.Namespace) -> "Searcher":

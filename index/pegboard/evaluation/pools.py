@@ -292,16 +292,19 @@ class PoolSearcher(Searcher):
         strategy: "StrategyLike" = None,
         index: str | None = None,
         advance: Callable[[int], None] = lambda _: None,
+        explain: bool = False,
     ) -> "list[FindResult]":
         """Search for each query in its pool; as `Searcher.search`."""
         if not self.chosen.is_noise:
             searcher = Searcher(self._release, self.vectors, self.caller)
-            return searcher.search(queries, k, strategy=strategy, index=index, advance=advance)
+            return searcher.search(
+                queries, k, strategy=strategy, index=index, advance=advance, explain=explain
+            )
 
         def answer(query: GoldenQuery) -> "FindResult":
             tools = self.drawer.tools(self.chosen, query)
             searcher = Searcher(RestrictedRelease(self._release, tools), self.vectors, self.caller)
-            [result] = searcher.search([query], k, strategy=strategy, index=index)
+            [result] = searcher.search([query], k, strategy=strategy, index=index, explain=explain)
             advance(1)
             return result
 

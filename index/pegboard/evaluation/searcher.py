@@ -108,11 +108,13 @@ class Searcher:
         strategy: "StrategyLike" = None,
         index: str | None = None,
         advance: Callable[[int], None] = lambda _: None,
+        explain: bool = False,
     ) -> "list[FindResult]":
         """Search for each query, in batches of queries with the same history.
 
         Args:
             k: the most tools to return for a query.
+            explain: whether traces have the rank of every tool after every part.
             advance: called with the number of queries answered since the last call.
 
         Returns: for each query its hits, best first, in the order of `queries`.
@@ -121,7 +123,7 @@ class Searcher:
         for positions in _batches(queries):
             texts = [queries[position].query for position in positions]
             history = queries[positions[0]].history
-            request = FindArguments(texts, k, strategy, index, history=history)
+            request = FindArguments(texts, k, strategy, index, history=history, explain=explain)
             answers = find(self.loaded, request, self.vectors, self.caller)
             results.update(zip(positions, answers, strict=True))
             advance(len(positions))

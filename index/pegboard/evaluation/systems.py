@@ -78,12 +78,14 @@ class ReleaseSystem:
     Attributes:
         index: None for the index that the strategy names, or else the release's default.
         name: the system's name in rows; the strategy's name if empty.
+        explain: whether traces have the rank of every tool after every part.
     """
 
     searcher: Searcher
     strategy: Strategy
     index: str | None = None
     name: str = ""
+    explain: bool = False
 
     @classmethod
     def resolve(
@@ -132,7 +134,12 @@ class ReleaseSystem:
     ) -> list[QueryResult]:
         """Retrieve at most `depth` tools for each query, best first."""
         answers = self.searcher.search(
-            queries, depth, strategy=self.strategy, index=self.index, advance=advance
+            queries,
+            depth,
+            strategy=self.strategy,
+            index=self.index,
+            advance=advance,
+            explain=self.explain,
         )
         results: list[QueryResult] = []
         for query, hits in zip(queries, answers, strict=True):
