@@ -53,6 +53,7 @@ class QuerySet:
         tasks: the places of the queries of each task; a query may belong to several.
         variants: strategies beside the baselines and the library's own.
         agents: whether the owners of the tools are searched for, instead of the tools.
+        linked: whether queries name a main tool first, then those on which it depends.
     """
 
     board: str
@@ -60,6 +61,7 @@ class QuerySet:
     tasks: Mapping[str, tuple[int, ...]]
     variants: tuple[Variant, ...] = ()
     agents: bool = False
+    linked: bool = False
 
     @classmethod
     def of_task(

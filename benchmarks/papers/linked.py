@@ -63,7 +63,7 @@ def load(path: Path, name: str = "toollinkos") -> Benchmark:
             BenchmarkBoard("declared", declared, INDEXES),
             BenchmarkBoard("hidden", catalog_toml(name, "records", tools, HIDDEN)),
         ),
-        (QuerySet("declared", tuple(queries), tasks_of(queries), VARIANTS),),
+        (QuerySet("declared", tuple(queries), tasks_of(queries), VARIANTS, linked=True),),
         tools=len(folder.listed(declared).tools),
         problems=tuple(folder.problems()),
     )

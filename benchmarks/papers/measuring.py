@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from benchmarks.machine import machine
@@ -12,11 +12,18 @@ from benchmarks.papers.reading import unknown_text
 from benchmarks.papers.strategies import BASELINE, Chosen, systems_for
 from benchmarks.strata import corrected_values, mean_difference, mean_interval
 from pegboard.evaluation.comparison import Evaluation, difference_rows, evaluate
+from pegboard.evaluation.dependency_errors import (
+    DependencyAccount,
+    dependency_account,
+    follows_dependencies,
+)
 from pegboard.evaluation.measures import STANDARD, Measure, measures_of
 from pegboard.evaluation.overhead import Overhead
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
 
+RETURNED = 10
+"""Number of tools that a query about linked tools returns, K of Graph RAG-Tool Fusion."""
 AGENT_BASELINE = "agents-hybrid"
 """The baseline of tasks for agents: their own descriptions, by one hybrid search."""
 
@@ -43,11 +50,13 @@ class Measured:
 
     Attributes:
         overheads: what the answers of each run took.
+        accounts: of queries about linked tools, what following dependencies gained.
         seconds: by strategy.
     """
 
     evaluations: list[TaskEvaluation] = field(default_factory=list[TaskEvaluation])
     overheads: list[Overhead] = field(default_factory=list[Overhead])
+    accounts: list[DependencyAccount] = field(default_factory=list[DependencyAccount])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
 
@@ -79,13 +88,18 @@ def measure_runs(
     measured = Measured()
     for run in runs:
         began, name = time.monotonic(), run.system.strategy_name
+        is_accounted = run.query_set.linked and follows_dependencies(run.system)
+        system = replace(run.system, explain=True) if is_accounted else run.system
         evaluation = evaluate(
-            run.system,
+            system,
             run.query_set.queries,
             measures,
             advance=lambda count, name=name: advance(count, name),
         )
         measured.overheads.append(evaluation.overhead)
+        if is_accounted:
+            account = dependency_account(system, evaluation.results, RETURNED)
+            measured.accounts.append(account)
         measured.evaluations += [
             TaskEvaluation(task, evaluation.subset(places))
             for task, places in run.query_set.tasks.items()
@@ -118,7 +132,8 @@ def result_of(
 
     `rows` have {task, strategy, index, encoder, measure, value, low, high, n}; `differences` how
     far a strategy is above the baseline of its task, with p, and `p_holm` for the number of
-    strategies; `overhead` what the answers took; `published` the figures of papers. Tasks of
+    strategies; `overhead` what the answers took; `dependencies` what following them gained on
+    linked tools; `published` the figures of papers. Tasks of
     `means` come first.
     """
     evaluations = measured.evaluations
@@ -139,6 +154,7 @@ def result_of(
             *_differences(evaluations, decided_by),
         ],
         "overhead": [overhead.to_dict() for overhead in measured.overheads],
+        "dependencies": [account.to_dict() for account in measured.accounts],
         "means": {name: list(tasks) for name, tasks in benchmark.means.items()},
         "published": [row for row in PUBLISHED if row["benchmark"] == benchmark.name],
         "differs": SETUPS[benchmark.name],

@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks.papers.measuring import baseline_of
 from benchmarks.papers.published import SHOWN
+from pegboard.evaluation.dependency_errors import account_lines
 from pegboard.evaluation.overhead import OVERHEAD, OVERHEAD_TITLE, overhead_lines
 from pegboard.formatting import (
     difference_text,
@@ -58,6 +59,8 @@ def printed(result: Row, measures: Sequence[str] | None = None) -> str:
         parts += ["", plain(table.title), *lines]
     if lines := overhead_lines(result["overhead"]):
         parts += ["", OVERHEAD_TITLE, *table_lines(OVERHEAD, lines, "  ")]
+    for account in result.get("dependencies", ()):
+        parts += ["", *account_lines(account)]
     parts += ["", f"What differs: {result['differs']}"]
     parts += [f"Note: {plain(problem)}" for problem in result["problems"]]
     seconds = (

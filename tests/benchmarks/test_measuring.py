@@ -11,6 +11,7 @@ import pytest
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.measuring import default_measures, measure_runs, result_of, runs_of
 from benchmarks.papers.strategies import DESCRIPTIONS, GivenSteps
+from benchmarks.papers.tables import printed
 from pegboard.evaluation.agent_search import AGENT_STRATEGIES
 from pegboard.retrieval.parts import Query
 
@@ -101,6 +102,18 @@ def test_livemcpbench_measures_tools_and_agents_by_the_same_measures(opened):
     hits = values(result, "step-agent", "Recall@1")
     assert hits["tools-BM25", "full"] == hits["both-BM25", "full"] == 1.0
     assert {row["against"] for row in result["differences"]} == {"hybrid", "agents-hybrid"}
+
+
+def test_linked_tools_have_an_account_of_what_their_dependencies_gained(opened):
+    result = measured(*opened("toollinkos"))
+
+    accounts = {(row["strategy"], row["index"]): row for row in result["dependencies"]}
+    account = accounts["dependencies-declared", "brief"]
+    assert {name for name, _ in accounts} >= {"dependencies", "dependencies-declared"}
+    assert (account["queries"], account["final"]) == (3, 10)
+    assert sum(account["errors"].values()) == 0
+    assert account["measured"] == 1.0
+    assert "by search (k = 3) + " in printed(result)
 
 
 def test_the_steps_of_the_reference_plan_are_searched_in_place_of_the_request():

@@ -145,6 +145,7 @@ def pools_of(options: argparse.Namespace) -> "list[Pool]":
 
 def _eval(options: argparse.Namespace) -> int:
     from pegboard.evaluation.comparison import comparison, evaluate
+    from pegboard.evaluation.dependency_errors import account_lines
     from pegboard.evaluation.measures import measures_of
 
     measures = measures_of(options.measure or SHOWN)
@@ -165,7 +166,7 @@ def _eval(options: argparse.Namespace) -> int:
     else:
         _print_evaluations(evaluations, options.by or (), options.worst)
         for account in accounts or ():
-            _print_account(account)
+            print("\n" + "\n".join(account_lines(account.to_dict())))
     for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
         _warn_of_missing_tools(evaluation, "agent" if options.agents else "tool")
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
@@ -231,24 +232,6 @@ def _accounts(
         for system, evaluation in zip(systems, evaluations, strict=True)
         if follows_dependencies(system)
     ]
-
-
-def _print_account(account: "DependencyAccount") -> None:
-    errors = sum(account.errors.values())
-    print(
-        f"\n{account.strategy} in {account.index}: recall {account.by_search:.3f} by search (k = "
-        f"{account.k}) + {account.added:.3f} by dependencies (d = {account.d}) x min(1, "
-        f"{account.final} / {account.discovered:.1f}) = {account.expected:.3f} expected; "
-        f"{account.measured:.3f} measured"
-    )
-    print(
-        f"{errors} of {account.queries} queries lack a needed tool among the first {account.final}"
-    )
-    if errors:
-        rows = [
-            [name, str(count), f"{count / errors:.0%}"] for name, count in account.errors.items()
-        ]
-        print_table(["", "queries", "of these"], rows)
 
 
 def _queries(options: argparse.Namespace, searcher: "Searcher") -> "list[GoldenQuery]":

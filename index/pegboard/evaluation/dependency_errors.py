@@ -19,6 +19,7 @@ from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, Needed
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import QueryResult, ReleaseSystem
+from pegboard.formatting import table_lines
 from pegboard.retrieval.found import Trace
 from pegboard.retrieval.rules.dependencies import Dependencies
 
@@ -102,7 +103,8 @@ class Expansion:
 
 def follows_dependencies(system: ReleaseSystem) -> bool:
     """Whether a system's strategy has the part `dependencies`, and so an account."""
-    return any(isinstance(part, Dependencies) for part in system.strategy.refine)
+    parts = getattr(system.strategy, "refine", ())  # a search for agents has none
+    return any(isinstance(part, Dependencies) for part in parts)
 
 
 def dependency_account(
@@ -138,6 +140,25 @@ def dependency_account(
         measured=sum(each.recall(each.returned) for each in expansions) / count,
         errors={name: errors[name] for name in ERRORS},
     )
+
+
+def account_lines(account: Mapping[str, Any]) -> list[str]:
+    """Return an account, as `DependencyAccount.to_dict` gives it, as lines for people."""
+    final = account["final"]
+    errors = sum(account["errors"].values())
+    lines = [
+        f"{account['strategy']} in {account['index']}: recall {account['by_search']:.3f} by search "
+        f"(k = {account['k']}) + {account['added']:.3f} by dependencies (d = {account['d']}) x "
+        f"min(1, {final} / {account['discovered']:.1f}) = {account['expected']:.3f} expected; "
+        f"{account['measured']:.3f} measured",
+        f"{errors} of {account['queries']} queries lack a needed tool among the first {final}",
+    ]
+    if not errors:
+        return lines
+    rows = [
+        [name, str(count), f"{count / errors:.0%}"] for name, count in account["errors"].items()
+    ]
+    return [*lines, *table_lines(["", "queries", "of these"], rows)]
 
 
 def closed_queries(queries: Iterable[GoldenQuery], searcher: Searcher) -> list[GoldenQuery]:
