@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 from math import ceil
 from typing import TYPE_CHECKING
 
-from pegboard.hits import Descriptions, Hit, as_openai_tools
+from pegboard.hits import Descriptions, Hit, as_openai_tools, as_toon
 from pegboard.naming import valid_name
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ def definition_tokens(hit: Hit, descriptions: Descriptions = "catalog") -> float
     """Return about how many prompt tokens a tool's definition takes in OpenAI's form."""
     shown = as_openai_tools({valid_name(hit.tool.name): hit}, descriptions)[0]
     return estimate_tokens(json.dumps(shown, ensure_ascii=False, separators=(",", ":")))
+
+
+def toon_tokens(hit: Hit) -> float:
+    """Return about how many prompt tokens a tool's definition takes as TOON, without the line that
+    an answer begins with.
+    """
+    _, _, definition = as_toon({valid_name(hit.tool.name): hit}).partition("\n")
+    return estimate_tokens(definition)
 
 
 def within_tokens(

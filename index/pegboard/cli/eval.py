@@ -92,6 +92,11 @@ def register(subparsers: Subparsers) -> None:
         "tool by cause (equation 1 and the errors of Graph RAG-Tool Fusion)",
     )
     parser.add_argument(
+        "--tokens",
+        action="store_true",
+        help="also estimate the prompt tokens of the first k tools, as JSON and as TOON",
+    )
+    parser.add_argument(
         "--agents",
         action="store_true",
         help="search for agents: those that queries name, or else the owners of their tools; "
@@ -115,7 +120,7 @@ def register(subparsers: Subparsers) -> None:
     add_json_option(
         parser,
         "release, rows, differences, overhead, groups, worst, unknown; with --dependency-errors "
-        "also dependencies",
+        "also dependencies, with --tokens tokens",
     )
 
 
@@ -144,6 +149,7 @@ def pools_of(options: argparse.Namespace) -> "list[Pool]":
 
 
 def _eval(options: argparse.Namespace) -> int:
+    from pegboard.evaluation.answer_tokens import answer_tokens_lines
     from pegboard.evaluation.comparison import comparison, evaluate
     from pegboard.evaluation.dependency_errors import account_lines
     from pegboard.evaluation.measures import measures_of
@@ -157,16 +163,21 @@ def _eval(options: argparse.Namespace) -> int:
         advance = progress_lines("asked", len(systems) * len(queries), quiet=options.quiet)
         evaluations = [evaluate(system, queries, measures, advance=advance) for system in systems]
         accounts = _accounts(systems, evaluations) if options.dependency_errors else None
+        tokens = _tokens(evaluations, searcher) if options.tokens else None
     overheads = [evaluation.overhead for evaluation in evaluations]
     if options.json:
         values = comparison(evaluations, options.by or (), options.worst)
         if accounts is not None:
             values["dependencies"] = [account.to_dict() for account in accounts]
+        if tokens is not None:
+            values["tokens"] = tokens
         print_json(values)
     else:
         _print_evaluations(evaluations, options.by or (), options.worst)
         for account in accounts or ():
             print("\n" + "\n".join(account_lines(account.to_dict())))
+        if tokens is not None:
+            print("\n" + "\n".join(answer_tokens_lines(tokens)))
     for evaluation in {evaluation.release: evaluation for evaluation in evaluations}.values():
         _warn_of_missing_tools(evaluation, "agent" if options.agents else "tool")
     return fallbacks_exit_code("pegboard eval", overheads, options.max_fallbacks)
@@ -190,8 +201,18 @@ def _check_options(options: argparse.Namespace) -> None:
             "--dependency-errors follows the dependencies of one whole release. Leave out "
             "--agents, --against, --tools and --noise."
         )
+    if options.tokens and (options.agents or options.against):
+        raise QueryError(
+            "--tokens counts those of the tools of one release. Leave out --agents and --against."
+        )
     if options.closure and options.agents:
         raise QueryError("--closure adds tools, and --agents needs agents. Leave one of them out.")
+
+
+def _tokens(evaluations: "Sequence[Evaluation]", searcher: "Searcher") -> dict[str, Any]:
+    from pegboard.evaluation.answer_tokens import answer_tokens, cut_offs_of
+
+    return answer_tokens(evaluations, searcher, cut_offs_of(evaluations[0]))
 
 
 def _systems_in_pools(

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+import pegboard
+from pegboard.tokens import estimate_tokens
 from tests.openai_server import LITELLM_WARNINGS, chat, hang_up
 
 pytestmark = LITELLM_WARNINGS
@@ -134,6 +136,35 @@ def test_a_strategy_that_asks_an_llm_is_not_measured_without_one(evaluate):
     assert "plan-select: asks an LLM, and none was given. Expected --llm MODEL" in refused.err
     assert "asked:" not in refused.err
     assert "plan-select in full, 100% by fallbacks" in allowed.out
+
+
+def test_the_tokens_of_answers_are_counted_with_and_without_the_compact_format(
+    evaluate, board_uri, encoder
+):
+    options = "--tokens --strategy search --measure Recall@1 --measure Recall@3 --quiet"
+
+    values = json.loads(evaluate(f"{options} --json").out)["tokens"]
+    printed = evaluate(f"{options} --noise near:2").out
+    refused = evaluate("--tokens --agents")
+
+    board = pegboard.open(board_uri, encoder=encoder)
+    answers = [board.search(line["query"], 3) for line in LINES]
+    definitions = [
+        json.dumps(tool, ensure_ascii=False, separators=(",", ":"))
+        for hits in answers
+        for tool in pegboard.as_openai_tools(hits)
+    ]
+    first, second = values["answers"]
+    assert (first["k"], second["k"]) == (1, 3)
+    assert first["json"] < second["json"] < values["all_tools"]["json"]
+    assert second["json"] == pytest.approx(sum(map(estimate_tokens, definitions)) / len(LINES))
+    toon = [pegboard.as_toon(hits).partition("\n")[2] for hits in answers]
+    assert second["toon"] == pytest.approx(sum(map(estimate_tokens, toon)) / len(LINES), rel=0.02)
+    assert second["toon"] < second["json"]
+    assert "all tools of the release" in printed
+    assert "near:2" in printed.partition("prompt tokens")[2]
+    assert refused.code == 2
+    assert "Leave out --agents and --against" in refused.err
 
 
 def test_agents_are_measured_that_queries_name_or_that_own_their_tools(golden, evaluate):
