@@ -23,7 +23,7 @@ MODEL = "openai/gpt-4o-mini"
 MEASURES = ("Recall@1", "Recall@5", "Recall@10")
 QUERIES = 100
 """Requests of each set that are asked with an LLM at request time, drawn with seed 0."""
-WRITTEN_CATALOGS = ("spotify", "mcp")
+WRITTEN_CATALOGS = ("spotify", "slack", "mcp")
 """The real catalogs about whose tools texts were written."""
 SHARED_PARTS: Mapping[str, Any] = {"fuse_steps": "round-robin"}
 
@@ -41,7 +41,8 @@ class Experiment:
         title: what it shows.
         benchmarks: the names of the benchmarks, `real` among them.
         strategies: as for --strategy.
-        written: whether the boards have written texts, and all four indexes are asked.
+        indexes: the file in this folder with the indexes of the boards, and the texts in them;
+            the benchmark's own index, without written texts, if empty.
         limit: requests of each set of a paper's benchmark; None for all.
         catalogs: of `real`; all if empty.
         unanswerable: whether requests that nothing answers are asked, too.
@@ -51,7 +52,7 @@ class Experiment:
     title: str
     benchmarks: tuple[str, ...]
     strategies: tuple[str, ...]
-    written: bool = False
+    indexes: str = ""
     limit: int | None = None
     catalogs: tuple[str, ...] = ()
     unanswerable: bool = False
@@ -64,22 +65,22 @@ EXPERIMENTS = (
         "Texts written once, offline: what each adds, asked by the default strategy",
         ("real", "metatool", "toollinkos", "ultratool", "livemcpbench"),
         ("default",),
-        written=True,
+        indexes="written.toml",
         catalogs=WRITTEN_CATALOGS,
     ),
     Experiment(
         "asked",
         "One call or two for each request, nothing written",
         ("real",),
-        ("default", "ask-as-agent", "look-at-fifteen", "ask-as-agent-and-look"),
+        ("default", "ask-as-agent", "look-at-fifteen"),
         unanswerable=True,
     ),
     Experiment(
         "asked-written",
         "The same where texts are written",
         ("real",),
-        ("default", "ask-as-agent", "look-at-fifteen", "ask-as-agent-and-look"),
-        written=True,
+        ("default", "ask-as-agent", "look-at-fifteen"),
+        indexes="both.toml",
         catalogs=WRITTEN_CATALOGS,
         unanswerable=True,
     ),
@@ -187,13 +188,15 @@ def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
         tuple(measures_of(list(MEASURES))),
         MODEL,
         places.llm_options,
-        index_files(places) if experiment.written else (),
+        index_files(experiment, places),
     )
 
 
-def index_files(places: Places) -> list[IndexFile]:
-    """Return `written.toml` with the recorded replies."""
-    files = read_index_files([str(HERE / "written.toml")])
+def index_files(experiment: Experiment, places: Places) -> list[IndexFile]:
+    """Return the indexes of an experiment with the recorded replies."""
+    if not experiment.indexes:
+        return []
+    files = read_index_files([str(HERE / experiment.indexes)])
     return [file.with_replies(str(places.replies), places.missing) for file in files]
 
 
@@ -251,8 +254,9 @@ def _nothing_fits(experiment: Experiment, places: Places) -> Iterator[NothingFit
     """Ask each catalog what nothing in it answers, and what something does."""
     [benchmark] = benchmarks_of(experiment, places)
     names = [board.name for board in benchmark.boards]
-    suffix = "@written" if experiment.written else ""
-    for index in ("nothing", "both") if experiment.written else (None,):
+    files = index_files(experiment, places)
+    suffix = "".join(f"@{file.name}" for file in files)
+    for index in [name for file in files for name in file.names] or [None]:
         for strategy in experiment.strategies:
             counts = {True: [0, 0], False: [0, 0]}
             for query_set, name in zip(benchmark.query_sets, names, strict=True):

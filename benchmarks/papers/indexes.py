@@ -6,6 +6,7 @@ with another index.
 """
 
 import json
+import re
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -47,7 +48,7 @@ class IndexFile:
         lines = [f"replies = {json.dumps(str(Path(folder).absolute()))}"]
         lines += [f"missing_replies = {json.dumps(missing)}"] if missing else []
         table = "\n".join(["[enrich]", *lines])
-        return replace(self, text=self.text.replace("[enrich]", table, 1))
+        return replace(self, text=re.sub(r"(?m)^\[enrich\]$", lambda _: table, self.text))
 
     def applied_to(self, benchmark: Benchmark) -> Benchmark:
         """The benchmark with these indexes on all its boards."""
