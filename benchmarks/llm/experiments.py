@@ -46,6 +46,7 @@ class Experiment:
         limit: requests of each set of a paper's benchmark; None for all.
         catalogs: of `real`; all if empty.
         unanswerable: whether requests that nothing answers are asked, too.
+        recorded: whether its replies stand in `replies`; if not, it runs only where it is named.
     """
 
     name: str
@@ -56,6 +57,7 @@ class Experiment:
     limit: int | None = None
     catalogs: tuple[str, ...] = ()
     unanswerable: bool = False
+    recorded: bool = True
 
 
 PAPERS = ("seal-tools", "metatool", "toollinkos", "ultratool", "livemcpbench")
@@ -85,33 +87,48 @@ EXPERIMENTS = (
         unanswerable=True,
     ),
     Experiment(
-        "parts",
-        "Each way of asking for the papers' requests, nothing written",
+        "papers",
+        "The papers' requests, nothing written: one call for each request",
         PAPERS,
         (
             "default",
             "hybrid",
             "ask-as-agent",
-            _part("rewrite", transforms=["rewrite"]),
             _part("decompose", transforms=["decompose"], **SHARED_PARTS),
-            _part("expand", transforms=["expand"], fuse_queries="reciprocal-rank"),
-            "step-back",
         ),
         limit=QUERIES,
     ),
     Experiment(
+        "parts",
+        "What each further part of Toolshed adds",
+        PAPERS,
+        (
+            "hybrid",
+            _part("rewrite", transforms=["rewrite"]),
+            _part("expand", transforms=["expand"], fuse_queries="reciprocal-rank"),
+            "step-back",
+            _part("rerank", refine=["listwise-rerank"]),
+            _part("grade", refine=["grade"]),
+            "rag-tool-fusion",
+        ),
+        limit=QUERIES,
+        recorded=False,
+    ),
+    Experiment(
         "plan-select",
-        "Retrieval-Plan-Select on UltraTool, nothing written",
+        "Retrieval-Plan-Select on UltraTool",
         ("ultratool",),
         ("hybrid", "dummy-steps", "rag-only-select", "rps-dummy", "plan-select"),
         limit=QUERIES,
+        recorded=False,
     ),
     Experiment(
         "graph",
-        "Graph RAG-Tool Fusion on ToolLinkOS: the best three ordered by an LLM, nothing written",
+        "Graph RAG-Tool Fusion on ToolLinkOS: the best three ordered by an LLM",
         ("toollinkos",),
         ("hybrid", "dependencies", "graph-rag-tool-fusion"),
         limit=QUERIES,
+        recorded=False,
     ),
 )
 """In the order of the page."""
