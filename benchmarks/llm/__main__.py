@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from benchmarks.documents import write_result
+from benchmarks.documents import HEADLINE, missing_marks, write_between_marks
+from benchmarks.headline import headline
 from benchmarks.llm.experiments import (
     EXPERIMENTS,
     MEASURES,
@@ -28,7 +29,7 @@ from benchmarks.llm.experiments import (
 from benchmarks.run import working_folder
 from flows.cli.options import quiet_encoders
 from pegboard.cli.main import run_command
-from pegboard.errors import CompletionError
+from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.formatting import markdown_table
 from pegboard.llm.recorded import OPEN_FILE, ReplyFolder
 
@@ -57,34 +58,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--replies", type=Path, default=REPLIES, metavar="DIR", help="the recorded replies")
     add("--missing-replies", choices=("write", "fail"), default="fail")
     add("--json", type=Path, metavar="OUT", help="write all rows as JSON")
-    add("--write", type=Path, metavar="DOCS", help="put the tables into DOCS/results/llm.md")
+    add(
+        "--write",
+        type=Path,
+        metavar="DOCS",
+        help="put each table into DOCS/results/llm.md, between its marks <!-- bench llm-NAME -->",
+    )
     parser.set_defaults(run=_run)
     return run_command(NAME, parser.parse_args(arguments))
 
 
 def _run(options: argparse.Namespace) -> int:
-    texts: list[str] = []
+    experiments = [
+        experiment
+        for experiment in EXPERIMENTS
+        if (experiment.name in options.only if options.only else experiment.recorded)
+    ]
+    page = options.write / "results" / "llm.md" if options.write else None
+    if page is not None:
+        names = ["llm-authors", *(f"llm-{experiment.name}" for experiment in experiments)]
+        if problem := missing_marks(page, names):
+            raise ConfigurationError(problem)
     values: dict[str, object] = {}
     with working_folder(options.board) as boards, quiet_encoders():
         places = Places(
             options.data, options.real, boards, options.missing_replies, options.replies.absolute()
         )
-        for experiment in EXPERIMENTS:
-            if experiment.name not in options.only if options.only else not experiment.recorded:
-                continue
+        for experiment in experiments:
             rows, verdicts = run_experiment(experiment, places)
             _check_replies(experiment, rows, places)
             text = markdown(experiment, rows, verdicts)
             print(text, flush=True)
-            texts.append(text)
+            if page is not None:
+                write_between_marks(page, f"llm-{experiment.name}", text)
             values[experiment.name] = {
                 "rows": [asdict(row) for row in rows],
                 "nothing_fits": [asdict(verdict) for verdict in verdicts],
             }
     if options.json:
         options.json.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", "utf-8")
-    if options.write and not options.only:
-        write_result(options.write, "llm", "\n".join([authors(options.replies), *texts]))
+    if page is not None:
+        write_between_marks(page, "llm-authors", authors(options.replies))
+        results = options.write / "results.md"
+        write_between_marks(results, HEADLINE, headline(options.write / "results"))
     return 0
 
 
