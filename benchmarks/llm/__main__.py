@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         for experiment in experiments:
             rows, verdicts = run_experiment(experiment, places)
-            _check_replies(experiment, rows, places)
+            check_replies(experiment, rows, places)
             text = markdown(experiment, rows, verdicts)
             print(text, flush=True)
             if page is not None:
@@ -104,7 +104,7 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _check_replies(experiment: Experiment, rows: Iterable[Row], places: Places) -> None:
+def check_replies(experiment: Experiment, rows: Iterable[Row], places: Places) -> None:
     """Raise CompletionError if replies are missing, or too many could not be used."""
     count = len(ReplyFolder(places.replies).open_requests()) if places.missing == "write" else 0
     if count:

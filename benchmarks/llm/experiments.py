@@ -72,7 +72,7 @@ EXPERIMENTS = (
     ),
     Experiment(
         "asked",
-        "One call or two for each request, nothing written",
+        "One call for each request, nothing written",
         ("real",),
         ("default", "ask-as-agent", "look-at-fifteen"),
         unanswerable=True,
