@@ -154,22 +154,40 @@ class Board:
     def at_current_release(self) -> "Board":
         """Return a board that stays at the release from which the next call would be answered.
 
-        It shares what this board has loaded, and needs no `close`.
+        It shares what this board has loaded, and needs no `close`. The release is loaded now, so
+        that a prune does not take it away; only tables too large for memory stay in the store.
+
+        Raises:
+            StoreError: the release cannot be read.
         """
-        return Board(self._current(), self._vectors, caller=self._caller, address=self._address)
+
+        def load(loaded: LoadedRelease) -> LoadedRelease:
+            loaded.load()
+            return loaded
+
+        release = self._answer(load)
+        return Board(release, self._vectors, caller=self._caller, address=self._address)
 
     def restricted(self, tools: Collection[str]) -> "Board":
         """Return a board that stays at the current release, as if it had only these tools.
 
         Others leave no trace in ranks, scores, agents and dependencies. Each such board holds the
-        vectors of its tools.
+        vectors of its tools, which are loaded now, as by `at_current_release`.
 
         Args:
             tools: ids; unknown ones are left out.
+
+        Raises:
+            StoreError: the release cannot be read.
         """
         from pegboard.search.restricted import RestrictedRelease
 
-        release = RestrictedRelease(self._current(), tools)
+        def load(loaded: LoadedRelease) -> LoadedRelease:
+            restricted = RestrictedRelease(loaded, tools)
+            restricted.load()
+            return restricted
+
+        release = self._answer(load)
         return Board(release, self._vectors, caller=self._caller, address=self._address)
 
     def close(self) -> None:

@@ -3,9 +3,12 @@ whoever changes them.
 """
 
 import shutil
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from tasks.settings.configuration import KeepSettings
+from tasks.steps.prune import prune_board
 from tests.openai_server import KEY, serve_openai
 
 
@@ -44,3 +47,19 @@ def two_releases(two_releases_built, workshop):
     uri, first, second = two_releases_built
     shutil.copytree(uri, workshop.uri)
     return workshop, first, second
+
+
+@pytest.fixture
+def publish_and_prune():
+    """A function: publishes two further releases, each with tools of its own, removes all releases
+    that the channel no longer needs, and returns what was removed.
+    """
+
+    def publish_and_prune(workshop):
+        for name in ("third", "fourth"):
+            tools = [workshop.tool(f"{name}_{number}", f"Task {number}.") for number in range(12)]
+            workshop.publish({name: tools}, allow_removal=True)
+        keep = KeepSettings(releases=1, days=0, grace_hours=1e-6)
+        return prune_board(workshop.uri, keep, datetime.now(UTC) + timedelta(hours=1))
+
+    return publish_and_prune

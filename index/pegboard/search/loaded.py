@@ -107,6 +107,18 @@ class LoadedRelease:
                 self._indexes[name] = self._load_index(name)
             return self._indexes[name]
 
+    def load(self) -> None:
+        """Load what requests to the default index read, so that they are answered even after the
+        release was pruned. Tables with more than `in_memory_rows` rows are only opened.
+        """
+        index = self.index_name(None)
+        _ = self.agents
+        _ = self._tool_rows
+        self.index(index)
+        self.agent_index(index)
+        if self.release.tables[EDGES].rows <= self._in_memory_rows:
+            _ = self.graph
+
     def warm(self, previous: "LoadedRelease") -> None:
         """Load what the previous release has loaded, so that no search waits for it after the swap,
         and a release that cannot be read is never swapped in.

@@ -262,3 +262,52 @@ def test_opening_and_searching_boards_does_not_block_the_event_loop(
             return [hit.tool.name[:3] for hits in await asyncio.gather(*tasks) for hit in hits]
 
     assert asyncio.run(serve()) == ["old"] * 360
+
+
+async def found_by_a_loop(board):
+    return (await pegboard.AsyncBoard(board).find("task")).release
+
+
+FIRST_CALLS = {
+    "search": lambda board: board.search("task", 12)[0].release,
+    "find": lambda board: board.find("task", 12).release,
+    "find in an event loop": lambda board: asyncio.run(found_by_a_loop(board)),
+    "search_agents": lambda board: board.search_agents("task")[0].release,
+    "tool_names": lambda board: board.tool_names()[0],
+    "at_current_release": lambda board: board.at_current_release().find("task").release,
+    "restricted": lambda board: board.restricted(["kit/fourth/fourth_1"]).find("task").release,
+}
+
+
+@pytest.mark.parametrize("rows", [50_000, 0])
+def test_a_reader_whose_release_was_pruned_before_its_first_call_moves_to_the_live_one(
+    two_releases, encoder, rows, publish_and_prune
+):
+    workshop, first, _ = two_releases
+    boards = [
+        pegboard.open(workshop.uri, encoder=encoder, refresh=3600, in_memory_rows=rows)
+        for _ in FIRST_CALLS
+    ]
+    assert {board.status().release for board in boards} == {first.id}
+    assert first.id in publish_and_prune(workshop).removed
+
+    answered_from = {
+        name: call(board) for board, (name, call) in zip(boards, FIRST_CALLS.items(), strict=True)
+    }
+
+    assert answered_from == dict.fromkeys(FIRST_CALLS, workshop.store.channel().release)
+
+
+def test_a_board_that_stays_at_a_release_answers_after_the_release_was_pruned(
+    two_releases, encoder, publish_and_prune
+):
+    workshop, first, _ = two_releases
+    board = pegboard.open(workshop.uri, encoder=encoder, refresh=3600)
+    staying = board.at_current_release()
+    restricted = board.restricted(["kit/old/old_1"])
+    assert first.id in publish_and_prune(workshop).removed
+
+    assert {hit.release for hit in staying.find("task", 12)} == {first.id}
+    assert [agent.agent.name for agent in staying.search_agents("task")] == ["old"]
+    assert [hit.tool.name for hit in restricted.find("task", 12)] == ["old_1"]
+    assert staying.graph is not None
