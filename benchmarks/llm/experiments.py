@@ -65,7 +65,7 @@ EXPERIMENTS = (
     Experiment(
         "written",
         "Texts written once, offline: what each adds, asked by the default strategy",
-        ("real", "metatool", "toollinkos", "ultratool", "livemcpbench"),
+        ("real", "livemcpbench"),
         ("default",),
         indexes="written.toml",
         catalogs=WRITTEN_CATALOGS,
@@ -81,7 +81,7 @@ EXPERIMENTS = (
         "asked-written",
         "The same where texts are written",
         ("real",),
-        ("default", "ask-as-agent", "look-at-fifteen"),
+        ("default", "ask-as-agent"),
         indexes="both.toml",
         catalogs=WRITTEN_CATALOGS,
         unanswerable=True,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import canonical_json, digest
-from pegboard.ranker.model import Ranker, default_ranker
+from pegboard.ranker.model import HALF, Ranker, default_ranker
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, CONTRACT, EDGES, VECTOR_OPTIONS, column_names
 from pegboard.store.releases import Pin, Release
@@ -59,12 +59,14 @@ class Records:
     Attributes:
         enriched: number of tools with an enrichment.
         flagged: number of tools with suspicious text.
+        questioned: share of the tools that have written questions.
     """
 
     tools_path: str
     agents_path: str
     enriched: int
     flagged: int
+    questioned: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,9 +146,14 @@ def compose_records(
             _agent_rows(lake, snapshots, enrichment_set),
             ["digest", "source"],
         )
-    rows = read_rows(lake, tools_path, ["flags", "written"])
+    rows = read_rows(lake, tools_path, ["flags", "written", "enrichment"])
     flagged = int((rows.get_column("flags").list.len() > 0).sum())
-    return Records(tools_path, agents_path, rows.get_column("written").count(), flagged)
+    written = rows.get_column("written")
+    enrichments = rows.get_column("enrichment")
+    with_questions = enrichments.str.contains('"questions":', literal=True).sum()
+    return Records(
+        tools_path, agents_path, written.count(), flagged, with_questions / max(1, rows.height)
+    )
 
 
 def make_release_spec(
@@ -199,7 +206,7 @@ def make_release_spec(
     if examples or configuration.find.context:
         retrieval.append({"context": configuration.find.context, "few_shots": examples})
     rankers = [
-        default_ranker(index.encoder, share).to_dict()
+        _ranker(index, share, records.questioned).to_dict()
         for index in configuration.indexes
         for share in (1.0, 0.0)
     ]
@@ -226,12 +233,24 @@ def make_release_spec(
         },
         advice=tuple(advice),
         rankers={
-            index.name: default_ranker(index.encoder, index_languages.legible(index.encoder))
+            index.name: _ranker(index, index_languages.legible(index.encoder), records.questioned)
             for index, index_languages in languages
         },
         sequences=sequences,
         few_shots=tuple(examples),
     )
+
+
+def _ranker(index: IndexSettings, legible: float, questioned: float) -> Ranker:
+    """Return the ranker of an index.
+
+    Args:
+        legible: the share of its texts that its encoder can read.
+        questioned: the share of the tools that have written questions.
+    """
+    ranker = default_ranker(index.encoder, legible)
+    asks = "questions" in index.written and "questions" in index.parts and index.questions > 0
+    return ranker.with_written_questions() if asks and questioned >= HALF else ranker
 
 
 def _languages(lake: Lake, documents: str) -> IndexLanguages:

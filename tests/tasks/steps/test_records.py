@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 import pegboard
+from pegboard.ranker.model import QUESTIONS_SHIFT, default_ranker
 from pegboard.records import Enrichment
 from pegboard.store.contract import CHECKSUM, column_names
 from tasks.lake.row_sets import read_rows
@@ -86,3 +87,37 @@ def test_a_changed_avoid_text_makes_a_new_release_without_encoding(board, writte
     assert (second.encoded, second.plan.unchanged) == (0, 2)
     assert second.release.tables["emb_full"] == first.release.tables["emb_full"]
     assert second.release.tables["tools"].version > first.release.tables["tools"].version
+
+
+INDEXES = """
+[[indexes]]
+name = "all"
+
+[[indexes]]
+name = "described"
+written = ["description"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("texts", "lowered"),
+    [
+        ({ISSUE: WRITTEN, MERGE: WRITTEN}, ["all"]),
+        ({ISSUE: WRITTEN, MERGE: replace(WRITTEN, questions=())}, ["all"]),
+        ({MERGE: replace(WRITTEN, questions=(), topics=('"questions": none',))}, []),
+        ({}, []),
+    ],
+)
+def test_the_curve_of_an_index_is_lower_where_half_of_the_tools_have_written_questions(
+    board, written, texts, lowered
+):
+    release = board.run(board.configure(INDEXES), enrichments=written(texts)).release
+
+    indexes = release.manifest["indexes"]
+    shifts = {
+        name: default_ranker(index["encoder"]).bias - index["ranker"]["bias"]
+        for name, index in indexes.items()
+    }
+    assert shifts == pytest.approx(
+        {name: QUESTIONS_SHIFT if name in lowered else 0.0 for name in indexes}
+    )

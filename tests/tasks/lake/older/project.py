@@ -23,12 +23,13 @@ def configure(workshop: Workshop, llm: str, more: str = "") -> Configuration:
 
 def versions() -> dict[str, Any]:
     """Return what decides the digest of a release, besides its sources."""
-    rankers = [default_ranker("hashing/16", share).to_dict() for share in (1.0, 0.0)]
+    shares = (1.0, 0.0)
+    rankers = [default_ranker("hashing/16", share).with_written_questions() for share in shares]
     return {
         "contract": CONTRACT,
         "compose": COMPOSE_VERSION,
         "agents": AGENTS_VERSION,
         "records": RECORDS_VERSION,
         "edges": EDGES_VERSION,
-        "rankers": digest(rankers),
+        "rankers": digest([ranker.to_dict() for ranker in rankers]),
     }
