@@ -150,7 +150,7 @@ def compose_records(
     flagged = int((rows.get_column("flags").list.len() > 0).sum())
     written = rows.get_column("written")
     enrichments = rows.get_column("enrichment")
-    with_questions = enrichments.str.contains('"questions":', literal=True).sum()
+    with_questions = int(enrichments.str.contains('"questions":', literal=True).sum())
     return Records(
         tools_path, agents_path, written.count(), flagged, with_questions / max(1, rows.height)
     )
