@@ -152,7 +152,7 @@ class LlmPart(Part):
         published = manifest.get("prompts", {})
         prompt = _prompt(question.prompt, published.get(question.prompt))
         schema = question.schema
-        values = {
+        values: dict[str, Any] = {
             **question.values,
             "context": manifest.get("context") or "",
             "examples": show_few_shots(manifest.get("few_shots") or (), context.log.original),
