@@ -14,7 +14,7 @@ from uuid import UUID
 from prefect import flow, get_client
 from prefect.context import FlowRunContext
 from prefect.flow_engine import run_flow
-from prefect.logging.handlers import APILogHandler
+from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 from prefect.states import Completed, Failed, Pending
 
 from flows.cli.printing import outcome_line
@@ -59,6 +59,19 @@ def _without_traceback(record: logging.LogRecord) -> bool:
 
 for _name in PREFECT_LOGGERS:
     logging.getLogger(_name).addFilter(_without_traceback)
+
+
+def _log_without_reader() -> None:
+    """Let a run go on whose worker was killed. Nobody reads its output any more, and Rich, which
+    Prefect prints its log with, ends the process at the next line.
+    """
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, PrefectConsoleHandler):
+            console = handler.console
+            console.on_broken_pipe = partial(setattr, console, "quiet", True)
+
+
+_log_without_reader()
 
 
 @flow(name="reindex", flow_run_name="reindex {catalog} of {config}", task_runner=THREADS)

@@ -1,6 +1,7 @@
 """A run as a Prefect flow against the same run without Prefect: equal results, and more to see."""
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -221,3 +222,25 @@ def test_each_kind_of_run_continues_a_killed_one_of_the_other(
 
     outcome = json.loads(out)
     assert (outcome["outcome"], outcome["encoded"]) == ("published", 31)  # of 50 and their agent
+
+
+def test_a_run_publishes_though_its_worker_was_killed_and_nobody_reads_its_output(
+    workshop, prefect_server, api
+):
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    config = workshop.configure().file
+    reader, log = os.pipe()
+    os.close(reader)
+    script = "import sys; from flows.prefect.flows import reindex; reindex(sys.argv[1])"
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", script, str(config)],
+            env=prefect_server.environment,
+            stderr=log,
+            timeout=300,
+        )
+    finally:
+        os.close(log)
+    assert run.returncode == 0
+    (reported,) = api.runs("reindex", config)
+    assert reported["state"]["name"] == "Published"
