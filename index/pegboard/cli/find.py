@@ -1,6 +1,7 @@
 """`pegboard find` and `strategies`: tools for requests."""
 
 import argparse
+import sys
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -163,7 +164,20 @@ def _find(options: argparse.Namespace) -> int:
             explain=options.explain,
         )
         _print_result(result, board, options)
+        if not options.json:
+            _warn_of_fallbacks(result)
     return 0
+
+
+def _warn_of_fallbacks(result: "FindResult") -> None:
+    """Say on stderr which parts of the strategy worked without their LLM: the results are then not
+    those of the strategy.
+    """
+    for part, reason in dict.fromkeys(result.trace.fallbacks):
+        print(
+            plain(f"pegboard find: warning: '{part}' worked without an LLM: {reason}"),
+            file=sys.stderr,
+        )
 
 
 def _check_agent_options(options: argparse.Namespace) -> None:

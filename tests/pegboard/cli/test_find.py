@@ -155,3 +155,23 @@ def test_tools_and_agents_are_one_ranking(run, board_uri, encoder):
         refused = run(f"find git {options}", board=board_uri)
         assert refused.code == 2
         assert problem in refused.err
+
+
+@pytest.mark.parametrize(
+    ("llm", "reason"),
+    [
+        ("", "no LLM"),
+        ("--llm openai/none --replies {folder} --missing-replies write", "no recorded reply"),
+    ],
+)
+def test_a_part_that_works_without_its_llm_is_named_on_stderr(
+    run, board_uri, tmp_path, llm, reason
+):
+    line = f"find {TWO} --strategy ask-as-agent {llm.format(folder=tmp_path / 'replies')}"
+
+    printed = run(line, board=board_uri)
+
+    assert printed.code == 0
+    assert printed.err.startswith("pegboard find: warning: 'agent-query' worked without an LLM: ")
+    assert reason in printed.err
+    assert "warning" not in run(f"{line} --json", board=board_uri).err
