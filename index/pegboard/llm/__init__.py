@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
-__all__ = ["ChatReply", "ChatRequest", "Completer", "Message", "ToolCall"]
+__all__ = ["ChatReply", "ChatRequest", "Completer", "Message", "ToolCall", "openai_fields"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,3 +92,20 @@ class Completer(Protocol):
                 help.
         """
         ...
+
+
+def openai_fields(request: ChatRequest) -> dict[str, Any]:
+    """Return a request as the fields of OpenAI's chat completions, without its limit of tokens."""
+    fields: dict[str, Any] = {
+        "messages": [
+            {"role": message.role, "content": message.content} for message in request.messages
+        ]
+    }
+    if request.temperature is not None:
+        fields["temperature"] = request.temperature
+    if request.schema is not None:
+        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
+        fields["response_format"] = {"type": "json_schema", "json_schema": schema}
+    if request.tools:
+        fields["tools"] = [dict(tool) for tool in request.tools]
+    return fields

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Iterator, Mapping
 from typing import Any
 
 from pegboard.errors import CompletionError
-from pegboard.llm import ChatReply, ChatRequest, ToolCall
+from pegboard.llm import ChatReply, ChatRequest, ToolCall, openai_fields
 from pegboard.llm.endpoint import Endpoint
 from pegboard.llm.options import check_options, resolve_options
 
@@ -63,7 +63,9 @@ class HostedCompleter(Endpoint):
     def _ask(self, request: ChatRequest, limit: str) -> Awaitable[Any]:
         # No request carries a lone surrogate; LiteLLM would take it for a server's failure.
         prompt_text(request).encode()
-        arguments = _arguments(request) | {"model": self.name, "timeout": self.timeout}
+        arguments = openai_fields(request) | {"model": self.name, "timeout": self.timeout}
+        # Parameters that a provider does not take are dropped.
+        arguments["drop_params"] = True
         arguments |= self._resolved_options()
         if limit == "max_tokens":
             arguments["max_tokens"] = request.max_tokens
@@ -126,24 +128,6 @@ def prompt_text(request: ChatRequest) -> str:
     """Return the text of all messages and of the tools as JSON, for counting."""
     tools = [json.dumps(tool, ensure_ascii=False) for tool in request.tools]
     return "\n\n".join([*(message.content for message in request.messages), *tools])
-
-
-def _arguments(request: ChatRequest) -> dict[str, Any]:
-    """The arguments of LiteLLM's `completion`, which drops those that a provider does not take."""
-    arguments: dict[str, Any] = {
-        "messages": [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ],
-        "drop_params": True,
-    }
-    if request.temperature is not None:
-        arguments["temperature"] = request.temperature
-    if request.schema is not None:
-        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
-        arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if request.tools:
-        arguments["tools"] = [dict(tool) for tool in request.tools]
-    return arguments
 
 
 def _calls(calls: Any) -> Iterator[ToolCall]:

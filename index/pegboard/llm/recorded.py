@@ -24,7 +24,7 @@ from typing import Any, Literal, cast, get_args
 
 from pegboard.canonical import digest
 from pegboard.errors import CompletionError, ConfigurationError
-from pegboard.llm import ChatReply, ChatRequest, Completer, ToolCall
+from pegboard.llm import ChatReply, ChatRequest, Completer, ToolCall, openai_fields
 from pegboard.text.redaction import redact_credentials
 from pegboard.tokens import estimate_tokens
 
@@ -294,20 +294,11 @@ def missing_message(completer: Completer) -> str:
 
 def batch_line(key: str, request: ChatRequest, model: str) -> dict[str, Any]:
     """Return a request as a line of OpenAI's batch files."""
-    body: dict[str, Any] = {
+    body = {
         "model": model.rpartition("/")[2],
-        "messages": [
-            {"role": message.role, "content": message.content} for message in request.messages
-        ],
         "max_tokens": request.max_tokens,
+        **openai_fields(request),
     }
-    if request.temperature is not None:
-        body["temperature"] = request.temperature
-    if request.schema is not None:
-        schema = {"name": request.schema_name, "schema": dict(request.schema), "strict": True}
-        body["response_format"] = {"type": "json_schema", "json_schema": schema}
-    if request.tools:
-        body["tools"] = [dict(tool) for tool in request.tools]
     return {"custom_id": key, "method": "POST", "url": "/v1/chat/completions", "body": body}
 
 
