@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pegboard.hits import (
         Hit,
         as_anthropic_tools,
+        as_gemini_tools,
         as_mcp_tools,
         as_openai_tools,
         as_responses_tools,
@@ -37,15 +38,15 @@ __version__ = "0.1.0"
 __all__ = [
     "Agent", "AgentHit", "AgentResult", "AsyncBoard", "Board", "BoardStatus", "Channel", "Edge",
     "Enrichment", "EntityResult", "FindResult", "Hit", "PegboardError", "Release", "ReleaseStore",
-    "Strategy", "Tool", "as_anthropic_tools", "as_mcp_tools", "as_openai_tools",
-    "as_responses_tools", "as_toon", "call_names", "open", "open_async",
+    "Strategy", "Tool", "as_anthropic_tools", "as_gemini_tools", "as_mcp_tools",
+    "as_openai_tools", "as_responses_tools", "as_toon", "call_names", "open", "open_async",
 ]  # fmt: skip
 _HOMES = {
     "async_board": "AsyncBoard",
     "board": "Board",
     "errors": "PegboardError",
-    "hits": "Hit as_anthropic_tools as_mcp_tools as_openai_tools as_responses_tools as_toon "
-    "call_names",
+    "hits": "Hit as_anthropic_tools as_gemini_tools as_mcp_tools as_openai_tools "
+    "as_responses_tools as_toon call_names",
     "records": "Agent Edge Enrichment Tool",
     "retrieval.found": "AgentHit AgentResult EntityResult FindResult",
     "retrieval.strategy": "Strategy",

@@ -7,7 +7,12 @@ from typing import Any, Literal, get_args
 from pegboard.errors import QueryError
 from pegboard.naming import CallNames
 from pegboard.records import READ_KINDS, Agent, Tool
-from pegboard.schemas.for_models import cut_description, object_schema
+from pegboard.schemas.for_models import (
+    cut_description,
+    object_schema,
+    original_arguments,
+    output_schema_for_clients,
+)
 from pegboard.schemas.toon import toon_definitions
 
 Descriptions = Literal["catalog", "written"]
@@ -40,6 +45,28 @@ class Hit:
     def function(self) -> Callable[..., Any] | None:
         """The Python function of a tool that `Board.from_tools` was given as one; else None."""
         return getattr(self.tool, "function", None)
+
+    def original_arguments(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of a model's call under the names of the tool itself. They differ
+        where model APIs refuse those, such as `filter[name]`, which a model is given as
+        `filter_name`.
+        """
+        return original_arguments(self.tool.input_schema, arguments)
+
+    def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the Python function of a tool with the arguments of a model's call, and return what
+        it returns.
+
+        Raises:
+            QueryError: the tool is not a function that `Board.from_tools` was given.
+        """
+        if self.function is None:
+            raise QueryError(
+                f"{self.tool.id} has no Python function here. Functions are those that "
+                f"Board.from_tools was given; send other calls, with `hit.original_arguments`, to "
+                f"the tool's server, or run `pegboard serve`."
+            )
+        return self.function(**self.original_arguments(arguments))
 
     def __repr__(self) -> str:
         likely = "" if self.probability is None else f", probability {self.probability:.0%}"
@@ -144,14 +171,32 @@ def as_mcp_tools(
         definition: dict[str, Any] = {
             "name": name,
             "description": description,
-            "inputSchema": {"type": "object", "properties": {}, **tool.input_schema},
+            "inputSchema": object_schema(tool.input_schema),
         }
         if tool.output_schema:
-            definition["outputSchema"] = dict(tool.output_schema)
+            definition["outputSchema"] = output_schema_for_clients(tool.output_schema)
         if tool.annotations:
             definition["annotations"] = dict(tool.annotations)
         listed.append(definition)
     return listed
+
+
+def as_gemini_tools(
+    hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog"
+) -> list[dict[str, Any]]:
+    """Return the hits as the `tools` of a Gemini request; arguments as `as_openai_tools`.
+
+    The schemas are `parametersJsonSchema`; the older `parameters` takes no references.
+    """
+    declarations = [
+        {
+            "name": name,
+            "description": description,
+            "parametersJsonSchema": object_schema(tool.input_schema),
+        }
+        for name, description, tool in _definitions(hits, descriptions)
+    ]
+    return [{"functionDeclarations": declarations}] if declarations else []
 
 
 def as_toon(hits: Sequence[Hit] | Mapping[str, Hit], descriptions: Descriptions = "catalog") -> str:

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from pegboard.schemas.for_models import object_schema, referenced
+from pegboard.schemas.for_models import named_for_models, referenced
 
 MAX_DEPTH = 4
 """Maximum depth of nested objects whose members are listed."""
@@ -43,7 +43,7 @@ def toon_definitions(tools: Sequence[tuple[str, str, Schema]]) -> str:
     lines = [f"tools[{len(tools)}]:"]
     for name, description, schema in tools:
         lines += [f"  - name: {_text(name)}", f"    description: {_text(description)}"]
-        root = object_schema(schema)
+        root = named_for_models(schema)
         rows = list(islice(_rows(root, root, "", frozenset()), MAX_ARGUMENTS))
         described = any(description for _, _, description in rows)
         if rows:
@@ -121,7 +121,7 @@ def typescript_signature(name: str, schema: Schema) -> str:
 
     Descriptions are left out; objects are written to a depth of two.
     """
-    root = object_schema(schema)
+    root = named_for_models(schema)
     return f"{name}({_members(root, root, ', ', 2)})"
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from mcp_types import CallToolResult, TextContent
 
 from pegboard.records import Tool
+from pegboard.schemas.for_models import original_arguments
 from pegboard.serve.access.clients import Client
 from pegboard.serve.access.views import check_callable
 from pegboard.serve.calls.arguments import check_arguments
@@ -154,6 +155,7 @@ class Caller:
         """Check the arguments, ask the user if necessary, and call within the limits."""
         check_callable(tool, kind)
         upstream = self._upstream_of(tool)
+        arguments = original_arguments(tool.input_schema, arguments)
         check_arguments(tool, arguments)
         agreed_state: str | None = None
         if tool.is_destructive and self.limits.destructive != "allow":

@@ -13,6 +13,7 @@ from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import from_json
 
 from pegboard.records import READ_KINDS, Tool
+from pegboard.schemas.for_models import object_schema, output_schema_for_clients
 from pegboard.schemas.toon import toon_definitions, typescript_signature
 from pegboard.serve.access.annotations import READ_ANNOTATIONS, shown_hints
 from pegboard.serve.access.clients import matches_pattern
@@ -161,7 +162,7 @@ def mcp_tool(name: str, tool: Tool) -> McpTool:
     return McpTool(
         name=name,
         description=tool.description,
-        input_schema=_object_schema(tool.input_schema),
+        input_schema=object_schema(tool.input_schema),
         annotations=ToolAnnotations.model_validate(hints) if hints else None,
     )
 
@@ -173,8 +174,8 @@ def definition_of(view: View, tool: Tool) -> dict[str, Any]:
         "name": view.call_name(tool.id),
         "agent": tool.agent,
         "description": tool.description,
-        "inputSchema": _object_schema(tool.input_schema),
-        "outputSchema": tool.output_schema,
+        "inputSchema": object_schema(tool.input_schema),
+        "outputSchema": tool.output_schema and output_schema_for_clients(tool.output_schema),
         "annotations": shown_hints(tool),
     }
     if entry.is_read:
@@ -263,11 +264,6 @@ def _agents_note(view: View) -> str:
     has_read = any(entry.is_read for entry in view.entries.values())
     note = f" What has a kind is not called, but read with {GET_TOOL}." if has_read else ""
     return f"{note} They come from: {', '.join(names)}{f' and {more} more' if more else ''}."
-
-
-def _object_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return an input schema of type object, as MCP requires."""
-    return {"type": "object", "properties": {}, **schema}
 
 
 def _gateway_tool(name: str, model: type[GatewayToolArguments], note: str = "") -> McpTool:
