@@ -13,7 +13,8 @@ from mcp.shared.inbound import find_invalid_x_mcp_header
 from pegboard.hits import Hit
 from pegboard.naming import MAX_CALL_NAME, valid_name
 from pegboard.records import Agent, Tool
-from pegboard.schemas.for_models import refused_keywords
+from pegboard.schemas.for_models import model_schema, refused_keywords
+from pegboard.schemas.repair import repaired
 from pegboard.text.boilerplate import (
     argument_descriptions,
     boilerplate,
@@ -27,6 +28,8 @@ from tasks.lint.findings import Finding, vague_names
 
 MCP_NAME = 128
 """Maximum characters of a tool's name in MCP."""
+MENDED = 3
+"""Maximum changes of a schema that a finding names."""
 MANY_TOKENS = 3_000
 """Tokens from which a definition counts as large: thirteen times the median of real catalogs."""
 LEAST_BOILERPLATE = 5_000
@@ -197,6 +200,17 @@ def _refused(tool: Tool) -> Iterator[Finding]:
         reason = f"OpenAI and Anthropic refuse {', '.join(keywords)} at the top of its input schema"
         suggestion = "List all properties in one object, and say which belong together."
         yield Finding("schema-alternatives", tool.id, reason, suggestion)
+    changes = repaired(tool.input_schema).changes
+    if changes:
+        more = f" and {len(changes) - MENDED} more" if len(changes) > MENDED else ""
+        reason = f"its input schema is mended for models: {'; '.join(changes[:MENDED])}{more}"
+        yield Finding("schema-mended", tool.id, reason, "Write valid JSON Schema 2020-12.")
+    if names := model_schema(tool.input_schema).names:
+        pairs = [f"{own} as {shown}" for shown, own in names.items()]
+        more = f" and {len(pairs) - MENDED} more" if len(pairs) > MENDED else ""
+        reason = f"models are given {', '.join(pairs[:MENDED])}{more}; Anthropic refuses the names"
+        suggestion = "Name properties with letters, digits, _, - and . only, at most 64."
+        yield Finding("property-names", tool.id, reason, suggestion, next(iter(names.values())))
     if reason := find_invalid_x_mcp_header(tool.input_schema):
         yield Finding("mcp-header", tool.id, reason, "Correct it: clients drop such a tool.")
 

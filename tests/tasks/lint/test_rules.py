@@ -69,6 +69,16 @@ FLAWS = {
         "refuse oneOf",
         "one object",
     ),
+    "schema-mended": (
+        {"input_schema": with_properties(unit={"$ref": "#/definitions/Unit"})},
+        "'#/definitions/Unit' leads nowhere",
+        "2020-12",
+    ),
+    "property-names": (
+        {"input_schema": with_properties(**{"filter[day]": CITY})},
+        r"filter\[day\] as filter_day",
+        "letters, digits",
+    ),
     "mcp-header": (
         {"input_schema": with_properties(region={**CITY, "x-mcp-header": "my region"})},
         "not an RFC 9110 token",
