@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from pegboard.errors import BoardNotFound, ConfigurationError, PegboardError
 from pegboard.store.contract import TABLES_FOLDER
-from pegboard.store.failures import cleaned, damage_error, store_error
+from pegboard.store.failures import cleaned, damage_error, refuses_credentials, store_error
 from pegboard.store.storage import OPEN_TIMEOUT, storage_options
 from pegboard.text.redaction import public_url
 
@@ -86,7 +86,9 @@ def missing_tables(uri: str, name: str, version: int | None) -> Generator[None]:
             yield
         except (ValueError, FileNotFoundError) as error:
             text = str(error).lower()
-            if not any(part in text for part in ("not found", "no longer exists", "not exist")):
+            missing = any(part in text for part in ("not found", "no longer exists", "not exist"))
+            # S3 says of an unknown access key that it "does not exist in our records".
+            if not missing or refuses_credentials(error):
                 raise
             version_text = "" if version is None else f"version {version} of "
             raise BoardNotFound(

@@ -34,6 +34,14 @@ _NO_CREDENTIALS = _Failure(
     "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY for az://, GOOGLE_SERVICE_ACCOUNT "
     "(a file) for gs://; or name them in [board.storage]",
 )
+_REFUSED_CREDENTIALS = _Failure(
+    r"accessdenied|invalidaccesskeyid|signaturedoesnotmatch|expiredtoken|invalidtoken"
+    r"|authenticationfailed|authorizationfailure|status: 40[13]|code: 40[13]"
+    r"|lacked the necessary privileges|not authenticated|unauthenticated|invalid access key",
+    "it refuses these credentials",
+    "Check the keys, their expiry, and that they may list, read, write and delete there; open "
+    "readers and gateways use renewed ones at their next look at the channel",
+)
 _FAILURES = (
     _Failure(
         r"no space left|os error 28\b|os error 122\b|quota exceeded|insufficientstorage"
@@ -65,13 +73,7 @@ _FAILURES = (
         "the bucket's region cannot be found out",
         "Check the bucket's name; set AWS_REGION, or AWS_ENDPOINT_URL for a store of your own",
     ),
-    _Failure(
-        r"accessdenied|invalidaccesskeyid|signaturedoesnotmatch|expiredtoken|invalidtoken"
-        r"|authenticationfailed|authorizationfailure|status: 40[13]|code: 40[13]"
-        r"|lacked the necessary privileges|not authenticated|unauthenticated|invalid access key",
-        "it refuses these credentials",
-        "Check the keys, their expiry, and that they may list, read, write and delete there",
-    ),
+    _REFUSED_CREDENTIALS,
     _Failure(
         r"permission denied|operation not permitted|os error 13\b|os error 1\b",
         "permission was denied",
@@ -102,6 +104,10 @@ _FAILURES = (
 
 _BODY = re.compile(r'body: Some\(\\?"([^"\\<]{3,200})')
 _MESSAGE = re.compile(r'message: \\?"([^"\\]{3,200})')
+_REPEATED = re.compile(
+    r"(?s)<(Token-\d+|AWSAccessKeyId|SignatureProvided|StringToSign|CanonicalRequest)>.*?</\1>"
+)
+"""Matches the parts of a refused request that S3 repeats in its answer."""
 DAMAGE = re.compile(
     r"not found|no such file|invalid range|too small|failed to fill whole buffer|corrupt|panicked"
     r"|protobuf|encoding|utf-?8|magic|out of (?:range|bounds)|unexpected end|expected type"
@@ -123,6 +129,11 @@ def damage_error(where: str, error: BaseException) -> StoreError | None:
     return StoreError(
         f"{where} cannot be read: a file of it is damaged or missing ({detail}). {REBUILD}."
     )
+
+
+def refuses_credentials(error: BaseException) -> bool:
+    """Whether the store refused the credentials of a call, or there were none."""
+    return _failure(error) in (_REFUSED_CREDENTIALS, _NO_CREDENTIALS)
 
 
 def explain(error: BaseException) -> tuple[str, str]:
@@ -148,7 +159,7 @@ def store_error(where: str, error: BaseException) -> StoreError:
 def cleaned(error: Exception) -> Exception:
     """Return the error, or a similar one without its secrets, to be chained as the cause."""
     text = str(error)
-    clean = redact(text)
+    clean = redact(_REPEATED.sub(r"<\1/>", text))
     if clean == text:
         return error
     return FileNotFoundError(clean) if isinstance(error, FileNotFoundError) else RuntimeError(clean)

@@ -11,9 +11,10 @@ later `import lancedb` finds it, and a core that `lancedb` has loaded before is 
 
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pegboard.errors import StoreError
 from pegboard.event_loops import run_in_loop, was_forked
@@ -23,11 +24,14 @@ from pegboard.store.database import (
     opening_options,
     store_errors,
 )
+from pegboard.store.failures import refuses_credentials
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
+Value = TypeVar("Value")
 
 TESTED = "lancedb-0.40.*.dist-info"
 """Pattern of the metadata folder of a tested LanceDB."""
@@ -40,46 +44,109 @@ LOOP = "pegboard-lance"
 class ReaderDatabase:
     """The LanceDB database of the board at `uri` for readers; its handles see the newest version.
 
+    A connection keeps the credentials that it was opened with. When the store refuses them, the
+    database drops the connection, connects with those that the options and the environment now
+    have, and repeats the call once.
+
     Raises StoreError if the store refuses, or does not answer within the option `open_timeout`.
     """
 
     def __init__(self, uri: str, storage_options: Mapping[str, str] | None = None) -> None:
         self._uri = uri
-        options, self._timeout = opening_options(uri, storage_options)
+        self._explicit_options = storage_options
         with store_errors(uri):
-            address = database_address(uri)
-            self._connection = _run(lambda: _connect(address, options or None), self._timeout)
+            self._connection: _Connection | None = self._connect()
 
     def open_table(self, name: str, version: int | None = None) -> "BoardTable":
         """Return a table, pinned to a version if one is given. Raises BoardNotFound."""
         with missing_tables(self._uri, name, version):
-            table = BoardTable(_run(lambda: self._connection.open_table(name), self._timeout))
-            if version is not None:
-                table.checkout(version)
-            return table
+            return BoardTable(self, name, version)
+
+    def call(self, function: "Callable[[_Connection], Value]") -> Value:
+        """Return the function's result for the connection; for a new connection if the store
+        refuses the credentials of this one.
+        """
+        connection = self._connection
+        if connection is not None:
+            try:
+                return function(connection)
+            except (OSError, RuntimeError, ValueError) as error:
+                if not refuses_credentials(error):
+                    raise
+        return function(self._successor(connection))
+
+    def _successor(self, refused: "_Connection | None") -> "_Connection":
+        """Return the connection if another thread has replaced the refused one, else a new one.
+
+        Threads do not wait for one another: a refusal takes LanceDB seconds of retries.
+        """
+        connection = self._connection
+        if connection is None or connection is refused:
+            self._connection = None
+            connection = self._connect()
+            self._connection = connection
+        return connection
+
+    def _connect(self) -> "_Connection":
+        options, timeout = opening_options(self._uri, self._explicit_options)
+        address = database_address(self._uri)
+        return _Connection(_run(lambda: _connect(address, options or None), timeout), timeout)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Connection:
+    """A connection to a database.
+
+    Attributes:
+        core: the core's connection.
+        timeout: the timeout in seconds for opening a table; None for a folder.
+    """
+
+    core: Any
+    timeout: float | None
+
+    def open_table(self, name: str, version: int | None) -> Any:
+        """Return the core's table. Raises ValueError if it or the version does not exist."""
+        table = _run(lambda: self.core.open_table(name), self.timeout)
+        if version is not None:
+            try:
+                _run(lambda: table.checkout(version))
+            except RuntimeError as error:
+                if "not found" not in str(error).lower():
+                    raise
+                raise ValueError(f"Version {version} no longer exists.") from error
+        return table
 
 
 class BoardTable:
-    """A table of a board for readers, at its newest version or pinned to one by `checkout`.
+    """A table of a board for readers, at its newest version or pinned to one.
 
     Thread-safe. Methods raise the store's errors (OSError, RuntimeError, ValueError), which callers
     convert to StoreError by `store_errors`.
-
-    Args:
-        table: the core's table.
     """
 
-    def __init__(self, table: Any) -> None:
-        self._table = table
+    def __init__(self, database: ReaderDatabase, name: str, version: int | None) -> None:
+        self._database = database
+        self._name = name
+        self._version = version
+        self._opened = database.call(self._open)
 
-    def checkout(self, version: int) -> None:
-        """Pin the table to a version. Raises ValueError if the version does not exist."""
-        try:
-            _run(lambda: self._table.checkout(version))
-        except RuntimeError as error:
-            if "not found" not in str(error).lower():
-                raise
-            raise ValueError(f"Version {version} no longer exists.") from error
+    def _open(self, connection: _Connection) -> tuple[_Connection, Any]:
+        return connection, connection.open_table(self._name, self._version)
+
+    def _run(self, call: Callable[[Any], Awaitable[Any]]) -> Any:
+        """Await a call of the core's table, which is opened again after its database connected
+        again.
+        """
+
+        def run(connection: _Connection) -> Any:
+            opened_by, table = self._opened
+            if opened_by is not connection:
+                self._opened = self._open(connection)
+                _, table = self._opened
+            return _run(lambda: call(table))
+
+        return self._database.call(run)
 
     def read(
         self,
@@ -155,8 +222,8 @@ class BoardTable:
     ) -> "pa.Table":
         import pyarrow as pa
 
-        async def rows() -> "pa.Table":
-            query = build(self._table.query())
+        async def rows(table: Any) -> "pa.Table":
+            query = build(table.query())
             if columns:
                 query.select_columns(list(columns))
             if where:
@@ -166,7 +233,7 @@ class BoardTable:
             stream = await query.execute()
             return pa.Table.from_batches([batch async for batch in stream], stream.schema)
 
-        return _run(rows)
+        return self._run(rows)
 
 
 @cache
