@@ -114,7 +114,7 @@ def test_a_reader_answers_from_its_release_until_its_credentials_are_renewed(
     bucket.accepted = {NEW}
 
     assert reader.search("task")[0].release == first.id
-    error = reader.status().error
+    error = str(reader.status().error)
     assert REFUSED in error
     assert "open readers and gateways use renewed ones at their next look" in error
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
