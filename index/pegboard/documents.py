@@ -12,6 +12,10 @@ The shape of an index decides how many documents a tool has:
 - `multi` has a row for the name and description, one for the arguments, one for the topics, and one
   for each question; a tool scores by its best row.
 
+What a catalog says beside that - titles, the path and the tags of an operation, nested arguments,
+values that arguments may have - is in the text index alone (`search_words`): an encoder reads only
+so many words. It is encoded, too, where a tool says little else (`THIN`).
+
 A name `getRecord_v2` is embedded as `get Record v2`; the `tools` table keeps the name itself.
 """
 
@@ -23,6 +27,7 @@ from pegboard.records import Agent, Enrichment, Tool
 from pegboard.text.boilerplate import argument_descriptions, sentence_key
 from pegboard.text.plain_text import joined, sentences, shortened
 from pegboard.text.redaction import redact_credentials
+from pegboard.text.schema_words import Argument, arguments_of
 from pegboard.text.words import identifier_words
 
 Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
@@ -34,6 +39,14 @@ QUESTIONS = 10
 """Default maximum number of questions of a tool in an index."""
 MAX_BODY = 1_000
 """Maximum number of characters of a skill's body after its description; encoders read no more."""
+THIN = 8
+"""A description of fewer words does not tell its tool from others, so the title, the nested
+arguments and the values of arguments are encoded, too. Of 24 requests for twelve such tools, half
+of them in other words than the catalog's, 6 had the right tool first without, 20 with it. Encoded
+for all tools, values took one real catalog of eight from .66 at one to .61, and the others stayed.
+"""
+_VERBS = {"GET": "Get", "POST": "Create", "PUT": "Update", "PATCH": "Update", "DELETE": "Delete"}
+_PATH_PARAMETER = re.compile(r"\{[^{}]*+\}")
 _SIGNATURE = re.compile(r"[\w.]++\(.*\)")
 """A call signature such as `arange(start, stop, /)`, with which NumPy's descriptions begin."""
 
@@ -97,6 +110,33 @@ def summary_of(
     return redact_credentials(". ".join((name, *map(shortened, described))))
 
 
+def search_words(tool: Tool, parts: Collection[Part] = DEFAULT_PARTS) -> str:
+    """Return what of a tool is searched by its words alone; blank if there is nothing.
+
+    Args:
+        parts: of the index. Titles, paths and tags belong to the description.
+    """
+    texts: list[str] = []
+    if "description" in parts:
+        path = tool.annotations.get("path")
+        plain_path = _PATH_PARAMETER.sub(" ", path) if isinstance(path, str) else ""
+        texts += [_title(tool), identifier_words(plain_path), *map(identifier_words, tool.tags)]
+    if "arguments" in parts:
+        own = argument_descriptions(tool.input_schema)
+        texts += [_argument_words(part, own) for part in arguments_of(tool.input_schema)]
+    return redact_credentials("\n".join(filter(None, texts)))
+
+
+def operation_sentence(tool: Tool) -> str:
+    """Return what an operation does, from its method and path (`Get shelves of warehouses`); the
+    words of the name for any other tool.
+    """
+    path = [part for part in str(tool.annotations.get("path", "")).split("/") if part]
+    nouns = [identifier_words(part) for part in reversed(path) if not part.startswith("{")]
+    verb = _VERBS.get(str(tool.annotations.get("method")), "")
+    return f"{verb} {' of '.join(nouns[:2])}" if verb and nouns else identifier_words(tool.name)
+
+
 def agent_text(agent: Agent, written: str = "") -> str:
     """Return what is encoded of an agent: its name in words, and its description.
 
@@ -136,7 +176,26 @@ def _described(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str])
     every = [
         sentence for sentence in sentences(tool.description) if not _SIGNATURE.fullmatch(sentence)
     ]
-    return _own(every, boilerplate) or every[:1]
+    described = _own(every, boilerplate) or every[:1]
+    if not described and tool.annotations.get("path"):
+        described = [operation_sentence(tool)]
+    if _is_thin(described) and (title := _title(tool)):
+        described = [title, *described]
+    return described
+
+
+def _is_thin(described: list[str]) -> bool:
+    return len(" ".join(described).split()) < THIN
+
+
+def _title(tool: Tool) -> str:
+    """The title, if it says more than the name."""
+    title = tool.annotations.get("title")
+    if not isinstance(title, str) or not title.strip():
+        return ""
+    text = joined(sentences(title))
+    known = identifier_words(tool.name).lower()
+    return "" if identifier_words(text).lower() == known else text
 
 
 def _body(tool: Tool, agent: Agent) -> str:
@@ -163,4 +222,25 @@ def _arguments(tool: Tool, enrichment: Enrichment, boilerplate: Collection[str])
         arguments.append(
             ": ".join(text for text in (identifier_words(name), joined(parts)) if text)
         )
+    if not enrichment.description and _is_thin(sentences(tool.description)):
+        own = argument_descriptions(tool.input_schema)
+        more = (
+            _argument_words(part, own, described=True) for part in arguments_of(tool.input_schema)
+        )
+        arguments += filter(None, more)
     return f"Arguments: {'; '.join(arguments)}" if arguments else ""
+
+
+def _argument_words(argument: Argument, own: Collection[str], *, described: bool = False) -> str:
+    """Return the name of a nested argument and the values that an argument may have.
+
+    Args:
+        own: the names of the tool's own arguments, whose names are in the documents anyway.
+        described: with the first sentence of a nested argument's description.
+    """
+    is_own = argument.depth == 0 and argument.name in own
+    if is_own and not argument.values:
+        return ""
+    values = ", ".join(identifier_words(value) or value for value in argument.values)
+    sentence = sentences(argument.description)[:1] if described and not is_own else []
+    return ": ".join(filter(None, (identifier_words(argument.name), joined(sentence), values)))

@@ -10,6 +10,7 @@ from typing import Any
 
 from mcp.shared.inbound import find_invalid_x_mcp_header
 
+from pegboard.documents import operation_sentence
 from pegboard.hits import Hit
 from pegboard.naming import MAX_CALL_NAME, valid_name
 from pegboard.records import Agent, Tool
@@ -22,7 +23,7 @@ from pegboard.text.boilerplate import (
     sentence_keys,
 )
 from pegboard.text.plain_text import sentences
-from pegboard.text.words import identifier_words, singular_words
+from pegboard.text.words import singular_words
 from pegboard.tokens import definition_tokens, estimate_tokens
 from tasks.lint.findings import Finding, vague_names
 
@@ -47,7 +48,6 @@ _ELSEWHERE = re.compile(
 )
 """Words beside a parameter that need not be there: it is gone, or another tool's."""
 _CONDITION = re.compile(r"\b(?:if|when|unless|for)\b[^.]*$", re.IGNORECASE)
-_VERBS = {"GET": "Get", "POST": "Create", "PUT": "Update", "PATCH": "Update", "DELETE": "Delete"}
 
 
 def text_findings(name: str, tools: Sequence[Tool]) -> Iterator[Finding]:
@@ -80,11 +80,7 @@ def _purpose(tool: Tool, shared: Collection[str]) -> Iterator[Finding]:
 
 def _draft(tool: Tool) -> str:
     """A first sentence, from the method and the path of an operation or the words of the name."""
-    path = [part for part in str(tool.annotations.get("path", "")).split("/") if part]
-    nouns = [identifier_words(part) for part in reversed(path) if not part.startswith("{")]
-    verb = _VERBS.get(str(tool.annotations.get("method")), "")
-    what = f"{verb} {' of '.join(nouns[:2])}" if verb and nouns else identifier_words(tool.name)
-    return f"Say what it does, to what, and when to use it: {what} ..."
+    return f"Say what it does, to what, and when to use it: {operation_sentence(tool)} ..."
 
 
 def _arguments(tool: Tool) -> Iterator[Finding]:

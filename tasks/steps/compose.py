@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
-from pegboard.documents import NOTHING, agent_text, documents_of, summary_of
+from pegboard.documents import NOTHING, agent_text, documents_of, search_words, summary_of
 from pegboard.ranker.actions import tool_actions
 from pegboard.records import Enrichment, Tool
 from pegboard.store.contract import (
@@ -35,12 +35,16 @@ from tasks.settings.configuration import WRITTEN_TEXTS, IndexSettings, WrittenTe
 if TYPE_CHECKING:
     import polars as pl
 
-COMPOSE_VERSION = 6
+COMPOSE_VERSION = 7
 AGENTS_VERSION = 4
 SENTENCES_VERSION = 1
 """Raise these when the same tools or agents give other documents or sentences, so that stored ones
 are not reused.
 """
+
+
+WHOLE_TOOL = ("document", "description")
+"""Parts of which every tool has one, and which stand for it as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,9 +185,11 @@ def _tool_documents(
         enrichment = _indexed_texts(enrichments.get(tool.id, NOTHING), settings.written)
         summary = summary_of(tool, settings.parts, enrichment, boilerplate)
         tool_columns = _tool_columns(tool, agent.kind, summary, settings.language)
+        words = search_words(tool, settings.parts)
         for part, number, texts in documents(tool, agent, enrichment, boilerplate):
             row = {"key": row_key(tool.id, part, number), "part": part, **tool_columns}
-            rows.append(_with_texts(row, texts, settings.language, [summary]))
+            row_words = words if number == 0 and part in WHOLE_TOOL else ""
+            rows.append(_with_texts(row, texts, settings.language, [summary], row_words))
     return _frame(rows, "emb_full")
 
 
@@ -230,19 +236,24 @@ def _tool_columns(tool: Tool, kind: str, summary: str, language: str) -> dict[st
 
 
 def _with_texts(
-    row: Mapping[str, Any], texts: Sequence[str], language: str, more: Sequence[str] = ()
+    row: Mapping[str, Any],
+    texts: Sequence[str],
+    language: str,
+    more: Sequence[str] = (),
+    words: str = "",
 ) -> dict[str, Any]:
     """Return a row with its text, its words, and the texts to encode.
 
     Args:
         more: texts that are encoded, but not part of the row's text.
+        words: a text whose words are searched, but which is not part of the row's text.
     """
     text = "\n".join(texts)
     encoded_texts = [*texts, *more]
     row = {
         **row,
         "text": text,
-        "tokens": " ".join(tokenize(text, language)),
+        "tokens": " ".join(tokenize("\n".join((text, words)), language)),
         "text_digests": [digest(encoded_text) for encoded_text in encoded_texts],
     }
     return {**row, "digest": digest(row), "texts": encoded_texts}

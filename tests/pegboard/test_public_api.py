@@ -18,7 +18,8 @@ LIGHT = """
 PUBLIC = """
     Agent AgentHit AgentResult AsyncBoard Board BoardStatus Channel Edge Enrichment EntityResult
     FindResult Hit PegboardError Release ReleaseStore Strategy Tool as_anthropic_tools
-    as_gemini_tools as_mcp_tools as_openai_tools as_responses_tools as_toon call_names open open_async
+    as_gemini_tools as_mcp_tools as_openai_tools as_responses_tools as_toon call_names open
+    open_async
 """
 """A name more or less is a decision: change the list, the changelog and the version together."""
 EXIT_CODES = {

@@ -205,7 +205,10 @@ class _Repair:
             out |= self._converted(key, value, schema)
         if isinstance(schema.get("definitions"), Mapping):
             newer = schema.get("$defs")
-            out["$defs"] = {**schema["definitions"], **(newer if isinstance(newer, Mapping) else {})}
+            out["$defs"] = {
+                **schema["definitions"],
+                **(newer if isinstance(newer, Mapping) else {}),
+            }
         return out
 
     def _converted(self, key: str, value: Any, schema: Mapping[str, Any]) -> Schema:

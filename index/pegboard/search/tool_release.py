@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.documents import agent_text, documents_of, summary_of
+from pegboard.documents import agent_text, documents_of, search_words, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.ranker.actions import tool_actions
@@ -36,7 +36,7 @@ AGENT = Agent(agent_id(CATALOG, "tools"), CATALOG, "tools")
 NO_TOOL = Tool("", "", "", "agent")
 """A placeholder for rows of agents, of which only words and vector are used."""
 
-Row = tuple[str, str, Sequence[str], str]
+Row = tuple[str, str, Sequence[str], str, str]
 """The id of a tool, a part, tags, and the text."""
 
 
@@ -91,7 +91,7 @@ class ToolRelease(LoadedRelease):
         """Return the edges, which are empty, or the row of the only agent."""
         if name == EDGES:
             return table_schema(EDGES).empty_table()
-        return self._table([(AGENT.id, "document", (), agent_text(AGENT))]).select(columns)
+        return self._table([(AGENT.id, "document", (), agent_text(AGENT), "")]).select(columns)
 
     @cached_property
     def _boilerplate(self) -> Collection[str]:
@@ -100,7 +100,7 @@ class ToolRelease(LoadedRelease):
     @cached_property
     def _documents(self) -> list[Row]:
         return [
-            (tool.id, part, tool.tags, "\n".join(texts))
+            (tool.id, part, tool.tags, "\n".join(texts), search_words(tool))
             for tool in self._by_id.values()
             for part, _, texts in documents_of(tool, AGENT, boilerplate=self._boilerplate)
         ]
@@ -116,7 +116,7 @@ class ToolRelease(LoadedRelease):
         """
         import pyarrow as pa
 
-        texts = [text for *_, text in rows]
+        texts = [text for *_, text, _ in rows]
         tools = [self._by_id.get(identity, NO_TOOL) for identity, *_ in rows]
         columns: dict[str, Any] = {
             "tool": [identity for identity, *_ in rows],
@@ -124,8 +124,11 @@ class ToolRelease(LoadedRelease):
             "catalog": [CATALOG] * len(rows),
             "agent": [AGENT.id] * len(rows),
             "kind": [AGENT.kind] * len(rows),
-            "tags": [list(tags) for _, _, tags, _ in rows],
-            "tokens": [" ".join(tokenize(text, DEFAULT_LANGUAGE)) for text in texts],
+            "tags": [list(tags) for _, _, tags, *_ in rows],
+            "tokens": [
+                " ".join(tokenize("\n".join((text, words)), DEFAULT_LANGUAGE))
+                for *_, text, words in rows
+            ],
             "vector": self._vectors(texts),
             "name_tokens": [" ".join(tokenize(tool.name, DEFAULT_LANGUAGE)) for tool in tools],
             "actions": [" ".join(sorted(tool_actions(tool))) for tool in tools],
@@ -144,7 +147,7 @@ class ToolRelease(LoadedRelease):
         return pa.FixedSizeListArray.from_arrays(flat, self._encoder.dimensions)
 
     def _make_release(self) -> Release:
-        languages = IndexLanguages.of({CATALOG: [text for *_, text in self._documents]})
+        languages = IndexLanguages.of({CATALOG: [text for *_, text, _ in self._documents]})
         ranker = default_ranker(self._encoder.name, languages.legible(self._encoder.name))
         index = {
             "encoder": self._encoder.name,

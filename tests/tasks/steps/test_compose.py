@@ -196,7 +196,7 @@ def test_documents_have_the_columns_that_a_search_reads(workshop):
         "agent",
         ["office"],
     )
-    assert taxi["tokens"].split(" ") == tokenize(taxi["text"])
+    assert taxi["tokens"].split(" ") == [*tokenize(taxi["text"]), "offic"]  # with its tag
     document = ["call taxi. Calls a taxi.", "I need a ride to the airport"]
     assert taxi["texts"] == [*document, taxi["summary"]]
     assert taxi["summary"] == "call taxi. Calls a taxi."
