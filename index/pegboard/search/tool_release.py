@@ -234,9 +234,15 @@ def _mcp_tool(value: Any) -> Declaration | None:
     annotations = get("annotations")
     if annotations is not None and hasattr(annotations, "model_dump"):
         annotations = annotations.model_dump(exclude_none=True)
-    description = get("description") or get("title")
+    title = get("title")
+    titled = {"title": title} if isinstance(title, str) else {}
+    description = get("description") or title
     return Declaration(
-        get("name"), description, get("inputSchema"), get("outputSchema"), annotations or {}
+        get("name"),
+        description,
+        get("inputSchema"),
+        get("outputSchema"),
+        {**titled, **(annotations or {})},
     )
 
 

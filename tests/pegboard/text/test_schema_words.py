@@ -112,7 +112,7 @@ def test_what_a_tool_says_beside_its_description_is_encoded_where_that_is_thin()
         "Arguments: payload; date: Day of the visit.; kind: long, b2"
     )
     assert encoded(told).endswith("front desk.\nArguments: payload")
-    assert "Visits\ndate\nkind: long, b2" == search_words(told)
+    assert search_words(told) == "Visits\ndate\nkind: long, b2"
 
 
 def test_a_title_that_repeats_the_name_is_left_out():
