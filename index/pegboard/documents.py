@@ -28,7 +28,7 @@ from pegboard.text.boilerplate import argument_descriptions, sentence_key
 from pegboard.text.plain_text import joined, sentences, shortened
 from pegboard.text.redaction import redact_credentials
 from pegboard.text.schema_words import Argument, arguments_of
-from pegboard.text.words import identifier_words
+from pegboard.text.words import identifier_words, tokenize
 
 Part = Literal["name", "description", "arguments", "questions", "topics", "agent"]
 Shape = Literal["centroid", "single", "multi"]
@@ -125,6 +125,20 @@ def search_words(tool: Tool, parts: Collection[Part] = DEFAULT_PARTS) -> str:
         own = argument_descriptions(tool.input_schema)
         texts += [_argument_words(part, own) for part in arguments_of(tool.input_schema)]
     return redact_credentials("\n".join(filter(None, texts)))
+
+
+def searched_tokens(text: str, words: str, language: str) -> list[str]:
+    """Return the tokens of a document in the text index: those of its text, and behind them each
+    new one of `words` once, so that they lengthen the document, which BM25 counts, no further.
+
+    Args:
+        words: as `search_words` returns them.
+        language: of the index.
+    """
+    tokens = tokenize(text, language)
+    known = set(tokens)
+    more = dict.fromkeys(tokenize(words, language))
+    return [*tokens, *(token for token in more if token not in known)]
 
 
 def operation_sentence(tool: Tool) -> str:

@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from catalogs.shared.tool_row import tool_of
 from pegboard.canonical import digest
-from pegboard.documents import NOTHING, agent_text, documents_of, search_words, summary_of
+from pegboard.documents import (
+    NOTHING,
+    agent_text,
+    documents_of,
+    search_words,
+    searched_tokens,
+    summary_of,
+)
 from pegboard.ranker.actions import tool_actions
 from pegboard.records import Enrichment, Tool
 from pegboard.store.contract import (
@@ -253,7 +260,7 @@ def _with_texts(
     row = {
         **row,
         "text": text,
-        "tokens": " ".join(tokenize("\n".join((text, words)), language)),
+        "tokens": " ".join(searched_tokens(text, words, language)),
         "text_digests": [digest(encoded_text) for encoded_text in encoded_texts],
     }
     return {**row, "digest": digest(row), "texts": encoded_texts}

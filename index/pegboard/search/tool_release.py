@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pegboard.canonical import digest
-from pegboard.documents import agent_text, documents_of, search_words, summary_of
+from pegboard.documents import agent_text, documents_of, search_words, searched_tokens, summary_of
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.ranker.actions import tool_actions
@@ -126,8 +126,7 @@ class ToolRelease(LoadedRelease):
             "kind": [AGENT.kind] * len(rows),
             "tags": [list(tags) for _, _, tags, *_ in rows],
             "tokens": [
-                " ".join(tokenize("\n".join((text, words)), DEFAULT_LANGUAGE))
-                for *_, text, words in rows
+                " ".join(searched_tokens(text, words, DEFAULT_LANGUAGE)) for *_, text, words in rows
             ],
             "vector": self._vectors(texts),
             "name_tokens": [" ".join(tokenize(tool.name, DEFAULT_LANGUAGE)) for tool in tools],
