@@ -6,6 +6,7 @@ invalid, or if a reference in it is missing or not allowed; the others are liste
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +28,8 @@ from pegboard.text.redaction import public_url
 
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
 """Matches a parameter in a path, such as `{petId}`."""
+MAX_NAMES = 5
+"""Most repeated operationIds that a message names."""
 OUTSIDE = re.compile(r"""["']?\$ref["']?\s*:\s*["']?[^#"'\s]""")
 """Matches a reference that leads out of its document."""
 
@@ -68,7 +71,16 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
         kind="api",
         source=place,
     )
-    api = _Api(listing, agent, document, SchemaGraph(refs), place)
+    repeated = _repeated_ids(refs, document["paths"])
+    if repeated:
+        shown = ", ".join(repr(name)[:100] for name in sorted(repeated)[:MAX_NAMES])
+        more = f" and {len(repeated) - MAX_NAMES:,} others" if len(repeated) > MAX_NAMES else ""
+        listing.reject(
+            place,
+            f"several operations have the operationId {shown}{more}; they are listed under names "
+            f"of their method and path. Give each an operationId of its own.",
+        )
+    api = _Api(listing, agent, document, SchemaGraph(refs), place, repeated)
     for path, item in document["paths"].items():
         if path.startswith("x-"):
             continue
@@ -131,6 +143,8 @@ class _Api:
     document: Mapping[str, Any]
     graph: SchemaGraph
     place: str
+    repeated: frozenset[str]
+    """The operationIds of several operations, none of which is named by it."""
 
     def list_path(self, path: str, item: Any) -> None:
         paths = self.document["paths"]
@@ -155,9 +169,10 @@ class _Api:
         operation.check()
         _check_parameters(operation, path)
         inputs = arguments(self.graph, operation)
+        declared = (spec.get("operationId") or "").strip()
         self.listing.tool(
             self.agent,
-            (spec.get("operationId") or "").strip() or _name(method, path),
+            _name(method, path) if not declared or declared in self.repeated else declared,
             where=f"{self.place} {method.upper()} {path}",
             raw=spec,
             description=_description(spec, item),
@@ -214,6 +229,24 @@ def _path_items(refs: References, item: Any) -> Iterator[tuple[dict[str, Any], s
     if "$ref" in item:
         target, base = refs.follow({"$ref": item["$ref"]}, refs.uri)
         yield _path_item(target), base
+
+
+def _repeated_ids(refs: References, paths: Mapping[str, Any]) -> frozenset[str]:
+    """Return the operationIds that operations of several methods or paths have."""
+    places: dict[str, set[tuple[str, str]]] = {}
+    for path, item in paths.items():
+        with suppress(SourceError):  # which `list_path` reports
+            for part, _ in _path_items(refs, item):
+                for method in METHODS:
+                    name = _operation_id(part.get(method))
+                    if name:
+                        places.setdefault(name, set()).add((method, path))
+    return frozenset(name for name, found in places.items() if len(found) > 1)
+
+
+def _operation_id(spec: Any) -> str:
+    name = spec.get("operationId") if isinstance(spec, dict) else None
+    return name.strip() if isinstance(name, str) else ""
 
 
 def _has_only_nulls(item: Any) -> bool:

@@ -365,3 +365,16 @@ def test_a_document_is_one_file_of_limited_size(listed, tmp_path):
     (tmp_path / "b.json").write_text("{}")
     with pytest.raises(SourceError, match="matches 2 files"):
         listed("openapi", path="*.json")
+
+
+def test_operations_that_share_an_id_are_named_by_method_and_path(listed_document):
+    shared = document(jobs={"operationId": "search"}, flows={"operationId": " search "}, ping={})
+    shared["paths"]["/jobs"]["post"] = shared["paths"]["/jobs"]["get"]
+    reordered = {**shared, "paths": dict(reversed(shared["paths"].items()))}
+
+    listing = listed_document(shared)
+
+    assert set(by_name(listing)) == {"get_jobs", "post_jobs", "get_flows", "ping"}
+    assert listed_document(reordered).tools == listing.tools
+    (said,) = listing.rejected
+    assert "several operations have the operationId 'search'" in said.why
