@@ -6,6 +6,7 @@ A tool has one set of named arguments, so parameters and properties of the body 
 
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Literal
@@ -20,6 +21,8 @@ from pegboard.schemas.loose import object_schema
 
 IGNORED_HEADERS = {"accept", "content-type", "authorization"}
 """Names of header parameters that OpenAPI says to ignore, since the client sets these headers."""
+SUCCESS = re.compile(r"2(\d\d|XX)")
+"""Matches the code of a successful response."""
 FLAT = {
     "type", "properties", "required", "allOf", "anyOf", "oneOf", "not", "title", "description",
     "example", "examples", "default", "deprecated", "additionalProperties", "minProperties",
@@ -53,7 +56,6 @@ class Operation:
                     **self.spec,
                     "parameters": [part for part, _ in self.parameters],
                     "requestBody": self.body[0] if self.body else {},
-                    "responses": {code: part for code, (part, _) in self.responses.items()},
                 }
             )
         except ValidationError as error:
@@ -65,7 +67,7 @@ class Operation:
 
 
 class _Part(BaseModel):
-    """The members read from a parameter, body or response, without schemas."""
+    """The members read from a parameter or body, without schemas."""
 
     model_config = ConfigDict(strict=True)
 
@@ -89,7 +91,6 @@ class _Shape(BaseModel):
     tags: list[str] = []
     parameters: list[_Parameter]
     body: _Part = Field(alias="requestBody")
-    responses: dict[str, _Part]
 
 
 @dataclass(slots=True)
@@ -154,18 +155,23 @@ def resolve_operation(
     shared = [refs.follow(part, base) for part in _list(item, "parameters")]
     inherited = [part for part in shared if _key(part[0]) not in overridden]
     parameters = (*inherited, *declared)
-    responses = spec.get("responses")
-    responses = responses if isinstance(responses, dict) else {}
     return Operation(
         spec=spec,
         parameters=parameters,
         body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
-        responses={
-            code: refs.follow(part, base)
-            for code, part in responses.items()
-            if not code.startswith("x-")
-        },
+        responses=_successful(refs, spec, base),
     )
+
+
+def _successful(refs: References, spec: Mapping[str, Any], base: str) -> dict[str, Placed]:
+    """Return the successful responses that can be read. An operation is called without them."""
+    responses = spec.get("responses")
+    found: dict[str, Placed] = {}
+    for code, part in responses.items() if isinstance(responses, dict) else ():
+        if SUCCESS.fullmatch(code):
+            with suppress(SourceError):
+                found[code] = refs.follow(part, base)
+    return found
 
 
 def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
@@ -194,20 +200,30 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
 
 
 def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | None:
-    """Return the schema of the first successful JSON response; None if there is none."""
-    for code in sorted(code for code in operation.responses if re.fullmatch(r"2(\d\d|XX)", code)):
+    """Return the schema of the first successful JSON response; None if there is none, or if it
+    cannot be read.
+    """
+    for code in sorted(operation.responses):
         part, base = operation.responses[code]
-        media = part.get("content") or {}
+        media = part.get("content") if isinstance(part, dict) else None
+        media = media if isinstance(media, dict) else {}
         kind = next((kind for kind in media if _is_json(kind)), None)
-        if kind is None or "schema" not in media[kind]:
+        if kind is None or not isinstance(media[kind], dict) or "schema" not in media[kind]:
             continue
-        root = graph.refs.follow(media[kind]["schema"], base)
-        writer = SchemaWriter(graph, "output", [root])
-        schema = writer.write(*root)
-        if not isinstance(schema, dict) or not schema:
+        try:
+            return _output(graph, media[kind]["schema"], base)
+        except (SourceError, RecursionError):
             return None
-        return object_schema(schema) | ({"$defs": writer.defs} if writer.defs else {})
     return None
+
+
+def _output(graph: SchemaGraph, declared: Any, base: str) -> dict[str, Any] | None:
+    root = graph.refs.follow(declared, base)
+    writer = SchemaWriter(graph, "output", [root])
+    schema = writer.write(*root)
+    if not isinstance(schema, dict) or not schema:
+        return None
+    return object_schema(schema) | ({"$defs": writer.defs} if writer.defs else {})
 
 
 @dataclass(slots=True)

@@ -378,3 +378,32 @@ def test_operations_that_share_an_id_are_named_by_method_and_path(listed_documen
     assert listed_document(reordered).tools == listing.tools
     (said,) = listing.rejected
     assert "several operations have the operationId 'search'" in said.why
+
+
+@pytest.mark.parametrize(
+    "responses",
+    [
+        {"404": {"$ref": "#/components/responses/Missing"}},
+        {"200": {"$ref": "https://errors.example/ok.yaml"}},
+        {"200": {"description": 1, "content": []}},
+        {"200": 7},
+        {"200": {"content": {"application/json": {"schema": link("Missing")}}}},
+        {"200": {"content": {"application/json": {"schema": {"$ref": "../out.yaml"}}}}},
+        {"200": {"content": {"application/json": []}}},
+        [],
+    ],
+)
+def test_a_response_that_cannot_be_read_costs_only_the_output_schema(listed_document, responses):
+    listing = listed_document(document(ping={"responses": responses}))
+
+    (tool,) = listing.tools
+    assert (tool.name, tool.output_schema, listing.rejected) == ("ping", None, ())
+
+
+def test_a_broken_error_response_leaves_the_output_schema(listed_document):
+    good = {"content": {"application/json": {"schema": object_of(pong={"type": "string"})}}}
+    responses = {"200": good, "default": {"$ref": "#/components/responses/Missing"}}
+
+    (tool,) = listed_document(document(ping={"responses": responses})).tools
+
+    assert tool.output_schema == object_of(pong={"type": "string"})
