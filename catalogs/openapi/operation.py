@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from catalogs.openapi.document import References
+from catalogs.openapi.plain import plain
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
 from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
@@ -150,17 +151,22 @@ def resolve_operation(
 
     Raises SourceError for a reference whose target does not exist.
     """
-    declared = [refs.follow(part, base) for part in _list(spec, "parameters")]
+    declared = [_followed(refs, part, base) for part in _list(spec, "parameters")]
     overridden = {_key(part) for part, _ in declared}
-    shared = [refs.follow(part, base) for part in _list(item, "parameters")]
+    shared = [_followed(refs, part, base) for part in _list(item, "parameters")]
     inherited = [part for part in shared if _key(part[0]) not in overridden]
     parameters = (*inherited, *declared)
     return Operation(
         spec=spec,
         parameters=parameters,
-        body=refs.follow(spec["requestBody"], base) if "requestBody" in spec else None,
+        body=_followed(refs, spec["requestBody"], base) if "requestBody" in spec else None,
         responses=_successful(refs, spec, base),
     )
+
+
+def _followed(refs: References, part: Any, base: str) -> Placed:
+    target, place = refs.follow(part, base)
+    return plain(target), place
 
 
 def _successful(refs: References, spec: Mapping[str, Any], base: str) -> dict[str, Placed]:

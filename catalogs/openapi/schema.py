@@ -14,7 +14,15 @@ from typing import Any, Literal
 from catalogs.openapi.document import References
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of
-from pegboard.schemas.openapi import LISTED, NAMED, REMARKS, SINGLE, nullable, to_json_schema
+from pegboard.schemas.openapi import (
+    LISTED,
+    NAMED,
+    REMARKS,
+    SINGLE,
+    allows_null,
+    nullable,
+    to_json_schema,
+)
 
 MAX_INLINED = 500
 """Maximum number of subschemas of a tool for inlining every reference. Models read inlined schemas
@@ -211,14 +219,14 @@ class SchemaWriter:
         else:
             target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
         # OpenAPI 3.0 ignores siblings of a $ref, but authors mean them, and 3.1 allows them.
-        siblings = {key: value for key, value in schema.items() if key not in ("$ref", "nullable")}
+        own = ("$ref", "nullable", "x-nullable")
+        siblings = {key: value for key, value in schema.items() if key not in own}
         siblings = self._write(siblings, base) if siblings else {}
         if not isinstance(target, dict) or not (siblings.keys() <= REMARKS or "$ref" in target):
             target = {"allOf": [target, siblings]} if siblings else target
         else:
             target = {**target, **siblings}
-        is_nullable = schema.get("nullable") is True and isinstance(target, dict)
-        return nullable(target) if is_nullable else target
+        return nullable(target) if allows_null(schema) and isinstance(target, dict) else target
 
     def _name(self, key: str) -> str:
         if key not in self._names:

@@ -7,7 +7,7 @@ invalid, or if a reference in it is missing or not allowed; the others are liste
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from pydantic import Field, model_validator
 from catalogs.openapi import swagger2
 from catalogs.openapi.document import METHODS, References, download, parse
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
+from catalogs.openapi.plain import as_text, plain
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.validity import member_text, valid_text
@@ -160,21 +161,31 @@ class _Api:
                         self._list_operation(path, method, part, base)
 
     def _list_operation(self, path: str, method: str, item: Mapping[str, Any], base: str) -> None:
-        spec = item[method]
+        raw = item[method]
+        spec = plain(raw)
         if not isinstance(spec, dict):
             raise SourceError(f"it is {type(spec).__name__}, expected an operation object")
         operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
             operation = swagger2.convert_operation(operation, self.document, base)
         operation.check()
-        _check_parameters(operation, path)
+        where = f"{self.place} {method.upper()} {path}"
+        if undeclared := _undeclared(operation, path):
+            names = ", ".join(repr(name)[:200] for name in undeclared)
+            self.listing.reject(
+                where,
+                f"its path names {names}, which it does not declare; the operation is listed with "
+                f"it as text. Declare it as a path parameter.",
+            )
+            added = tuple((_path_parameter(name), base) for name in undeclared)
+            operation = replace(operation, parameters=(*operation.parameters, *added))
         inputs = arguments(self.graph, operation)
         declared = (spec.get("operationId") or "").strip()
         self.listing.tool(
             self.agent,
             _name(method, path) if not declared or declared in self.repeated else declared,
-            where=f"{self.place} {method.upper()} {path}",
-            raw=spec,
+            where=where,
+            raw=raw,
             description=_description(spec, item),
             input_schema=inputs.schema,
             output_schema=output_schema(self.graph, operation),
@@ -245,7 +256,7 @@ def _repeated_ids(refs: References, paths: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _operation_id(spec: Any) -> str:
-    name = spec.get("operationId") if isinstance(spec, dict) else None
+    name = as_text(spec.get("operationId")) if isinstance(spec, dict) else None
     return name.strip() if isinstance(name, str) else ""
 
 
@@ -274,8 +285,11 @@ def _check_path(path: str) -> None:
         raise SourceError("its path has a brace outside of a {name}; correct it")
 
 
-def _check_parameters(operation: Operation, path: str) -> None:
-    """Raise SourceError for a repeated parameter, or a name in the path that is not declared."""
+def _undeclared(operation: Operation, path: str) -> list[str]:
+    """Return the names in the path that are not declared as parameters.
+
+    Raises SourceError for a repeated parameter.
+    """
     seen: set[tuple[str, str]] = set()
     for part, _ in operation.parameters:
         key = part["name"], part["in"]
@@ -284,12 +298,12 @@ def _check_parameters(operation: Operation, path: str) -> None:
                 f"it is not valid OpenAPI: the {key[1]} parameter {key[0]!r:.200} is repeated"
             )
         seen.add(key)
-    for name in TEMPLATE.findall(path):
-        if (name, "path") not in seen:
-            raise SourceError(
-                f"it is not valid OpenAPI: its path names {name!r:.200}, which is not a path "
-                f"parameter"
-            )
+    names = dict.fromkeys(TEMPLATE.findall(path))
+    return [name for name in names if (name, "path") not in seen]
+
+
+def _path_parameter(name: str) -> dict[str, Any]:
+    return {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
 
 
 def _annotations(

@@ -53,7 +53,6 @@ SURROGATE = "\ud800"
     [
         (document({"/b/{": query({})}), "brace"),
         (document({"/b/}x": query({})}), "brace"),
-        (document({"/b/{a!z}": query({})}), "not a path parameter"),
         (document({"b": query({})}), "does not begin with /"),
         (document({"/b": query(many(490, link(0)))}, S0=LARGE), "4,000,000 characters"),
         (
@@ -69,7 +68,7 @@ SURROGATE = "\ud800"
         (document({"/b": query(link("0/" + "9" * 9_999))}, S0=[1]), "it refers to"),
         (document({"/b": query({"maximum": "DIGITS"})}), "a number of 5,000 digits"),
         (document({"/b": query("DEEP")}), "nested too deeply"),
-        (document({"/b": get({"operationId": 3})}), "operationId: Input should be a valid string"),
+        (document({"/b": get({"operationId": []})}), "operationId: Input should be a valid string"),
         (document({"/b": get({"parameters": {}})}), "parameters"),
         (document({"/b": get({"description": "x" * 10_000_000})}), "4,000,000 characters"),
         (document({"/b": get({"parameters": [link(0)]})}, S0=link(0)), "cycle"),

@@ -55,9 +55,9 @@ def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejecte
     (agent,) = listing.agents
     assert (agent.id, agent.kind, agent.source) == ("kit/kit", "api", "shop.yaml")
     assert agent.description.startswith("Corner Shop\n\n")
-    assert len(listing.tools) == 7
+    assert len(listing.tools) == 8
     create = listing.tools[0]
-    replace = listing.tools[3]
+    replace = by_name(listing)["replaceOrder"]
     upload = listing.tools[-1]
     assert (create.name, create.description) == ("createOrder", "Place an order")
     assert (replace.name, replace.annotations["path"]) == ("replaceOrder", "/orders/{orderId}")
@@ -69,7 +69,11 @@ def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejecte
         ),
         ("shop.yaml POST /broken", "it is not valid OpenAPI"),
         ("shop.yaml GET /far", "it refers to https"),
-        ("shop.yaml GET /hidden/{id}", "it is not valid OpenAPI"),
+        (
+            "shop.yaml GET /hidden/{id}",
+            "its path names 'id', which it does not declare; the operation is listed with it as "
+            "text. Declare it as a path parameter.",
+        ),
     ]
 
 
@@ -407,3 +411,40 @@ def test_a_broken_error_response_leaves_the_output_schema(listed_document):
     (tool,) = listed_document(document(ping={"responses": responses})).tools
 
     assert tool.output_schema == object_of(pong={"type": "string"})
+
+
+def test_numbers_and_booleans_of_yaml_are_text_where_text_is_meant(listed_document):
+    listing = listed_document(
+        """
+openapi: 3.0.3
+info: {title: Codes, version: 1}
+paths:
+  /a: {get: {operationId: 12, summary: 404, description: true, tags: [2024, v1]}}
+  /b: {get: {operationId: b, summary: 2024-01-01, tags: users, description: {$ref: d.md}}}
+  /c: {get: {operationId: c, parameters: [
+    {name: 7, in: query, required: "true", description: 5, schema: {type: string}},
+    {name: q, in: query, required: yes, schema: {type: string}},
+    {name: r, in: query, required: "false", schema: {type: string}}]}}
+"""
+    )
+
+    tools = by_name(listing)
+    assert listing.rejected == ()
+    assert (tools["12"].description, tools["12"].tags) == ("404\n\ntrue", ("2024", "v1"))
+    assert (tools["b"].description, tools["b"].tags) == ("2024-01-01", ("users",))
+    assert tools["c"].input_schema["required"] == ["7", "q"]
+    assert tools["c"].input_schema["properties"]["7"]["description"] == "5"
+
+
+def test_a_parameter_that_only_the_path_names_is_added_and_reported(listed_document):
+    paths = {"/a/{id}/b/{part}": {"get": {"operationId": "a"}}}
+
+    listing = listed_document(document() | {"paths": paths})
+
+    (tool,) = listing.tools
+    assert tool.input_schema == object_of(id={"type": "string"}, part={"type": "string"}) | {
+        "required": ["id", "part"]
+    }
+    assert tool.annotations["locations"] == {"id": "path", "part": "path"}
+    (said,) = listing.rejected
+    assert "its path names 'id', 'part', which it does not declare" in said.why

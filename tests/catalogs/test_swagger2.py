@@ -113,9 +113,9 @@ def test_a_swagger_2_operation_is_listed_like_its_openapi_3_equivalent(
     assert photo.annotations["contentType"] == "multipart/form-data"
     assert photo.output_schema is None
     assert "security" not in photo.annotations
-    assert [
-        (row.where, "which is not a path parameter" in row.why) for row in listing.rejected
-    ] == [("api.json GET /bad/{id}", True)]
+    assert [(row.where, "which it does not declare" in row.why) for row in listing.rejected] == [
+        ("api.json GET /bad/{id}", True)
+    ]
 
 
 def test_without_a_host_the_base_url_is_relative_to_the_document(listed_document):
@@ -140,3 +140,19 @@ def test_a_damaged_document_is_a_source_error_or_loses_only_the_damaged_parts(
             names = set()
         # Only the head of a document is needed by all operations.
         assert "get_fine" in names or path[0] == "swagger" or path == ("paths",), path
+
+
+def test_flags_as_text_and_x_nullable_are_read(listed_document):
+    text = {"type": "string", "x-nullable": True}
+    note = {"name": "body", "in": "body", "schema": {"properties": {"text": text}}}
+    file = {"name": "one", "in": "formData", "type": "file", "required": "true"}
+    paths = {
+        "/note": {"put": {"operationId": "note", "parameters": [note]}},
+        "/file": {"post": {"operationId": "file", "parameters": [file]}},
+    }
+
+    listing = listed_document({"swagger": "2.0", "paths": paths})
+
+    tools = {tool.name: tool.input_schema for tool in listing.tools}
+    assert tools["note"]["properties"] == {"text": {"type": ["string", "null"]}}
+    assert tools["file"]["required"] == ["one"]

@@ -47,7 +47,12 @@ def to_json_schema(schema: dict[str, Any], write: Callable[[Any], Any]) -> dict[
         ]
     if "example" in schema and "examples" not in out:
         out["examples"] = [schema["example"]]
-    return nullable(out) if schema.get("nullable") is True else out
+    return nullable(out) if allows_null(schema) else out
+
+
+def allows_null(schema: dict[str, Any]) -> bool:
+    """Return whether a schema says `nullable`, or `x-nullable` as in Swagger 2."""
+    return schema.get("nullable") is True or schema.get("x-nullable") is True
 
 
 def nullable(schema: dict[str, Any]) -> dict[str, Any]:
