@@ -33,6 +33,10 @@ BY_NAME = {
     "$defs", "content", "definitions", "patternProperties", "properties", "responses", "schemas",
 }  # fmt: skip
 """Members whose own members are names chosen by the author; an empty schema allows anything."""
+EMPTY = BY_NAME | {
+    "additionalProperties", "components", "info", "items", "not", "requestBody", "schema",
+}  # fmt: skip
+"""Members that are objects, which PHP writes as `[]` if they are empty."""
 
 YAML = "tag:yaml.org,2002:"
 """Prefix of the tags of YAML's own types."""
@@ -190,7 +194,8 @@ def _expanded(headers: Mapping[str, str]) -> dict[str, str]:
 def parse(text: str, where: str) -> Any:
     """Return the value of a JSON or YAML text.
 
-    Members that are null are removed, except paths and operations.
+    Members that are null are removed, except paths and operations, and `[]` becomes an empty object
+    where one is meant.
     """
     document = _parse(text, where)
     _drop_nulls(document)
@@ -294,7 +299,8 @@ def _value(node: Any, where: str, made: dict[Any, Any], depth: int = 0) -> Any:
 
 
 def _drop_nulls(document: Any) -> None:
-    """Remove members that are null, in place, except paths and operations.
+    """Remove members that are null, in place, except paths and operations; replace `[]` by `{}` in
+    members that are objects.
 
     JSON generators write nulls, and a YAML key without a value is null: both mean an absent member.
     """
@@ -308,13 +314,16 @@ def _drop_nulls(document: Any) -> None:
         if isinstance(part, list):
             pending += part
             continue
-        for key, value in list(part.items()):
+        for key, member in list(part.items()):
+            value = member
+            if value == [] and key in EMPTY:
+                value = part[key] = {}
             if value is None and key not in NULLABLE:
                 del part[key]
             elif key == "paths" and isinstance(value, dict):
                 pending += value.values()
             elif key in BY_NAME and isinstance(value, dict):
-                value |= {name: {} for name, schema in value.items() if schema is None}
+                value |= {name: {} for name, schema in value.items() if schema in (None, [])}
                 pending += value.values()
             elif key not in OPAQUE and not str(key).startswith("x-"):
                 pending.append(value)

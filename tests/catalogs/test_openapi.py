@@ -448,3 +448,22 @@ def test_a_parameter_that_only_the_path_names_is_added_and_reported(listed_docum
     assert tool.annotations["locations"] == {"id": "path", "part": "path"}
     (said,) = listing.rejected
     assert "its path names 'id', 'part', which it does not declare" in said.why
+
+
+def test_an_empty_list_where_an_object_is_meant_is_an_empty_object(listed_document):
+    body = {"content": {"application/json": {"schema": {"type": "object", "properties": []}}}}
+    schema = {"type": "array", "items": [], "default": []}
+    operations = {
+        "a": {"requestBody": body, "responses": []},
+        "b": {"requestBody": {"content": {"application/json": {"schema": []}}}},
+        "c": {"requestBody": []},
+        "d": query(object_of(any=[], required=[])),
+        "e": query(schema),
+    }
+
+    listing = listed_document(document(**operations) | {"components": [], "info": []})
+
+    tools = by_name(listing)
+    assert (listing.rejected, set(tools)) == ((), set("abcde"))
+    assert tools["d"].input_schema["properties"]["q"] == object_of(any={}, required={})
+    assert tools["e"].input_schema["properties"]["q"] == schema | {"items": {}}
