@@ -7,7 +7,7 @@ invalid, or if a reference in it is missing or not allowed; the others are liste
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ from pegboard.text.redaction import public_url
 
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
 """Matches a parameter in a path, such as `{petId}`."""
+INTERNAL = ("x-internal", "x-hidden", "x-excluded", "x-speakeasy-ignore", "x-fern-ignore")
+"""Flags of operations and paths that are not for the API's users."""
 MAX_NAMES = 5
 """Most repeated operationIds that a message names."""
 OUTSIDE = re.compile(r"""["']?\$ref["']?\s*:\s*["']?[^#"'\s]""")
@@ -46,6 +48,8 @@ class OpenAPIOptions(SourceOptions):
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     timeout: float = Field(30.0, gt=0)
     agent: str | None = None
+    internal: bool = False
+    """Whether operations that are marked as internal are listed."""
 
     @model_validator(mode="after")
     def _one_place(self) -> "OpenAPIOptions":
@@ -81,12 +85,18 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
             f"several operations have the operationId {shown}{more}; they are listed under names "
             f"of their method and path. Give each an operationId of its own.",
         )
-    api = _Api(listing, agent, document, SchemaGraph(refs), place, repeated)
+    api = _Api(listing, agent, document, SchemaGraph(refs), place, repeated, options.internal)
     for path, item in document["paths"].items():
         if path.startswith("x-"):
             continue
         with listing.record(f"{place} {path}"):
             api.list_path(path, item)
+    if api.left_out:
+        listing.reject(
+            place,
+            f"{len(api.left_out):,} operations are marked as internal and left out, the first is "
+            f"{api.left_out[0]:.200}. Set `internal = true` to list them.",
+        )
     listing.repeatable = listing.repeatable and not refs.left_document
 
 
@@ -146,6 +156,9 @@ class _Api:
     place: str
     repeated: frozenset[str]
     """The operationIds of several operations, none of which is named by it."""
+    internal: bool
+    left_out: list[str] = field(default_factory=list[str])
+    """Method and path of the operations that are left out, since they are internal."""
 
     def list_path(self, path: str, item: Any) -> None:
         paths = self.document["paths"]
@@ -156,7 +169,10 @@ class _Api:
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
-                if part.get(method) is not None:
+                spec = part.get(method)
+                if not self.internal and (_is_internal(part) or _is_internal(spec)):
+                    self.left_out.extend([f"{method.upper()} {path}"] if spec is not None else [])
+                elif spec is not None:
                     with self.listing.record(f"{self.place} {method.upper()} {path}"):
                         self._list_operation(path, method, part, base)
 
@@ -258,6 +274,15 @@ def _repeated_ids(refs: References, paths: Mapping[str, Any]) -> frozenset[str]:
 def _operation_id(spec: Any) -> str:
     name = as_text(spec.get("operationId")) if isinstance(spec, dict) else None
     return name.strip() if isinstance(name, str) else ""
+
+
+def _is_internal(part: Any) -> bool:
+    """Return whether an operation or path is marked as internal, or as not for MCP."""
+    if not isinstance(part, dict):
+        return False
+    mcp = part.get("x-speakeasy-mcp")
+    disabled = isinstance(mcp, dict) and mcp.get("disabled") is True
+    return disabled or any(part.get(flag) is True for flag in INTERNAL)
 
 
 def _has_only_nulls(item: Any) -> bool:

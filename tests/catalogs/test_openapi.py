@@ -467,3 +467,17 @@ def test_an_empty_list_where_an_object_is_meant_is_an_empty_object(listed_docume
     assert (listing.rejected, set(tools)) == ((), set("abcde"))
     assert tools["d"].input_schema["properties"]["q"] == object_of(any={}, required={})
     assert tools["e"].input_schema["properties"]["q"] == schema | {"items": {}}
+
+
+def test_internal_operations_are_left_out_and_counted_unless_wanted(listed, tmp_path):
+    marks = {"a": {"x-hidden": True}, "b": {"x-speakeasy-mcp": {"disabled": True}}}
+    shop = document(**marks, c={}, d={"x-internal": False})
+    shop["paths"]["/c"]["x-internal"] = True
+    (tmp_path / "api.json").write_text(json.dumps(shop))
+
+    listing = listed("openapi", path="api.json")
+
+    assert set(by_name(listing)) == {"d"}
+    (said,) = listing.rejected
+    assert said.why.startswith("3 operations are marked as internal and left out")
+    assert set(by_name(listed("openapi", path="api.json", internal=True))) == set("abcd")
