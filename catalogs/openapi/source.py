@@ -25,6 +25,7 @@ from catalogs.shared.validity import member_text, valid_text
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
+from pegboard.formatting import count_text
 from pegboard.text.redaction import public_url
 
 TEMPLATE = re.compile(r"\{([^{}]+)\}")
@@ -94,8 +95,8 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     if api.left_out:
         listing.reject(
             place,
-            f"{len(api.left_out):,} operations are marked as internal and left out, the first is "
-            f"{api.left_out[0]:.200}. Set `internal = true` to list them.",
+            f"{count_text(len(api.left_out), 'operation')} marked as internal left out, the first "
+            f"is {api.left_out[0]:.200}. Set `internal = true` to list them.",
         )
     listing.repeatable = listing.repeatable and not refs.left_document
 

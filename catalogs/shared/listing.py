@@ -7,12 +7,12 @@ kinds apply the same rules. Errors are isolated: `with listing.record(...)` reje
 source that cannot be read at all raises `SourceError`."""
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import astuple, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -40,6 +40,7 @@ from pegboard.foreign.limits import (
 )
 from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
 from pegboard.schemas.loose import Unusable, mended
+from pegboard.schemas.repair import repaired
 from pegboard.text.secret_values import SecretValues
 
 CONTROL = (KeyboardInterrupt, SystemExit, GeneratorExit)
@@ -242,6 +243,13 @@ class ListingBuilder:
             parts = parts | _mended(parts)
             written = {}
             invalid = list(schema_problems(written, parts))
+        repairs: list[str] = []
+        if invalid:
+            repaired_parts = parts | _repaired(parts, repairs)
+            if not list(schema_problems({}, repaired_parts)):
+                parts = repaired_parts
+                written = {}
+                invalid = list(schema_problems(written, parts))
         problems += invalid
         if problems:
             return problems
@@ -270,6 +278,8 @@ class ListingBuilder:
             ]
         self._rows[tool.id] = line
         self._places[tool.id] = where
+        if repairs:
+            self.reject(where, f"{'; '.join(repairs)}; the tool is listed. Correct it there.")
         return []
 
     def reject(self, where: str, why: str) -> None:
@@ -382,6 +392,37 @@ def _mended(parts: dict[str, Any]) -> dict[str, Any]:
             with suppress(Unusable):
                 out[name] = mended(parts[name])
     return out
+
+
+def _repaired(parts: Mapping[str, Any], repairs: list[str]) -> dict[str, Any]:
+    """Return those schemas of a tool that are not valid, repaired.
+
+    Args:
+        repairs: gets a sentence for each.
+    """
+    out: dict[str, Any] = {}
+    for name in SCHEMAS:
+        alone = {**dict.fromkeys((*SCHEMAS, "annotations")), name: parts[name]}
+        schema = _as_schema(parts[name])
+        if not isinstance(schema, Mapping) or not list(schema_problems({}, alone)):
+            continue
+        result = repaired(cast("Mapping[str, Any]", schema))
+        changes = result.changes or [f"it is {short(parts[name])}"]
+        out[name] = result.schema
+        repairs.append(f"its {name.replace('_', ' ')} is repaired: {', '.join(changes[:3])}")
+    return out
+
+
+def _as_schema(value: Any) -> Any:
+    """Return what a careless source means by a value that is no schema: `true` and PHP's `[]` take
+    anything, and a text may be a schema as JSON.
+    """
+    if value is True or value == []:
+        return {"type": "object", "properties": {}}
+    if isinstance(value, str) and value.lstrip().startswith("{"):
+        with suppress(ValueError, RecursionError):
+            return json.loads(value)
+    return value
 
 
 def _stripped(texts: Iterable[str]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def test_one_file_may_mix_all_known_formats_and_others_are_rejected_with_their_k
 
     tools = {tool.name: tool for tool in listing.tools}
     assert list(tools) == [
-        "book_room", "draw", "get_weather", "legacy", "ping", "search_docs", "send_mail",
+        "book_room", "crooked", "draw", "get_weather", "legacy", "ping", "search_docs", "send_mail",
     ]  # fmt: skip
     assert tools["book_room"].description == "Book a room."
     assert tools["send_mail"].input_schema["properties"] == {
@@ -49,7 +49,7 @@ def test_one_file_may_mix_all_known_formats_and_others_are_rejected_with_their_k
             "the keys ['name', 'type']",
             "the keys ['title']. Known formats:",
             "no name",
-            "not valid JSON Schema",
+            "its input schema is repaired",
             "another tool",
             "it has str",
         ],

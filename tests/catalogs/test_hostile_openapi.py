@@ -72,7 +72,6 @@ SURROGATE = "\ud800"
         (document({"/b": get({"parameters": {}})}), "parameters"),
         (document({"/b": get({"description": "x" * 10_000_000})}), "4,000,000 characters"),
         (document({"/b": get({"parameters": [link(0)]})}, S0=link(0)), "cycle"),
-        (document({"/b": query({"type": {}})}), "not valid JSON Schema"),
         (document({"/b": query({"$ref": "other.json"})}), "cannot be read"),
         (document({"/b": query({"$ref": "/etc/passwd"})}), "outside"),
         (document({"/b": query({"$ref": "file://host/x.json"})}), "only references inside"),

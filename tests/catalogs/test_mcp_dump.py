@@ -106,7 +106,7 @@ def test_only_the_invalid_tool_is_rejected(dump):
         '{"name": "said", "description": "caf\udce9"}',
         '{"name": "s", "inputSchema": {"type": "string"}}',
         '{"name": "p", "inputSchema": {"properties": {"caf\udce9": {}}}}',
-        '{"name": "q", "inputSchema": {"type": "object", "required": "a"}}',
+        '{"name": "q", "inputSchema": 3}',
         '{"name": "n", "annotations": {"cost": NaN}}',
         '{"name": "o", "annotations": []}',
         f'{{"name": "d", "description": "{"x" * 10_000_000}"}}',
@@ -169,3 +169,39 @@ def test_a_file_that_is_missing_or_not_json_is_an_error(listed, dump):
         listed("mcp-dump", path="maths.json")
     with pytest.raises(SourceError, match="is not JSON"):
         dump(b'{"tools": [')
+
+
+TEXT = {"type": "string"}
+ODD_SCHEMAS = [
+    (True, {"type": "object", "properties": {}}),
+    ([], {"type": "object", "properties": {}}),
+    ({"type": "object", "properties": []}, {"type": "object", "properties": {}}),
+    ('{"type": "object", "properties": {"a": {}}}', {"type": "object", "properties": {"a": {}}}),
+    (
+        {
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {"ttl": {"type": "number", "minimum": 0, "exclusiveMinimum": True}},
+        },
+        {"type": "object", "properties": {"ttl": {"type": "number", "exclusiveMinimum": 0}}},
+    ),
+]
+
+
+@pytest.mark.parametrize(("schema", "expected"), ODD_SCHEMAS)
+def test_an_invalid_schema_is_repaired_and_said_and_the_tool_is_listed(dump, schema, expected):
+    listing = dump({"tools": [{"name": "odd", "description": "Odd.", "inputSchema": schema}]})
+
+    (tool,) = listing.tools
+    assert tool.input_schema == expected
+    (said,) = listing.rejected
+    assert "its input schema is repaired: " in said.why
+    assert "the tool is listed" in said.why
+
+
+@pytest.mark.parametrize("schema", [False, 3, {"type": "string"}, "a text"])
+def test_a_schema_that_says_nothing_of_arguments_rejects_its_tool(dump, schema):
+    listing = dump({"tools": [{"name": "odd", "inputSchema": schema}]})
+
+    assert listing.tools == ()
+    assert "input schema" in listing.rejected[0].why

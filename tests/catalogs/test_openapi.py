@@ -479,5 +479,5 @@ def test_internal_operations_are_left_out_and_counted_unless_wanted(listed, tmp_
 
     assert set(by_name(listing)) == {"d"}
     (said,) = listing.rejected
-    assert said.why.startswith("3 operations are marked as internal and left out")
+    assert said.why.startswith("3 operations marked as internal left out")
     assert set(by_name(listed("openapi", path="api.json", internal=True))) == set("abcd")

@@ -65,9 +65,6 @@ def test_each_invalid_line_is_rejected_alone(listed, tmp_path):
         b"[1]": "expected an object",
         b'{"description": "no name"}': "no name",
         b'{"name": "a"}': "the same tool",
-        b'{"name": "c", "parameters": {"type": "object", "properties": {"x": {"type": 5}}}}': (
-            "not valid JSON Schema"
-        ),
         b'{"name": "d", "parameters": [{"type": "string"}]}': "parameter 0 has no name",
         b'{"name": "e", "parameters": "not json"}': "not JSON",
         b'{"name": "f", "parameters": 5}': "expected a JSON Schema",
