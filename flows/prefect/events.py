@@ -4,7 +4,8 @@
 |---|---|---|
 | `pegboard.release.published` | the board | what `release_facts` returns |
 | `pegboard.release.held` | the board | the same and `reasons`; once for each release |
-| `pegboard.source.failed` | the catalog | board, catalog, problems, kept |
+| `pegboard.source.failed` | the catalog | board, catalog, problems, kept; once until it recovers |
+| `pegboard.source.recovered` | the catalog | board, catalog |
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from flows.prefect.server import server_answers
 from pegboard.formatting import plain
 from pegboard.store.database import public_uri
 from pegboard.store.releases import Release
+from tasks.lake.files import Lake
 from tasks.settings.configuration import Configuration
 from tasks.steps.plan import Plan
 from tasks.steps.snapshot import Snapshot
@@ -26,12 +28,31 @@ from tasks.steps.snapshot import Snapshot
 PUBLISHED = "pegboard.release.published"
 HELD = "pegboard.release.held"
 SOURCE_FAILED = "pegboard.source.failed"
+SOURCE_RECOVERED = "pegboard.source.recovered"
 MAX_PROBLEMS = 20
 """Problems of a source in an event."""
 _deferred: list[dict[str, Any]] = []
 
 
-def emit_source_failed(uri: str, snapshot: Snapshot) -> None:
+def emit_source(uri: str, snapshot: Snapshot) -> None:
+    """Emit that a source failed, or recovered, if that is not what it did in the last run."""
+    lake = Lake(uri)
+    path = f"snapshots/{snapshot.catalog}/failure.json"
+    failed = bool(snapshot.problems)
+    if lake.exists(path) == failed:
+        return
+    # Noted after the event: a run that ends between the two tells it again.
+    if failed:
+        _emit_source_failed(uri, snapshot)
+        lake.write_json(path, {"problems": [plain(problem) for problem in snapshot.problems]})
+    else:
+        payload = {"board": public_uri(uri), "catalog": snapshot.catalog}
+        resource = catalog_resource(uri, snapshot.catalog)
+        _emit(SOURCE_RECOVERED, resource, snapshot.catalog, payload)
+        lake.delete(path)
+
+
+def _emit_source_failed(uri: str, snapshot: Snapshot) -> None:
     """Emit that a source, or some of its agents, could not be listed."""
     payload = {
         "board": public_uri(uri),

@@ -25,7 +25,7 @@ from prefect.tasks import MaterializingTask
 from flows.prefect.events import (
     catalog_assets,
     emit_release,
-    emit_source_failed,
+    emit_source,
     release_asset,
     release_facts,
 )
@@ -222,19 +222,20 @@ def store_failed(task: Task[..., Any], run: TaskRun, state: State[Any]) -> bool:
 
 
 def report_source(step: Callable[..., Snapshot]) -> Callable[..., Any]:
-    """Wrap a step that lists a source: if anything could not be listed, its task logs it, emits an
-    event and ends as SourceFailed.
+    """Wrap a step that lists a source: if anything could not be listed, its task logs it and ends
+    as SourceFailed. The first failure emits an event, and so does the first listing after it.
     """
 
     @wraps(step)
     def reported(configuration: Configuration, *args: Any, **kwargs: Any) -> Any:
         snapshot = step(configuration, *args, **kwargs)
+        if kwargs.get("fresh", True):  # a stored snapshot does not tell how its source is now
+            emit_source(configuration.uri, snapshot)
         problems = [plain(problem) for problem in snapshot.problems]
         for problem in problems:
             logger.warning("%s: %s", snapshot.catalog, problem)
         if not problems:
             return snapshot
-        emit_source_failed(configuration.uri, snapshot)
         message = "; ".join(problems)
         return Failed(name="SourceFailed", message=message, data=FailedStep(message, snapshot))
 

@@ -3,6 +3,8 @@
     lake/snapshots/<catalog>/<digest>/{agents,tools}.json      what a source listed, as row sets
     lake/snapshots/<catalog>/latest.json                       the last good snapshot, with what was
                                                                rejected and why; written last
+    lake/snapshots/<catalog>/failure.json                      why the source failed, until flows
+                                                               have told that it recovered
     lake/documents/<digest>.json                               the documents of an index
     lake/edges/<digest>.json                                   dependencies between tools
     lake/vectors/<encoder>/<digest>.parquet                    vectors by text

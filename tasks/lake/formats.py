@@ -63,6 +63,7 @@ KINDS = (
     FileKind("journals of LLM replies", r"ledger/open/[^/]+\.jsonl"),
     FileKind("vectors", rf"vectors/[^/]+/{_DIGEST}\.parquet"),
     FileKind("listings", r"snapshots/[^/]+/latest\.json"),
+    FileKind("failures of sources", r"snapshots/[^/]+/failure\.json"),
     FileKind("snapshots", rf"snapshots/[^/]+/{_DIGEST}/(agents|tools)\.json"),
     FileKind("rows of snapshots", rf"snapshots/[^/]+/layers/{_DIGEST}\.parquet"),
     FileKind("pointers", r"[a-z]+/(?:[^/]+/)?latest-?[^/]*\.json"),
