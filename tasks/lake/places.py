@@ -12,17 +12,19 @@ import uuid
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
 from pegboard.errors import ConfigurationError, StoreError
 from pegboard.store.database import public_uri
-from pegboard.store.storage import OPEN_TIMEOUT, storage_options
+from pegboard.store.storage import DEFAULTS, OPEN_TIMEOUT, storage_options
+from pegboard.text.redaction import redact
 from tasks.lake import parquet
 
 if TYPE_CHECKING:
     import polars as pl
 
+T = TypeVar("T", int, float)
 HALF_WRITTEN = ".tmp"
 """The end of a file's name until it is complete; it stays if the writer is killed."""
 CLIENT_OPTIONS = {
@@ -134,8 +136,8 @@ class ObjectStore:
             if name not in CLIENT_OPTIONS | LANCE_OPTIONS
         }
         retry: Any = {
-            "max_retries": int(options["client_max_retries"]),
-            "retry_timeout": timedelta(seconds=float(options["client_retry_timeout"])),
+            "max_retries": _number(options, "client_max_retries", int),
+            "retry_timeout": timedelta(seconds=_number(options, "client_retry_timeout", float)),
         }
         self._store: Any = from_url(uri, config=config, client_options=client, retry_config=retry)
 
@@ -269,6 +271,18 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _number(options: dict[str, str], name: str, number: type[T]) -> T:
+    """Return a numeric option. Raises ConfigurationError if it is no such number."""
+    try:
+        return number(options[name])
+    except ValueError:
+        kind = "whole number" if number is int else "number of seconds"
+        raise ConfigurationError(
+            f"The storage option {name} is '{redact(options[name])}': expected a {kind}, such as "
+            f"{DEFAULTS[name]}. Correct it in [board.storage] of the pegboard.toml."
+        ) from None
 
 
 def _client_value(name: str, value: str) -> object:

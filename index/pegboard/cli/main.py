@@ -14,9 +14,16 @@ from importlib.metadata import entry_points
 
 from pegboard import __version__
 from pegboard.cli.output import print_error, print_json, resolve_board, safe_output
-from pegboard.errors import PegboardError
+from pegboard.errors import ConfigurationError, PegboardError
 
 GROUP = "pegboard.commands"
+HOMELESS = "Could not determine home directory"
+"""Python's message for a path below a home directory that the system does not know."""
+NO_HOME = (
+    "a path of the arguments or the configuration begins with ~, or files below the home directory "
+    "are needed, but the system knows no such home directory: expected the environment variable "
+    "HOME, or an existing user after the ~. Set HOME to a folder, or write the path without ~."
+)
 EXIT_CODES = """\
 exit codes: 0 success · 1 unexpected error · 2 invalid usage or configuration · 3 source failed
             4 board, release or store unavailable · 5 encoder · 6 not published: a concurrent
@@ -50,7 +57,10 @@ def run_command(name: str, options: argparse.Namespace) -> int:
             # The reader of our output went away, as `| head` does; that is no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
-        except Exception:
+        except Exception as error:
+            if HOMELESS in str(error):
+                print_error(name, NO_HOME)
+                return ConfigurationError.exit_code
             print_error(name, f"unexpected error\n{traceback.format_exc().rstrip()}")
             return 1
 

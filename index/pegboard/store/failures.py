@@ -64,6 +64,12 @@ _FAILURES = (
     ),
     _NO_CREDENTIALS,
     _Failure(
+        r"configuration key: .* is not valid for store",
+        "one of its options is unknown",
+        "Correct its name in [board.storage] of the pegboard.toml, or where the caller sets it; "
+        "names are those of Rust's object_store, such as aws_region",
+    ),
+    _Failure(
         r"nosuchbucket|containernotfound|bucket does not exist|container does not exist",
         "there is no such bucket",
         "Make the bucket, or correct the address or the endpoint",

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 import pegboard
+from pegboard.cli.main import main
 
 
 @pytest.fixture(scope="module")
@@ -188,3 +189,12 @@ def test_doctor_checks_the_installation_and_a_board(run, board_uri):
     assert checks["index full"]["say"] == "hashing/256 answers"
     assert all(check["state"] in ("good", "missing") for check in checks.values())
     assert "ok       board: release" in run("doctor", board=board_uri).out
+
+
+def test_a_path_below_a_home_directory_that_nobody_has_is_a_message_and_no_traceback(capsys):
+    code = main(["doctor", "-c", "~no-such-user/pegboard.toml"])
+
+    error = capsys.readouterr().err
+    assert code == 2
+    assert "Traceback" not in error
+    assert "Set HOME to a folder, or write the path without ~." in error

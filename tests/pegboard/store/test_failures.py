@@ -122,10 +122,15 @@ def test_a_missing_bucket_is_reported(
 def test_an_unfinished_configuration_of_the_store_is_reported(configured, keys, fails):
     uri = configured("s3://bucket/unfinished", aws_secret_access_key="${NOT_SET}").uri
     mistyped = configured("s3://bucket/mistyped", aws_regio="x").uri
+    worded = configured("s3://bucket/worded", client_max_retries="two").uri
     for call, match in (
         (ReleaseStore(uri).all, "aws_secret_access_key of s3://bucket/unfinished.*NOT_SET, which"),
         (lambda: Lake(uri).exists("a"), "NOT_SET, which is not set"),
-        (lambda: Lake(mistyped).exists("a"), "'aws_regio' is not valid for store 'S3'"),
+        (
+            lambda: Lake(mistyped).exists("a"),
+            r"unknown \(.*'aws_regio' is not valid for store 'S3'\).*\[board.storage\]",
+        ),
+        (lambda: Lake(worded).exists("a"), "retries is 'two': expected a whole number, such as 4"),
         (
             ReleaseStore("s3://bucket/board", {"open_timeout": "soon"}).all,
             "open_timeout is 'soon': expected a number of seconds",
