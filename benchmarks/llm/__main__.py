@@ -11,7 +11,9 @@ import argparse
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 
 from benchmarks.documents import HEADLINE, missing_marks, write_between_marks
 from benchmarks.headline import headline
@@ -144,13 +146,28 @@ def markdown(experiment: Experiment, rows: Sequence[Row], verdicts: Sequence[Not
             [
                 verdict.strategy,
                 "none" if verdict.index in ("full", "nothing") else verdict.index,
-                f"{verdict.right} of {verdict.without_answer}",
-                f"{verdict.false} of {verdict.with_answer}",
+                share(verdict.right, verdict.without_answer),
+                share(verdict.false, verdict.with_answer),
             ]
             for verdict in verdicts
         ]
         parts += [*markdown_table(header, lines), ""]
     return "\n".join(parts)
+
+
+def share(count: int, number: int) -> str:
+    """Return how many of a number of requests, with the share and its 95 % interval by Wilson's
+    score, which also holds for none and for all.
+    """
+    if not number:
+        return "0 of 0"
+    z = NormalDist().inv_cdf(0.975)
+    part = count / number
+    centre = part + z * z / (2 * number)
+    width = z * sqrt(part * (1 - part) / number + z * z / (4 * number * number))
+    low = (centre - width) / (1 + z * z / number)
+    high = (centre + width) / (1 + z * z / number)
+    return f"{count} of {number}, {part:.3f} [{max(low, 0):.3f}, {min(high, 1):.3f}]"
 
 
 def authors(replies: Path) -> str:

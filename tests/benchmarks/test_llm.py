@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.llm.__main__ import check_replies, markdown
+from benchmarks.llm.__main__ import check_replies, markdown, share
 from benchmarks.llm.experiments import (
     EXPERIMENTS,
     HERE,
@@ -72,6 +72,19 @@ def test_an_experiment_writes_what_is_missing_and_repeats_itself_from_the_replie
         tables.append(markdown(ASKED, rows, verdicts))
     assert tables[0] == tables[1]
     assert tables[0].startswith("**One call: for each request**\n\n| requests | n | strategy |")
+
+
+@pytest.mark.parametrize(
+    ("count", "number", "text"),
+    [
+        (17, 373, "17 of 373, 0.046 [0.029, 0.072]"),
+        (148, 148, "148 of 148, 1.000 [0.975, 1.000]"),
+        (0, 139, "0 of 139, 0.000 [0.000, 0.027]"),
+        (0, 0, "0 of 0"),
+    ],
+)
+def test_a_share_has_the_interval_of_wilsons_score(count, number, text):
+    assert share(count, number) == text
 
 
 def test_figures_of_a_fallback_are_refused(places):
