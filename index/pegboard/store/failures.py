@@ -111,7 +111,7 @@ _FAILURES = (
 _BODY = re.compile(r'body: Some\(\\?"([^"\\<]{3,200})')
 _MESSAGE = re.compile(r'message: \\?"([^"\\]{3,200})')
 _REPEATED = re.compile(
-    r"(?s)<(Token-\d+|AWSAccessKeyId|SignatureProvided|StringToSign|CanonicalRequest)>.*?</\1>"
+    r"<(Token-\d{1,3}|AWSAccessKeyId|SignatureProvided|StringToSign|CanonicalRequest)>[^<]*+</\1>"
 )
 """Matches the parts of a refused request that S3 repeats in its answer."""
 DAMAGE = re.compile(
