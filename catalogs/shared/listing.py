@@ -246,10 +246,11 @@ class ListingBuilder:
         repairs: list[str] = []
         if invalid:
             repaired_parts = parts | _repaired(parts, repairs)
-            if not list(schema_problems({}, repaired_parts)):
+            repaired_written: dict[str, str] = {}
+            if not list(schema_problems(repaired_written, repaired_parts)):
                 parts = repaired_parts
-                written = {}
-                invalid = list(schema_problems(written, parts))
+                written = repaired_written
+                invalid = []
         problems += invalid
         if problems:
             return problems

@@ -347,14 +347,10 @@ def _is_flag(value: Any) -> bool:
     return isinstance(value, bool)
 
 
-def _is_bound(value: Any) -> bool:
-    return _is_number(value)
-
-
 _VALID: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("$schema", "$comment", "pattern", "format"), _is_text),
     **dict.fromkeys(("title", "description"), _is_text),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_bound),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _is_number),
     **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _is_count),
     **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _is_count),
     **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _is_flag),
