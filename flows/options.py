@@ -5,10 +5,12 @@ test compares the parameters of the flow with them. Importing this module loads 
 pipeline's libraries.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
 from pegboard.errors import CompletionError, GateFailed, PegboardError, SourceError, StoreError
+from pegboard.formatting import count_text
 
 
 def _option(default: Any, text: str) -> Any:
@@ -38,13 +40,15 @@ class BuildOptions:
     dry_run: bool = _option(False, "stop after the plan, as `pegboard plan` does")
     strict: bool = _option(
         False,
-        "fail, after publishing the rest, if a source failed (exit code 3), the report, a prune or "
-        "the public tables failed (4), or LLM enrichment was incomplete (7)",
+        "fail, after publishing the rest, if a source failed or a record was rejected (exit code "
+        "3), the report, a prune or the public tables failed (4), or LLM enrichment was incomplete "
+        "(7)",
     )
 
 
 class Incomplete(PegboardError):
-    """A strict build published a release without a source, a report, a prune or LLM texts.
+    """A strict build published a release without a source, a record, a report, a prune or LLM
+    texts.
 
     Attributes:
         outcome: what the run did, as JSON values.
@@ -63,7 +67,7 @@ def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None
         lines = [line for line in held_run_lines(outcome) if not line.startswith("    ")]
         return GateFailed("\n".join(lines), outcome)
     causes: list[tuple[int, list[str]]] = [
-        (SourceError.exit_code, source_problems(outcome)),
+        (SourceError.exit_code, source_problems(outcome) + _unlisted(outcome)),
         (StoreError.exit_code, [f"{name}: {why}" for name, why in outcome["unfinished"].items()]),
         (CompletionError.exit_code, outcome["problems"]),
     ]
@@ -73,6 +77,21 @@ def failure_of(outcome: dict[str, Any], *, strict: bool) -> PegboardError | None
     lines = [f"  - {problem}" for _, problems in causes for problem in problems]
     message = "Strict build incomplete:"
     return Incomplete("\n".join([message, *lines]), outcome, codes[0])
+
+
+def _unlisted(outcome: dict[str, Any]) -> list[str]:
+    """Return a sentence for each catalog with rejected records, and for each listing that is a
+    part.
+    """
+    rejected = Counter(row["catalog"] for row in outcome["rejected"])
+    sentences = [
+        f"{name}: {count_text(count, 'record')} rejected" for name, count in rejected.items()
+    ]
+    return sentences + [
+        f"{row['catalog']}, {row['where']}: {row['why']}"
+        for row in outcome["notices"]
+        if row["kind"] == "partial"
+    ]
 
 
 def source_problems(outcome: dict[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ process, `flows.prefect.runner` as subflows and tasks.
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -71,7 +72,8 @@ def reindex(
 
     Returns:
         The whole build as JSON values, with the outcome `planned`, `unchanged`, `withdrawn`, `held`
-        or `published`. `problems` and `rejected` list what was left out of the release, and why;
+        or `published`. `problems` and `rejected` list what was left out of the release, and why,
+        `notices` what is listed otherwise than at its source or was left out on purpose;
         `unfinished` has the error of each step that failed after the outcome was decided.
     """
     check_before_run(configuration, locked=options.locked)
@@ -377,15 +379,15 @@ class Build:
                     "tools": snapshot.tools,
                     "agents": snapshot.agents,
                     "rejected": len(snapshot.rejected),
+                    "rejections": Counter(row.kind for row in snapshot.rejected),
+                    "notices": Counter(row.kind for row in snapshot.notices),
                     "kept": list(snapshot.kept),
                     "problems": list(snapshot.problems),
                 }
                 for snapshot in self._snapshots
             },
-            "rejected": [
-                {"catalog": row.catalog, "where": row.where, "why": row.why}
-                for row in (*rejected, *self._revision.quarantined)
-            ],
+            "rejected": [asdict(row) for row in (*rejected, *self._revision.quarantined)],
+            "notices": [asdict(row) for snapshot in self._snapshots for row in snapshot.notices],
             "edges": self._edges.to_dict() if self._edges else None,
             "gate": self._gate,
             "held_out": self._revision.held_out,

@@ -232,7 +232,9 @@ def test_the_source_plug_in_of_the_page_runs_and_isolates_its_failures(tmp_path)
 def test_the_plug_in_page_has_the_methods_of_the_builder_with_their_parameters():
     documented = re.findall(r"^\| `(?:with )?(\w+)\(([^)]*)\):?` \|", plug_in_page(), re.MULTILINE)
 
-    assert {name for name, _ in documented} == {"agent", "tool", "reject", "fail", "record", "file"}
+    assert {name for name, _ in documented} == {
+            "agent", "tool", "reject", "notice", "fail", "record", "file",
+        }  # fmt: skip
     for name, parameters in documented:
         signature = inspect.signature(getattr(ListingBuilder, name))
         assert parameters.replace("=", "").split(", ") == [*signature.parameters][1:], name

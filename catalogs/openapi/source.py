@@ -81,7 +81,8 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     if repeated:
         shown = ", ".join(repr(name)[:100] for name in sorted(repeated)[:MAX_NAMES])
         more = f" and {len(repeated) - MAX_NAMES:,} others" if len(repeated) > MAX_NAMES else ""
-        listing.reject(
+        listing.notice(
+            "renamed",
             place,
             f"several operations have the operationId {shown}{more}; they are listed under names "
             f"of their method and path. Give each an operationId of its own.",
@@ -93,7 +94,8 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
         with listing.record(f"{place} {path}"):
             api.list_path(path, item)
     if api.left_out:
-        listing.reject(
+        listing.notice(
+            "skipped",
             place,
             f"{count_text(len(api.left_out), 'operation')} marked as internal left out, the first "
             f"is {api.left_out[0]:.200}. Set `internal = true` to list them.",
@@ -189,7 +191,8 @@ class _Api:
         where = f"{self.place} {method.upper()} {path}"
         if undeclared := _undeclared(operation, path):
             names = ", ".join(repr(name)[:200] for name in undeclared)
-            self.listing.reject(
+            self.listing.notice(
+                "repaired",
                 where,
                 f"its path names {names}, which it does not declare; the operation is listed with "
                 f"it as text. Declare it as a path parameter.",

@@ -165,7 +165,7 @@ def _list_row(listing: ListingBuilder, options: RecordsOptions, row: Row) -> Non
             f"{len(invalid):,} of its dependencies are left out, because they have no tool name, "
             f"or a type other than {', '.join(DEPENDENCY_TYPES)}; correct them"
         )
-        listing.reject(f"{row.where} {columns.dependencies}", why)
+        listing.notice("cut", f"{row.where} {columns.dependencies}", why)
 
 
 def _dependencies(

@@ -33,7 +33,7 @@ from catalogs.shared.retries import SHARE_OF_TIME, Retries
 from catalogs.shared.supervisor import kill_descendants
 from catalogs.shared.tool_row import row_frame
 from pegboard.errors import SourceError
-from pegboard.records import Agent, Rejected
+from pegboard.records import Agent, Notice, Rejected
 from pegboard.servers.references import secrets_in_catalogs, secrets_of
 from pegboard.text.redaction import redact_line
 
@@ -116,6 +116,7 @@ def _listing(answer: bytes) -> Listing:
         agents=tuple(Agent(**agent) for agent in values["agents"]),
         rows=rows,
         rejected=tuple(Rejected(**record) for record in values["rejected"]),
+        notices=tuple(Notice(**notice) for notice in values["notices"]),
         failures=tuple(Failure(**failure) for failure in values["failures"]),
         unreadable=tuple(values["unreadable"]),
         repeatable=values["repeatable"],
@@ -303,7 +304,9 @@ def _answer(request: dict[str, Any], report: Callable[[str], None]) -> bytes:
             listing = list_source(kind, builder, options)
     except BaseException as error:
         failure = Failure("*", builder.text(reason_of(error)))
-        listing = Listing(rejected=tuple(builder.rejected), failures=(failure,))
+        listing = Listing(
+            rejected=tuple(builder.rejected), notices=tuple(builder.notices), failures=(failure,)
+        )
     head = asdict(replace(listing, rows=()))
     return b"\n".join([json.dumps(head).encode(), *listing.rows])
 

@@ -1,10 +1,11 @@
-"""The result of every source: a Listing of agents, tools, rejected records and failures.
+"""The result of every source: a Listing of agents, tools, rejected records, notices and failures.
 
 A source kind is a `SourceKind`: a pydantic model of its options, and a function `read(listing,
 options)` that adds to a `ListingBuilder`. Only the builder decides which tools are valid, so all
 kinds apply the same rules. Errors are isolated: `with listing.record(...)` rejects one record;
 `with listing.file(...)` and `listing.fail(agent)` keep the last good tools of one file or agent; a
-source that cannot be read at all raises `SourceError`."""
+source that cannot be read at all raises `SourceError`. What is listed otherwise than it is written,
+or left out on purpose, is reported by `listing.notice(...)`."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +39,18 @@ from pegboard.foreign.limits import (
     MAX_REJECTED,
     MAX_SECONDS,
 )
-from pegboard.records import Agent, AgentKind, Dependency, Rejected, Tool, agent_id, tool_id
+from pegboard.records import (
+    Agent,
+    AgentKind,
+    Dependency,
+    Notice,
+    NoticeKind,
+    Rejected,
+    RejectionKind,
+    Tool,
+    agent_id,
+    tool_id,
+)
 from pegboard.schemas.loose import Unusable, mended
 from pegboard.schemas.repair import repaired
 from pegboard.text.secret_values import SecretValues
@@ -94,6 +106,7 @@ class Listing:
     agents: tuple[Agent, ...] = ()
     rows: Sequence[bytes] = ()
     rejected: tuple[Rejected, ...] = ()
+    notices: tuple[Notice, ...] = ()
     failures: tuple[Failure, ...] = ()
     unreadable: tuple[str, ...] = ()
     repeatable: bool = True
@@ -126,6 +139,7 @@ class ListingBuilder:
     _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
     _places: dict[str, str] = field(default_factory=dict[str, str])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
+    notices: list[Notice] = field(default_factory=list[Notice])
     _failures: dict[str, Failure] = field(default_factory=dict[str, Failure])
     _unreadable: list[str] = field(default_factory=list[str])
     _readable: int = 0
@@ -139,6 +153,7 @@ class ListingBuilder:
             self._rows,
             self._places,
             self.rejected,
+            self.notices,
             self._failures,
             self._unreadable,
         ):
@@ -177,7 +192,8 @@ class ListingBuilder:
         description = description if isinstance(description, str) else ""
         description = valid_text(self.secrets.hide(description)).strip()
         if len(description) > MAX_DESCRIPTION:
-            self.reject(
+            self.notice(
+                "cut",
                 f"agent {name}",
                 f"its description has {len(description):,} characters, more than "
                 f"{MAX_DESCRIPTION:,}; "
@@ -229,16 +245,21 @@ class ListingBuilder:
             problems = self._add_tool(agent, where, raw, parts)
             if not problems:
                 return True
-            self.reject(where, "; ".join(problems))
+            self.reject(where, "; ".join(problems.values()), next(iter(problems)))
         return False
 
-    def _add_tool(self, agent: str, where: str, raw: Any, parts: dict[str, Any]) -> list[str]:
-        """Add the tool, or return its problems."""
+    def _add_tool(
+        self, agent: str, where: str, raw: Any, parts: dict[str, Any]
+    ) -> dict[RejectionKind, str]:
+        """Add the tool, or return its problems by their kind."""
         written: dict[str, str] = {}
-        problems = list(text_problems(parts["name"], parts["description"]))
+        problems: dict[RejectionKind, str] = {}
+        if unusable := list(text_problems(parts["name"], parts["description"])):
+            problems["text"] = "; ".join(unusable)
         checked = [parts[key] for key in ("name", "description", *SCHEMAS, "annotations", "tags")]
         if flaw := flaw_of(raw, *beside(raw, checked)):
-            return [*problems, flaw]
+            problems["size"] = flaw
+            return problems
         if invalid := list(schema_problems(written, parts)):
             parts = parts | _mended(parts)
             written = {}
@@ -251,7 +272,8 @@ class ListingBuilder:
                 parts = repaired_parts
                 written = repaired_written
                 invalid = []
-        problems += invalid
+        if invalid:
+            problems["schema"] = "; ".join(invalid)
         if problems:
             return problems
         tool = Tool(
@@ -268,22 +290,24 @@ class ListingBuilder:
             tags=tuple(sorted(set(_stripped((*self.tags, *parts["tags"]))))),
         )
         row = tool_row(tool, self._agents[agent].kind, written)
-        if problems := encoding_problems(row):
-            return problems
+        if unusable := encoding_problems(row):
+            return {"text": "; ".join(unusable)}
         line = json.dumps(row).encode()
         if (earlier := self._rows.get(tool.id)) is not None:
             what = "the same tool" if earlier == line else "another tool"
-            return [
-                f"{what} with the id {tool.id} is already listed at {self._places[tool.id]}; "
-                f"rename or remove one of them"
-            ]
+            return {
+                "duplicate": (
+                    f"{what} with the id {tool.id} is already listed at {self._places[tool.id]}; "
+                    f"rename or remove one of them"
+                )
+            }
         self._rows[tool.id] = line
         self._places[tool.id] = where
         if repairs:
-            self.reject(where, f"{'; '.join(repairs)}; the tool is listed. Correct it there.")
-        return []
+            self.notice("repaired", where, f"{'; '.join(repairs)}. Correct it there.")
+        return {}
 
-    def reject(self, where: str, why: str) -> None:
+    def reject(self, where: str, why: str, kind: RejectionKind = "record") -> None:
         """Record that a record is left out, and why.
 
         Raises SourceError if the source has too many rejected records.
@@ -293,7 +317,17 @@ class ListingBuilder:
                 f"More than {MAX_REJECTED:,} records are rejected, the last one at "
                 f"{self.text(where)}: {self.text(why)}. Correct the source or its options."
             )
-        self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why)))
+        self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why), kind))
+
+    def notice(self, kind: NoticeKind, where: str, why: str) -> None:
+        """Report what is listed otherwise than it is written, or not listed on purpose.
+
+        No source fails for its notices: from `MAX_REJECTED` on, they are left out.
+        """
+        if len(self.notices) == MAX_REJECTED:
+            where, why = self.catalog, f"there are more than {MAX_REJECTED:,} notices"
+        if len(self.notices) <= MAX_REJECTED:
+            self.notices.append(Notice(self.catalog, self.text(where), self.text(why), kind))
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent (by id) could not be listed; its last good tools are kept."""
@@ -317,6 +351,7 @@ class ListingBuilder:
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             rows=tuple(self._rows[key] for key in sorted(self._rows)),
             rejected=tuple(self.rejected),
+            notices=tuple(self.notices),
             failures=tuple(self._failures[key] for key in sorted(self._failures)),
             unreadable=tuple(self._unreadable),
             repeatable=self.repeatable,

@@ -3,6 +3,7 @@
 from typing import Any
 
 from pegboard.formatting import count_text, limited_lines, llm_calls_text, plain
+from pegboard.records import NOTICES
 from pegboard.store.diff import FieldChange, field_lines
 from tasks.gate.messages import held_run_lines, measured_line
 
@@ -24,11 +25,14 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
         *_change_lines(plan, texts=texts),
     ]
     for name, catalog in outcome["catalogs"].items():
-        rejected = f", {catalog['rejected']} rejected" if catalog["rejected"] else ""
         agents = count_text(catalog["agents"], "agent")
-        lines.append(f"  {name}: {count_text(catalog['tools'], 'tool')} of {agents}{rejected}")
+        counts = _listing_counts(catalog)
+        lines.append(f"  {name}: {count_text(catalog['tools'], 'tool')} of {agents}{counts}")
         lines += _listed([f"failed: {problem}" for problem in catalog["problems"]])
     lines += _listed([f"rejected {row['where']}: {row['why']}" for row in outcome["rejected"]])
+    for kind in NOTICES:
+        rows = [row for row in outcome["notices"] if row["kind"] == kind]
+        lines += _listed([f"{kind} {row['where']}: {row['why']}" for row in rows])
     if outcome["enrichment"]:
         lines += _enrichment_lines(outcome["enrichment"])
     if edges:
@@ -59,6 +63,14 @@ def run_lines(outcome: dict[str, Any], *, texts: bool = False) -> list[str]:
     phases = [f"{name} {seconds:.1f}" for name, seconds in outcome["seconds"].items()]
     lines.append(f"seconds: {', '.join(phases)}")
     return [plain(line) for line in lines]
+
+
+def _listing_counts(catalog: dict[str, Any]) -> str:
+    """What a catalog's listing rejected, by reason, and its notices by kind; "" without any."""
+    text = "".join(f", {count} {kind}" for kind, count in catalog["notices"].items())
+    if rejected := catalog["rejected"]:
+        text = f", {rejected} rejected ({_counts(catalog['rejections'])}){text}"
+    return text
 
 
 def _change_lines(plan: dict[str, Any], *, texts: bool) -> list[str]:

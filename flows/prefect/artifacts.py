@@ -20,6 +20,7 @@ from prefect.exceptions import PrefectException
 from flows.cli.printing import outcome_line, run_lines
 from flows.prefect.names import board_key
 from pegboard.formatting import plain
+from pegboard.records import NOTICES
 
 MAX_ROWS = 200
 """Rows of a table; the report and `--json` have all."""
@@ -33,6 +34,7 @@ def show_build(outcome: dict[str, Any]) -> None:
     title = plain(outcome_line(outcome))
     show_lines(f"build-{key}", run_lines(outcome), title)
     show_table(f"sources-{key}", source_rows(outcome), "What each source listed.")
+    show_table(f"left-out-{key}", left_out_rows(outcome), "What is not listed as written.")
     show_table(f"changes-{key}", change_rows(outcome), "Tools that differ from the live release.")
     show_table(f"measures-{key}", measure_rows(outcome), "What the gate measured.")
     show_table(f"cost-{key}", cost_rows(outcome), "What the LLM was asked for, by product.")
@@ -86,10 +88,21 @@ def source_rows(outcome: dict[str, Any]) -> list[Row]:
             "tools": catalog["tools"],
             "agents": catalog["agents"],
             "rejected": catalog["rejected"],
+            **{kind: catalog["notices"].get(kind, 0) for kind in NOTICES},
             "kept": ", ".join(catalog["kept"]),
             "problem": plain("; ".join(catalog["problems"])),
         }
         for name, catalog in outcome["catalogs"].items()
+    ]
+
+
+def left_out_rows(outcome: dict[str, Any]) -> list[Row]:
+    """Return a row for each record that was rejected, and for each notice."""
+    named = [("rejected", row) for row in outcome["rejected"]]
+    named += [(row["kind"], row) for row in outcome["notices"]]
+    return [
+        {"what": what, **{key: plain(row[key]) for key in ("catalog", "where", "why")}}
+        for what, row in named
     ]
 
 

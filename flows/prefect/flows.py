@@ -100,7 +100,7 @@ def reindex(
         locked: Hold the release if it has a definition that the lock file does not approve.
         dry_run: Stop after the plan, as `pegboard plan` does.
         strict: Fail, after publishing the rest, if a source, the report, a prune or the LLM left
-            something out.
+            something out, or a record was rejected.
         run: A table [run] in place of the configuration's: where the heavy steps run.
 
     Returns:

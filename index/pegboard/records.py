@@ -1,4 +1,4 @@
-"""Records of a catalog: agents, the tools they own, and rejected entries.
+"""Records of a catalog: agents, the tools they own, and what was rejected or listed otherwise.
 
 Identities are stable over re-indexing: an agent is `catalog/agent`, a tool is `catalog/agent/name`.
 A digest is taken over the canonical form (see `canonical`), so it changes when and only when the
@@ -212,6 +212,28 @@ class Tool:
         )
 
 
+RejectionKind = Literal["record", "text", "schema", "size", "duplicate", "quarantine"]
+REJECTIONS: dict[RejectionKind, str] = {
+    "record": "not a record of its format",
+    "text": "no usable name, description or text",
+    "schema": "a schema that cannot be repaired",
+    "size": "too large or nested too deeply",
+    "duplicate": "the id of another tool",
+    "quarantine": "suspicious text",
+}
+"""Why records are left out of a release."""
+
+NoticeKind = Literal["repaired", "renamed", "cut", "skipped", "partial"]
+NOTICES: dict[NoticeKind, str] = {
+    "repaired": "listed after a repair",
+    "renamed": "listed under another name",
+    "cut": "listed without a part",
+    "skipped": "left out on purpose",
+    "partial": "there is more than was listed",
+}
+"""What a listing reports besides rejected records."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rejected:
     """A record that was left out: where it stood, and why."""
@@ -219,3 +241,14 @@ class Rejected:
     catalog: str
     where: str
     why: str
+    kind: RejectionKind = "record"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What a listing did to a record, or did not list, without rejecting it."""
+
+    catalog: str
+    where: str
+    why: str
+    kind: NoticeKind

@@ -11,7 +11,7 @@ from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing
 from pegboard.errors import SourceError
 from pegboard.foreign.files import read_text
-from pegboard.records import Rejected, Tool
+from pegboard.records import Notice, Rejected, Tool
 from tasks.lint.findings import Finding
 from tasks.settings.configuration import load_configuration
 
@@ -39,6 +39,7 @@ class Catalog:
     tools: tuple[Tool, ...]
     agents: Mapping[str, str]
     rejected: tuple[Rejected, ...]
+    notices: tuple[Notice, ...] = ()
 
     def placed(self, finding: Finding) -> Finding:
         """Return the finding with its place in the file."""
@@ -116,4 +117,4 @@ def _catalog(name: str, file_name: str, listing: Listing) -> Catalog:
         raise SourceError(f"{name}: {'; '.join(problems)}")
     agents = {agent.id: agent.name for agent in listing.agents}
     file = "" if file_name.endswith(".toml") else file_name
-    return Catalog(name, file, listing.tools, agents, listing.rejected)
+    return Catalog(name, file, listing.tools, agents, listing.rejected, listing.notices)

@@ -6,6 +6,7 @@ from pathlib import Path
 from pegboard.encoders import Encoder
 from pegboard.errors import ConfigurationError
 from pegboard.evaluation.golden import GoldenQuery, ToolNames
+from pegboard.records import NOTICES
 from tasks.lint.catalog_file import Catalog
 from tasks.lint.findings import SEVERITIES, Finding, rules
 from tasks.lint.search_rules import board_of, request_findings, twin_findings
@@ -54,9 +55,15 @@ def lint(
 
 def _text_findings(catalog: Catalog) -> Iterator[Finding]:
     for rejected in catalog.rejected:
-        where = rejected.where.removeprefix(Path(catalog.file).name).strip()
-        yield Finding("rejected", catalog.name, rejected.why, "", where)
+        yield Finding("rejected", catalog.name, rejected.why, "", _place(catalog, rejected.where))
+    for notice in catalog.notices:
+        message = f"{NOTICES[notice.kind]}: {notice.why}"
+        yield Finding("noticed", catalog.name, message, "", _place(catalog, notice.where))
     yield from text_findings(catalog.name, catalog.tools)
+
+
+def _place(catalog: Catalog, where: str) -> str:
+    return where.removeprefix(Path(catalog.file).name).strip()
 
 
 def _search_findings(

@@ -173,7 +173,9 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
     """
     if not outcome or outcome.get("release") != release.id:
         return None
-    rejected = [_rejected_row(row) for row in outcome.get("rejected") or ()]
+    left_out = [("rejected", row) for row in outcome.get("rejected") or ()]
+    left_out += [(row["kind"], row) for row in outcome.get("notices") or ()]
+    rejected = [_rejected_row(what, row) for what, row in left_out]
     return {
         **{name: outcome.get(name) for name in RUN_KEYS},
         "rejected": first_rows(rejected, MAX_REJECTED),
@@ -204,15 +206,18 @@ def _sources_data(release: Release, run: Mapping[str, Any] | None) -> list[dict[
 
 
 def _rejected_data(release: Release, run: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return the rejected records with places and reasons; only their number without a run."""
+    """Return the rejected records and the notices with places and reasons; without a run only the
+    number of rejected records.
+    """
     if run is not None:
         return {**run["rejected"], "shown": run["rejected"]["shown"][:MAX_ROWS]}
     total = sum(row.get("rejected", 0) for row in release.manifest.get("catalogs", {}).values())
     return {"total": total, "shown": []}
 
 
-def _rejected_row(row: Mapping[str, Any]) -> dict[str, str]:
+def _rejected_row(what: str, row: Mapping[str, Any]) -> dict[str, str]:
     return {
+        "what": what,
         "catalog": str(row["catalog"]),
         "where": excerpt(str(row["where"])),
         "why": excerpt(str(row["why"]), LONG),

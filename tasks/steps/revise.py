@@ -63,7 +63,7 @@ class Revision:
             f"{'; '.join(sorted(flags))}; {consequence}. Describe it in your own words under "
             f'[overrides."{subject.id}"], or correct it at its source.'
         )
-        self.quarantined.append(Rejected(subject.catalog, subject.id, why))
+        self.quarantined.append(Rejected(subject.catalog, subject.id, why, "quarantine"))
 
 
 def revise_snapshots(configuration: Configuration, snapshots: Mapping[str, str]) -> Revision:

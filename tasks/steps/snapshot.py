@@ -23,7 +23,7 @@ from pegboard import canonical, foreign, records, schemas
 from pegboard.canonical import digest
 from pegboard.errors import SourceError
 from pegboard.formatting import count_text
-from pegboard.records import Agent, Rejected
+from pegboard.records import Agent, Notice, Rejected
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import (
     agent_frame,
@@ -60,6 +60,7 @@ class Snapshot:
     tools: int
     agents: int
     rejected: tuple[Rejected, ...] = ()
+    notices: tuple[Notice, ...] = ()
     problems: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
@@ -88,8 +89,8 @@ def take_snapshot(
     """
     snapshot = None if fresh else stored_snapshot(configuration, catalog)
     if snapshot and has_snapshot(Lake(configuration.uri), catalog, snapshot.digest):
-        # Rejected records and problems were reported when the source was listed.
-        snapshot = replace(snapshot, rejected=(), problems=())
+        # Rejected records, notices and problems were reported when the source was listed.
+        snapshot = replace(snapshot, rejected=(), notices=(), problems=())
     else:
         snapshot = _list_and_store(
             configuration, catalog, allow_removal=allow_removal, dry_run=dry_run
@@ -138,6 +139,7 @@ def _list_and_store(
         tools=tools.height,
         agents=len(agents),
         rejected=listing.rejected,
+        notices=listing.notices,
         problems=tuple(_problems(catalog, listing, kept, held_removal)),
         kept=tuple(kept),
         failed=tuple(sorted({failure.agent for failure in listing.failures})),
@@ -150,6 +152,7 @@ def _list_and_store(
         latest = {
             "snapshot": snapshot.digest,
             "rejected": [asdict(row) for row in snapshot.rejected],
+            "notices": [asdict(row) for row in snapshot.notices],
             "tools": snapshot.tools,
             "agents": snapshot.agents,
             "kept": snapshot.kept,
@@ -187,6 +190,7 @@ def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | No
         agents=latest["agents"],
         # Boards of earlier versions have a digest instead of rows.
         rejected=tuple(Rejected(**row) for row in latest["rejected"] if isinstance(row, dict)),
+        notices=tuple(Notice(**row) for row in latest.get("notices", ())),
         problems=tuple(latest["problems"]),
         kept=tuple(latest["kept"]),
     )

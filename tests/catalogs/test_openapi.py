@@ -69,12 +69,9 @@ def test_valid_operations_of_a_yaml_document_are_listed_and_invalid_ones_rejecte
         ),
         ("shop.yaml POST /broken", "it is not valid OpenAPI"),
         ("shop.yaml GET /far", "it refers to https"),
-        (
-            "shop.yaml GET /hidden/{id}",
-            "its path names 'id', which it does not declare; the operation is listed with it as "
-            "text. Declare it as a path parameter.",
-        ),
     ]
+    (added,) = listing.notices
+    assert (added.where, added.kind) == ("shop.yaml GET /hidden/{id}", "repaired")
 
 
 def test_parameters_of_path_operation_and_body_are_merged_into_one_schema(specimen):
@@ -380,7 +377,8 @@ def test_operations_that_share_an_id_are_named_by_method_and_path(listed_documen
 
     assert set(by_name(listing)) == {"get_jobs", "post_jobs", "get_flows", "ping"}
     assert listed_document(reordered).tools == listing.tools
-    (said,) = listing.rejected
+    (said,) = listing.notices
+    assert said.kind == "renamed"
     assert "several operations have the operationId 'search'" in said.why
 
 
@@ -446,7 +444,8 @@ def test_a_parameter_that_only_the_path_names_is_added_and_reported(listed_docum
         "required": ["id", "part"]
     }
     assert tool.annotations["locations"] == {"id": "path", "part": "path"}
-    (said,) = listing.rejected
+    (said,) = listing.notices
+    assert said.kind == "repaired"
     assert "its path names 'id', 'part', which it does not declare" in said.why
 
 
@@ -478,6 +477,7 @@ def test_internal_operations_are_left_out_and_counted_unless_wanted(listed, tmp_
     listing = listed("openapi", path="api.json")
 
     assert set(by_name(listing)) == {"d"}
-    (said,) = listing.rejected
+    (said,) = listing.notices
+    assert (listing.rejected, said.kind) == ((), "skipped")
     assert said.why.startswith("3 operations marked as internal left out")
     assert set(by_name(listed("openapi", path="api.json", internal=True))) == set("abcd")

@@ -210,8 +210,9 @@ def test_dependencies_are_names_or_objects_with_a_type(records):
         Dependency("b", "parameter-directly-depends-on", "x", "r"),
         Dependency("c", "parameter-directly-depends-on"),
     )
-    (row,) = listing.rejected
-    assert (row.where, row.why.partition(",")[0]) == (
+    (row,) = listing.notices
+    assert (row.kind, row.where, row.why.partition(",")[0]) == (
+        "cut",
         "t.json[0] depends_on",
         "3 of its dependencies are left out",
     )

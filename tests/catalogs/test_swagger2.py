@@ -113,7 +113,7 @@ def test_a_swagger_2_operation_is_listed_like_its_openapi_3_equivalent(
     assert photo.annotations["contentType"] == "multipart/form-data"
     assert photo.output_schema is None
     assert "security" not in photo.annotations
-    assert [(row.where, "which it does not declare" in row.why) for row in listing.rejected] == [
+    assert [(row.where, "which it does not declare" in row.why) for row in listing.notices] == [
         ("api.json GET /bad/{id}", True)
     ]
 
