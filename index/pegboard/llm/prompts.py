@@ -15,9 +15,9 @@ message each:
     # user
     {{ request }}
 
-Sections are Jinja2 templates, rendered in a sandbox. `{{ examples }}` shows all examples, and a
-loop over them shows them in any other form. Requests and catalogs reach a template as values only;
-values are never read as templates.
+Sections are Jinja2 templates of the kind that `templates.py` allows. `{{ examples }}` shows all
+examples, and a loop over them shows them in any other form. Requests and catalogs reach a template
+as values only; values are never read as templates.
 """
 
 import hashlib
@@ -26,13 +26,12 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, cast
 
 from pegboard.errors import ConfigurationError, did_you_mean
-from pegboard.extras import import_extra
 from pegboard.llm import ChatRequest, Message
+from pegboard.llm.templates import names_of, render
 
 COMMON_VALUES = ("context", "examples")
 """Values of every prompt: the domain and the examples in its front matter, joined to those that are
@@ -42,6 +41,9 @@ REPLY_TOKENS = 600
 """Default maximum tokens of a reply. Twenty names or six steps take a third; reasoning models need
 the rest.
 """
+
+MAX_EXAMPLES = 100
+"""Few-shot examples in a prompt file."""
 
 _FRONT_MATTER = ("version", "context", "examples")
 _FRONT = re.compile(r"\+\+\+[ \t]*(\n.*?)\n\+\+\+[ \t]*(?:\n|$)", re.DOTALL)
@@ -222,28 +224,6 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
     return value
 
 
-def render(source: str, values: Mapping[str, Any]) -> str:
-    """Return the text of a template, without the blank lines that empty values leave."""
-    # Blocks and values that are empty leave blank lines. Data has none: it is one line of JSON.
-    return re.sub(r"\n\s*\n", "\n\n", _compiled(source).render(values)).strip()
-
-
-@lru_cache(maxsize=64)
-def _compiled(source: str) -> Any:
-    return _environment().from_string(source)
-
-
-@lru_cache(maxsize=1)
-def _environment() -> Any:
-    jinja2 = import_extra("jinja2")
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    # No escaping as HTML: catalog text is fenced as JSON, and escaping would only garble it.
-    return ImmutableSandboxedEnvironment(
-        undefined=jinja2.StrictUndefined, autoescape=False, trim_blocks=True, lstrip_blocks=True
-    )
-
-
 def _user_files(
     folder: Path, formats: Mapping[str, PromptFormat], problems: list[str]
 ) -> dict[str, Path]:
@@ -318,14 +298,16 @@ def _front_matter(source: str, problems: Problems) -> tuple[dict[str, Any], int]
     if not isinstance(context, str):
         problems.append((1, f"context: expected a text (got {context!r:.40})"))
     if not _are_examples(front.get("examples", [])):
-        expected = "tables [[examples]], each with the texts `input` and `output`"
+        expected = (
+            f"at most {MAX_EXAMPLES} tables [[examples]], each with the texts `input` and `output`"
+        )
         problems.append((1, f"examples: expected {expected}"))
     return front, match.end()
 
 
 def _are_examples(value: Any) -> bool:
     shots: list[Any] = value if isinstance(value, list) else [value]
-    return all(
+    return len(shots) <= MAX_EXAMPLES and all(
         isinstance(shot, dict)
         and shot.keys() == {"input", "output"}
         and all(isinstance(text, str) for text in shot.values())
@@ -358,23 +340,18 @@ def _sections(
 
 def _check_template(expected: PromptFormat, source: str, problems: Problems) -> Collection[str]:
     """Add the problems of a template to the list; returns the names that it uses."""
-    environment = _environment()
-    from jinja2 import meta, nodes
-
     try:
-        tree = environment.parse(source)
-        names = meta.find_undeclared_variables(tree)
-        if unknown := names - {*expected.names}:
-            lines = {node.name: node.lineno for node in tree.find_all(nodes.Name)}
+        lines = names_of(source)
+        if unknown := sorted(lines.keys() - {*expected.names}):
             problems += [
                 (
-                    lines.get(name),
+                    lines[name],
                     f"unknown value `{name}`, expected one of {', '.join(expected.names)}"
                     f"{did_you_mean(name, expected.names)}",
                 )
-                for name in sorted(unknown)
+                for name in unknown
             ]
-            return names
+            return lines
         # Rendered with all values and with none, to find errors in its conditions.
         for fill, values in (("x", _TRIAL_VALUES), ("", _EMPTY_VALUES)):
             render(source, dict.fromkeys(expected.names, fill) | values)
@@ -382,4 +359,4 @@ def _check_template(expected: PromptFormat, source: str, problems: Problems) -> 
         line = getattr(error, "lineno", None)
         problems.append((line, f"the template cannot be rendered: {error}"))
         return ()
-    return names
+    return lines

@@ -5,10 +5,18 @@ import re
 
 import pytest
 
+from pegboard.errors import ConfigurationError
 from pegboard.llm import Message
 from pegboard.llm.prompts import read_prompt
 from pegboard.records import Agent, Enrichment, Tool
-from pegboard.retrieval.llm.questions import FORMATS, PROMPTS, labelled, show_history, show_tools
+from pegboard.retrieval.llm.questions import (
+    FORMATS,
+    PROMPTS,
+    check_prompts,
+    labelled,
+    show_history,
+    show_tools,
+)
 from pegboard.retrieval.llm.transforms import Rewrite
 from pegboard.retrieval.requests import Query
 from tests.pegboard.retrieval.stubs import context, transformed
@@ -140,3 +148,13 @@ def test_the_end_of_a_conversation_is_shown():
     assert [row["content"].split()[1] for row in shown] == ["14", "15", "16", "17", "18", "19"]
     assert all(len(row["content"]) <= 500 for row in shown)
     assert show_history(context("and there?")) == ""
+
+
+def test_a_release_whose_prompt_could_take_any_time_is_refused_before_it_is_asked():
+    text = (
+        '+++\nversion = "7"\n+++\n# system\nYou search.\n# user\n'
+        "{% for a in range(9999999) %}{% endfor %}{{ request }}\n"
+    )
+
+    with pytest.raises(ConfigurationError, match="loops over something else than `examples`"):
+        check_prompts({"rewrite": text})
