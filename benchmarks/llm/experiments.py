@@ -65,7 +65,7 @@ EXPERIMENTS = (
     Experiment(
         "written",
         "Texts written once, offline: what each adds, asked by the default strategy",
-        ("real", "livemcpbench", "ultratool"),
+        ("real", "livemcpbench", "ultratool", "toollinkos"),
         ("default",),
         indexes="written.toml",
         catalogs=WRITTEN_CATALOGS,
