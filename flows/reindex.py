@@ -356,6 +356,7 @@ class Build:
                 self._configuration,
                 self._plan,
                 snapshots,
+                {snapshot.catalog: snapshot.digest for snapshot in self._snapshots},
                 locked=self._options.locked,
             ),
             pins=self._pins,

@@ -62,6 +62,7 @@ def register_lock(subparsers: Subparsers) -> None:
 
 
 def _lock(options: argparse.Namespace) -> int:
+    from tasks.lake.opening import open_lake
     from tasks.runtime import progress
     from tasks.safety.lock import compare_with_lock, definitions, lock_file, read_lock, write_lock
     from tasks.settings.configuration import load_configuration
@@ -71,11 +72,13 @@ def _lock(options: argparse.Namespace) -> int:
     configuration = load_configuration(options.config)
     file = Path(options.file) if options.file else lock_file(configuration)
     lock = read_lock(file) if file.exists() or options.check else {}
+    open_lake(configuration.uri)
     with progress.showing(not options.quiet):
-        snapshots = _listed(configuration, allow_removal=options.allow_removal)
+        snapshots, listed = _listed(configuration, allow_removal=options.allow_removal)
     _, live = live_release(configuration.uri, configuration.board.channel)
-    current = definitions(configuration, snapshots)
-    waiting = dict(compare_with_lock(configuration, live.id if live else None, snapshots, lock))
+    current = definitions(configuration, snapshots, listed)
+    release = live.id if live else None
+    waiting = dict(compare_with_lock(configuration, release, snapshots, current, lock))
     removed = sorted(lock.keys() - current.keys())
     if not options.check:
         write_lock(file, current)
@@ -96,8 +99,10 @@ def _lock(options: argparse.Namespace) -> int:
     return 0
 
 
-def _listed(configuration: "Configuration", *, allow_removal: bool) -> Mapping[str, str]:
-    """Return the revised snapshots of the sources, catalog -> digest.
+def _listed(
+    configuration: "Configuration", *, allow_removal: bool
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Return the snapshots of the sources, catalog -> digest, revised and as listed.
 
     Raises SourceError if one could not be listed whole: what it lacks would count as removed.
     """
@@ -122,7 +127,7 @@ def _listed(configuration: "Configuration", *, allow_removal: bool) -> Mapping[s
             "them, or take them out of the configuration.\n" + "\n".join(problems)
         )
     listed = {snapshot.catalog: snapshot.digest for snapshot in snapshots}
-    return revise_snapshots(configuration, listed).digests
+    return revise_snapshots(configuration, listed).digests, listed
 
 
 def _print_changes(waiting: Mapping[str, Mapping[str, Any]], removed: list[str]) -> None:

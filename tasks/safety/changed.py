@@ -8,12 +8,12 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import chain
 from typing import Any
 
 from catalogs.shared.tool_row import tool_of
-from pegboard.records import Agent, Tool
+from pegboard.records import Agent, Dependency, Tool
 from pegboard.store.diff import IDS_AT_ONCE, tools_with_kinds
 from pegboard.store.releases import Release, ReleaseStore
 from tasks.lake.files import Lake
@@ -24,8 +24,10 @@ from tasks.settings.configuration import Configuration
 
 UNAPPROVED = "unapproved"
 NEW_TEXT = "new-text"
-DEFINITION = ("description", "input_schema", "output_schema", "annotations")
+READ = ("description", "input_schema", "output_schema", "annotations")
 """The fields of a tool that a model reads, besides its name."""
+DEFINITION = (*READ, "examples", "dependencies", "tags")
+"""Everything that a source says of a tool: what is read, ranks it, or leads to other tools."""
 MAX_TEXT = 2_000
 """Largest number of characters shown of the old and of the new text of a field; `pegboard diff
 --texts` shows all."""
@@ -93,12 +95,18 @@ def _addresses(text: str) -> list[str]:
 
 
 def definition_fields(configuration: Configuration, tool: str) -> Sequence[str]:
-    """Return the fields of a tool, or agent, that its source defines: `DEFINITION`, without the
-    description if the configuration overrides it.
+    """Return the fields of a tool, or agent, that its source defines: `DEFINITION`, without those
+    that the configuration overrides, and without the examples of a catalog of limited trust, which
+    are left out of its releases.
     """
     override = configuration.overrides.get(tool)
-    overridden = override is not None and override.description is not None
-    return DEFINITION[1:] if overridden else DEFINITION
+    catalog = tool.partition("/")[0]
+    limited = configuration.options(catalog).trust == "limited"
+    return [
+        name
+        for name in DEFINITION
+        if getattr(override, name, None) is None and not (limited and name == "examples")
+    ]
 
 
 def definitions_since(
@@ -153,8 +161,10 @@ def _changed_fields(live_tool: Tool | None, tool: Tool, names: Sequence[str]) ->
     """Return the differing parts of these fields of a tool; of a new tool also its name."""
     fields: dict[str, Any] = {}
     for name in names if live_tool else ("name", *names):
-        old_text = _text(getattr(live_tool, name, None))
-        new_text = _text(getattr(tool, name))
+        old, new = getattr(live_tool, name, None), getattr(tool, name)
+        if name == "examples":  # a release has learned ones, too, and lacks those held out
+            old, new = (), [text for text in new if text not in (old or ())]
+        old_text, new_text = _text(old), _text(new)
         if old_text != new_text:
             old_part, new_part = differing_parts(old_text, new_text)
             fields[name] = {"before": old_part, "after": new_part}
@@ -171,6 +181,8 @@ def differing_parts(old: str, new: str) -> tuple[str, str]:
 def _text(value: Any) -> str:
     if not value or isinstance(value, str):
         return value or ""
+    if isinstance(value, tuple):
+        value = [asdict(item) if isinstance(item, Dependency) else item for item in value]
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 

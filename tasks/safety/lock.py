@@ -3,8 +3,9 @@
 {"id": "kit/post/send", "definition": "8f14e45f...", "call": "a87ff679..."}
 
 The file has one line for each agent and each tool, sorted by id, so that a pull request shows which
-were added, removed and changed. `definition` covers everything that a model reads. `call` covers
-what a caller depends on, without texts and results: if it is equal, the tool is called as before.
+were added, removed and changed. `definition` covers everything that a model reads, that ranks the
+tool or leads to other tools (`changed.DEFINITION`). `call` covers what a caller depends on, without
+texts and results: if it is equal, the tool is called as before.
 
 `pegboard build --locked` holds a release with a definition that is not in the file, with the same
 flag as changed tools of limited trust (`changed.py`). Changes are shown against the live release.
@@ -12,7 +13,7 @@ flag as changed tools of limited trust (`changed.py`). Changes are shown against
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -24,6 +25,7 @@ from pegboard.records import Tool
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tool_of
 from tasks.safety.changed import (
+    READ,
     UNAPPROVED,
     agent_as_tool,
     definition_fields,
@@ -79,15 +81,24 @@ def write_lock(file: Path, lock: Mapping[str, Approved]) -> None:
     write_lines(file, (asdict(lock[tool]) for tool in sorted(lock)))
 
 
-def definitions(configuration: Configuration, snapshots: Mapping[str, str]) -> dict[str, Approved]:
+def definitions(
+    configuration: Configuration, snapshots: Mapping[str, str], listed: Mapping[str, str]
+) -> dict[str, Approved]:
     """Return the current definitions by the ids of all agents and tools.
 
     Args:
         snapshots: catalog -> digest of the revised snapshots.
+        listed: the same, as listed. Their examples count: revised ones follow what was learned and
+            what golden queries hold out.
     """
     lake = Lake(configuration.uri)
-    tools = snapshot_rows(lake, snapshots, "tools").iter_rows(named=True)
-    agents_and_tools = chain(map(agent_as_tool, agents_of(lake, snapshots)), map(tool_of, tools))
+    rows = snapshot_rows(lake, listed, "tools", ["id", "examples"])
+    examples = dict(rows.select("id", "examples").iter_rows())
+    tools = (
+        replace(tool_of(row), examples=tuple(examples.get(row["id"]) or ()))
+        for row in snapshot_rows(lake, snapshots, "tools").iter_rows(named=True)
+    )
+    agents_and_tools = chain(map(agent_as_tool, agents_of(lake, snapshots)), tools)
     return {tool.id: _definition(configuration, tool) for tool in agents_and_tools}
 
 
@@ -104,6 +115,7 @@ def compare_with_lock(
     configuration: Configuration,
     live: str | None,
     snapshots: Mapping[str, str],
+    current: Mapping[str, Approved],
     lock: Mapping[str, Approved],
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the ids of the agents and tools that wait for approval, each with its flag, its change
@@ -115,8 +127,8 @@ def compare_with_lock(
     Args:
         live: the id of the live release; None if there is none.
         snapshots: catalog -> digest of the revised snapshots.
+        current: the definitions in these snapshots.
     """
-    current = definitions(configuration, snapshots)
     changes = {
         tool: change
         for tool, definition in sorted(current.items())
@@ -133,10 +145,17 @@ def compare_with_lock(
 
 
 def _definition(configuration: Configuration, tool: Tool) -> Approved:
-    fields = {name: getattr(tool, name) for name in definition_fields(configuration, tool.id)}
-    schemas = [_without_texts(fields[name]) for name in ("input_schema", "annotations")]
+    fields = {
+        name: getattr(tool, name)
+        for name in definition_fields(configuration, tool.id)
+        if name in READ or getattr(tool, name)
+    }
+    called: list[Any] = [_without_texts(fields[name]) for name in ("input_schema", "annotations")]
+    if tool.dependencies:
+        fields["dependencies"] = [asdict(dependency) for dependency in tool.dependencies]
+        called.append([[dependency.tool, dependency.type] for dependency in tool.dependencies])
     definition = digest(tool.name, fields)
-    call = digest(tool.name, schemas)
+    call = digest(tool.name, called)
     return Approved(tool.id, definition[:DIGITS], call[:DIGITS])
 
 

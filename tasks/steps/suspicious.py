@@ -22,7 +22,7 @@ from tasks.safety.capture import (
     stuffed,
 )
 from tasks.safety.changed import NEW_TEXT, UNAPPROVED, definitions_since, new_texts, unapproved
-from tasks.safety.lock import compare_with_lock, lock_file, read_lock
+from tasks.safety.lock import compare_with_lock, definitions, lock_file, read_lock
 from tasks.settings.configuration import Configuration
 from tasks.settings.encoders import encoder_for
 from tasks.steps.plan import Plan
@@ -40,6 +40,7 @@ def find_suspicious(
     configuration: Configuration,
     plan: Plan,
     snapshots: Mapping[str, str],
+    listed: Mapping[str, str],
     *,
     locked: bool = False,
 ) -> Suspicious:
@@ -50,7 +51,8 @@ def find_suspicious(
     release all may be.
 
     Args:
-        snapshots: catalog -> digest.
+        snapshots: catalog -> digest of the revised snapshots.
+        listed: the same, as listed.
         locked: definitions are approved by the lock file. Otherwise those of catalogs with limited
             trust are approved by the live release.
     """
@@ -68,7 +70,8 @@ def find_suspicious(
         suspicious[tool].append(evidence)
     if locked:
         lock = read_lock(lock_file(configuration))
-        for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, lock):
+        current = definitions(configuration, snapshots, listed)
+        for tool, evidence in compare_with_lock(configuration, plan.live, snapshots, current, lock):
             suspicious[tool].append(evidence)
     waiting = unapproved(suspicious)
     order = sorted(suspicious, key=lambda tool: (tool not in waiting, tool))
