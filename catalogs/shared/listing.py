@@ -29,12 +29,14 @@ from catalogs.shared.validity import (
     valid_text,
 )
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing
+from pegboard.canonical import digest
 from pegboard.errors import SourceError
 from pegboard.foreign.files import flaw_of, matching_files
 from pegboard.foreign.limits import (
     MAX_BYTES,
     MAX_DESCRIPTION,
     MAX_MEMORY,
+    MAX_NAME,
     MAX_RAW,
     MAX_REJECTED,
     MAX_SECONDS,
@@ -186,7 +188,7 @@ class ListingBuilder:
         self, name: str, *, description: str = "", kind: AgentKind = "library", source: str = ""
     ) -> str:
         """Add an agent, or add the description to the agent of that name; return its id."""
-        name = self.text(name)
+        name = self._agent_name(self.text(name))
         source = self.text(source)
         identity = agent_id(self.catalog, name)
         description = description if isinstance(description, str) else ""
@@ -206,6 +208,18 @@ class ListingBuilder:
         elif description and not agent.description:
             self._agents[identity] = replace(agent, description=description, source=source)
         return identity
+
+    def _agent_name(self, name: str) -> str:
+        """Return a name within its limit: one that is too long ends with a digest of the whole."""
+        if len(name) <= MAX_NAME:
+            return name
+        self.notice(
+            "renamed",
+            f"agent {name[:MAX_NAME]}",
+            f"its name has {len(name):,} characters, more than {MAX_NAME}; it is listed under its "
+            f"first ones and a digest. Shorten it at its source.",
+        )
+        return f"{name[: MAX_NAME - 9]}-{digest(name)[:8]}"
 
     def tool(
         self,

@@ -132,6 +132,8 @@ def _revise_catalog(
     lake: Lake, catalog: str, snapshot: str, rules: _Rules, revision: Revision
 ) -> str:
     """Store the revised snapshot and return its digest. Only changed rows are rebuilt."""
+    import polars as pl
+
     old_agents = snapshot_rows(lake, {catalog: snapshot}, "agents")
     old_tools = snapshot_rows(lake, {catalog: snapshot}, "tools")
     ids = set(old_agents.get_column("id")) | set(old_tools.get_column("id"))
@@ -140,8 +142,13 @@ def _revise_catalog(
     agents, skipped = _revised_agents(old_agents, rules.overrides, revision)
     tools = _revised_tools(old_tools, agents, skipped, rules, revision)
     if rules.quarantine:
-        agents = [_without_flagged_description(agent, revision) for agent in agents]
-        tools = _without_flagged(tools, revision)
+        hostile = _flagged_names(agents, revision)
+        agents = [
+            _without_flagged_description(agent, revision)
+            for agent in agents
+            if agent.id not in hostile
+        ]
+        tools = _without_flagged(tools.filter(~pl.col("agent").is_in(hostile)), revision)
 
     new_agents = agent_frame(agents)
     digests = [frame.get_column("digest").to_list() for frame in (new_agents, tools)]
@@ -250,6 +257,20 @@ def _described(tool: Tool, texts: Mapping[str, str], revision: Revision) -> dict
             "description": texts[name].strip(),
         }
     return properties if valid else None
+
+
+def _flagged_names(agents: Iterable[Agent], revision: Revision) -> list[str]:
+    """Return the ids of agents with a suspicious name. It is part of the ids of their tools, so
+    they are left out whole.
+    """
+    flagged: list[str] = []
+    for agent in agents:
+        if flags := flags_of_text(agent.name):
+            names = "; ".join(sorted(flags))
+            why = f"its name is suspicious ({names}); it is left out with its tools. Rename it."
+            revision.quarantined.append(Rejected(agent.catalog, agent.id, why, "quarantine"))
+            flagged.append(agent.id)
+    return flagged
 
 
 def _without_flagged_description(agent: Agent, revision: Revision) -> Agent:

@@ -205,3 +205,13 @@ def test_a_schema_that_says_nothing_of_arguments_rejects_its_tool(dump, schema):
 
     assert listing.tools == ()
     assert "input schema" in listing.rejected[0].why
+
+
+def test_the_name_of_an_agent_is_bounded_and_stays_its_own(dump):
+    names = ["n" * 600 + end for end in ("a", "b")]
+
+    listing = dump({name: {"tools": TOOLS[:1]} for name in names})
+
+    assert [len(agent.name) for agent in listing.agents] == [512, 512]
+    assert len(listing.tools) == 2
+    assert [notice.kind for notice in listing.notices] == ["renamed", "renamed"]

@@ -15,6 +15,10 @@ from pegboard.llm import ChatReply, ChatRequest, ToolCall, openai_fields
 from pegboard.llm.endpoint import Endpoint
 from pegboard.llm.options import check_options, resolve_options
 
+MAX_CHARACTERS_PER_TOKEN = 100
+"""A server that ignores the limit of a reply is cut off by it: no token of a known vocabulary has
+more characters on average, and every check of a reply reads it whole."""
+
 
 class HostedCompleter(Endpoint):
     """An LLM through LiteLLM: an `Endpoint`, with its arguments and errors.
@@ -98,6 +102,9 @@ class HostedCompleter(Endpoint):
         if not text and called and not request.tools:
             text = str(getattr(called[0].function, "arguments", None) or "")
             reason = "stop" if reason in ("tool_calls", "function_call") else reason
+        longest = request.max_tokens * MAX_CHARACTERS_PER_TOKEN
+        if len(text) + sum(len(call.name) + len(call.arguments) for call in calls) > longest:
+            text, calls, reason = text[:longest], (), "length"
         counted = _count(reply, "prompt_tokens")
         prompt = counted or self.count_tokens(prompt_text(request))
         completion = _count(reply, "completion_tokens") or self.count_tokens(

@@ -67,6 +67,15 @@ def test_a_reply_is_returned_unchanged(server, completer):
     assert reply.seconds > 0
 
 
+@pytest.mark.parametrize("message", ["x" * 5_001, "x" * 3_000_000])
+def test_a_reply_longer_than_its_limit_allows_is_cut_off(server, completer, message):
+    server.script = [chat(message)]
+
+    (reply,) = ask(completer, REQUEST)
+
+    assert (len(reply.text), reply.finish_reason) == (5_000, "length")
+
+
 def test_a_request_is_sent_with_its_options_and_no_others(server, completer):
     messages = [
         {"role": "system", "content": "Be brief."},
