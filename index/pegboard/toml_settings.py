@@ -46,7 +46,7 @@ def read_toml(file: str | Path, alternative: str) -> dict[str, Any]:
             f"No configuration at {Path(file).expanduser().absolute()}. Give one with -c (in a "
             f"flow run with the parameter config), or {alternative}."
         ) from error
-    except (OSError, ValueError) as error:  # ValueError: of the text, of TOML, or of the path
+    except (OSError, ValueError, RecursionError) as error:  # of the text, of TOML, or of the path
         raise ConfigurationError(
             f"{file} cannot be read as TOML: {error}. Correct that place."
         ) from error

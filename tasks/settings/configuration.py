@@ -85,6 +85,13 @@ class BoardSettings(Settings):
     public_lake: bool = True
     max_removal: Annotated[float, Field(ge=0, le=1)] = 0.3
 
+    @field_validator("uri")
+    @classmethod
+    def _is_path_or_address(cls, uri: str) -> str:
+        if "\0" in uri:
+            raise ValueError("has a NUL character, which no path or address has; remove it")
+        return uri
+
     @field_validator("storage", mode="before")
     @classmethod
     def _refers_to_secrets(cls, storage: Any) -> Any:

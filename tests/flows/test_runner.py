@@ -120,7 +120,10 @@ def marked_processes(folder: Path) -> list[int]:
 @pytest.mark.skipif(
     not Path("/proc/self/environ").exists(), reason="there is no /proc to tell processes apart"
 )
-def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(workshop):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_while_a_source_hangs_ends_the_command_and_leaves_no_process(
+    workshop, number, code
+):
     workshop.write("server.py", SERVER)
     workshop.servers({"git": [workshop.tool("create_issue")]})
     server = f'{{ command = "{sys.executable}", args = ["server.py", "listed"] }}'
@@ -138,12 +141,12 @@ def test_ctrl_c_while_a_source_hangs_ends_the_command_and_leaves_no_process(work
             time.sleep(0.02)
         assert len(marked_processes(workshop.folder)) == 2  # the server, and what it started
 
-        build.send_signal(signal.SIGINT)
+        build.send_signal(number)
         out, err = build.communicate(timeout=GUARD)
     finally:
         end_child(build)
 
-    assert (build.returncode, out) == (130, ""), err
+    assert (build.returncode, out) == (code, ""), err
     assert err == "pegboard build: interrupted. Finished work is kept; run it again to continue.\n"
     deadline = time.monotonic() + GUARD  # a process that was killed may take a moment to go
     while marked_processes(workshop.folder) and time.monotonic() < deadline:

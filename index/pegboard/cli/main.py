@@ -7,6 +7,7 @@ progress and errors go to stderr.
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -27,13 +28,25 @@ NO_HOME = (
 EXIT_CODES = """\
 exit codes: 0 success · 1 unexpected error · 2 invalid usage or configuration · 3 source failed
             4 board, release or store unavailable · 5 encoder · 6 not published: a concurrent
-            publisher won · 7 LLM unavailable · 8 held by its gate · 130 interrupted"""
+            publisher won · 7 LLM unavailable · 8 held by its gate · 130 interrupted
+            143 ended by SIGTERM"""
+
+
+class Terminated(KeyboardInterrupt):
+    """The process got SIGTERM; it ends as after Ctrl-C."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code."""
     options = _parser().parse_args(arguments)
+    if arguments is None and options.command != "serve":  # which stops in an order of its own
+        signal.signal(signal.SIGTERM, _terminate)
     return run_command(f"pegboard {options.command}", options)
+
+
+def _terminate(*_: object) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a second one ends it at once
+    raise Terminated
 
 
 def run_command(name: str, options: argparse.Namespace) -> int:
@@ -50,9 +63,9 @@ def run_command(name: str, options: argparse.Namespace) -> int:
                 print_json({"error": {"type": type(error).__name__, "message": str(error)}})
             print_error(name, error)
             return error.exit_code
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as error:
             print_error(name, "interrupted. Finished work is kept; run it again to continue.")
-            return 130
+            return 143 if isinstance(error, Terminated) else 130
         except BrokenPipeError:
             # The reader of our output went away, as `| head` does; that is no error.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

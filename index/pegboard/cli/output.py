@@ -214,7 +214,7 @@ def json_table(text: str) -> dict[str, Any]:
     """Read a JSON object from an option."""
     try:
         value = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise argparse.ArgumentTypeError(

@@ -25,6 +25,8 @@ FIELDS = ("query", "tools", "agents", "steps", "kind", "history", "calls", "id",
 LISTS = ("tools", "agents", "steps", "history", "calls")
 NAMES = ("tools", "agents")
 """The fields that hold names, a list where any of several is right."""
+MAX_REQUEST = 100_000
+"""Characters of a query; an encoder reads a small part of so many."""
 ALTERNATIVE = " | "
 """Separator of the names of alternative tools, any of which is right."""
 
@@ -256,7 +258,7 @@ def read_problems(
             continue
         try:
             value: Any = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             problems.append(f"{path}:{number}: not JSON: {error}")
             continue
         wrong = list(_wrong(value, answerable, agents))
@@ -318,6 +320,10 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and bool(value.strip())
 
 
+def _is_request(value: Any) -> bool:
+    return _is_text(value) and len(value) <= MAX_REQUEST
+
+
 def _all(value: Any, valid: Callable[[Any], bool]) -> bool:
     return isinstance(value, list) and all(map(valid, cast("list[Any]", value)))
 
@@ -344,7 +350,7 @@ def _is_message(value: Any) -> bool:
 
 
 CHECKS: Mapping[str, tuple[Callable[[Any], bool], str]] = {
-    "query": (_is_text, "a text"),
+    "query": (_is_request, f"a text of at most {MAX_REQUEST:,} characters"),
     "steps": (lambda value: _all(value, _is_text), "a list of texts"),
     **dict.fromkeys(("kind", "id", "by"), (_is_text, "a text")),
     "origin": (lambda value: value in get_args(Origin), f"one of {', '.join(get_args(Origin))}"),

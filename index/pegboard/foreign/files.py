@@ -65,6 +65,9 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
     """Read a file. Raises SourceError if it cannot be read or has more than `max_bytes`."""
     content = bytearray()
     try:
+        # Opening a pipe waits for a writer, and a device may never end.
+        if path.exists() and not path.is_file():
+            raise SourceError(f"{path} is not a file. Expected a file, not a folder or a pipe.")
         with path.open("rb", buffering=0) as file:
             # The reported size is not reliable: files in /proc report 0.
             while chunk := file.read(CHUNK):

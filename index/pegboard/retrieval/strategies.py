@@ -135,7 +135,7 @@ def load_strategy(name: str | None) -> "str | dict[str, Any] | None":
         return name
     try:
         value = json.loads(Path(name).read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise QueryError(f"{name} cannot be read as JSON: {error}.") from error
     if not isinstance(value, dict):
         raise QueryError(f"{name} holds {type(value).__name__}; expected a JSON object.")
