@@ -232,9 +232,10 @@ def _end_lost_runs(uri: str) -> list[AutomationCore]:
         "prefect.resource.id": f"prefect.tag.{board_tag(uri)}",
         "prefect.resource.role": "tag",
     }
+    # A phase that has just begun may be lost before its first heartbeat is sent.
     silent = EventTrigger(
         posture=Posture.Proactive,
-        after={"prefect.flow-run.heartbeat"},
+        after={"prefect.flow-run.Running", "prefect.flow-run.heartbeat"},
         expect={"prefect.flow-run.*"},
         match=ResourceSpecification.model_validate({"prefect.resource.id": "prefect.flow-run.*"}),
         match_related=ResourceSpecification.model_validate(tag),

@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import Any, ParamSpec, TypeVar, cast
 from uuid import UUID
 
-from prefect import Flow, Task
+from prefect import Flow, Task, tags
 from prefect.assets import add_asset_metadata
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State, StateDetails, TaskRun
+from prefect.context import FlowRunContext, TagsContext
 from prefect.futures import PrefectFuture
 from prefect.states import Completed, Failed
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
@@ -29,7 +30,7 @@ from flows.prefect.events import (
     release_asset,
     release_facts,
 )
-from flows.prefect.names import board_key
+from flows.prefect.names import board_key, board_tag
 from pegboard.errors import PegboardError, StoreError
 from pegboard.formatting import plain
 from pegboard.store.releases import Pin, Release, ReleaseStore
@@ -74,11 +75,13 @@ class PrefectRunner:
     """Calls phases as subflows, and steps on the task runner of the flow run.
 
     Args:
-        board: its address, after which subflow runs are named.
+        board: its address, after which subflow runs are named. They have its tag and those of their
+            parent, by which automations match them.
     """
 
     def __init__(self, board: str) -> None:
         self._key = board_key(board)
+        self._tag = board_tag(board)
         self._producers: dict[int, tuple[Any, UUID]] = {}
 
     def phase(self, phase: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -97,7 +100,8 @@ class PrefectRunner:
             validate_parameters=False,
         )
         try:
-            subflow(*args, **kwargs)
+            with tags(*_tags_of_run(), "pegboard", self._tag):
+                subflow(*args, **kwargs)
         except Exception as error:
             if call.error is not None:
                 raise call.error from None
@@ -146,6 +150,12 @@ class PrefectRunner:
         return Completed(data=True, state_details=StateDetails(task_run_id=producer[1]))
 
 
+def _tags_of_run() -> list[str]:
+    """Return the tags with which the current flow run began, such as those of its deployment."""
+    context = FlowRunContext.get()
+    return context.flow_run.tags if context is not None and context.flow_run is not None else []
+
+
 class _Call:
     """A phase as the function of a subflow, and how it ended.
 
@@ -162,7 +172,9 @@ class _Call:
         @wraps(self._phase)
         def run(*args: Any, **kwargs: Any) -> Any:
             try:
-                self.result = self._phase(*args, **kwargs)
+                # Tags are for the subflow: a task with tags asks the server for slots.
+                with TagsContext(current_tags=set()):
+                    self.result = self._phase(*args, **kwargs)
             except Exception as error:
                 self.error = error
                 raise

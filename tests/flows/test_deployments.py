@@ -318,19 +318,23 @@ def test_a_run_of_the_command_waits_for_a_deployed_build_of_its_board(prefect, t
     assert json.loads(printed)["outcome"] == "unchanged"
 
 
-def test_a_run_whose_machine_was_lost_is_crashed_and_the_next_builds_the_board(prefect, tmp_path):
+def test_a_run_whose_machine_was_lost_is_crashed_with_its_phase_and_the_next_builds_the_board(
+    prefect, tmp_path
+):
     prefect.shorten("pegboard project: lost runs end", HEARTBEAT_SECONDS + 5)
     with source_that_does_not_answer() as (silent, listed, _):
         config = write_board(tmp_path, more=silent)
         killed = prefect.start(config)
         assert listed.wait(GUARD)
         prefect.kill(killed)
-    assert prefect.state(killed) == "Running"
+    (phase,) = prefect.subflows(killed).values()
+    assert [prefect.state(run) for run in (killed, phase)] == ["Running", "Running"]
 
     waiting = prefect.start(write_board(tmp_path))
 
     assert prefect.completed(waiting) == "Published"
     assert prefect.state(killed) == "Crashed"
+    assert prefect.ended(phase)["name"] == "Crashed"
     assert live(config)
 
 

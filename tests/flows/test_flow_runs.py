@@ -111,6 +111,7 @@ def test_a_flow_run_has_the_results_exit_codes_and_progress_of_a_direct_run(
     assert {run["name"] for run in runs} == {f"reindex extra, kit of {key}"}
     assert {tuple(run["tags"]) for run in runs} == {(f"board:{key}", "pegboard")}
     assert_steps(api, runs[1]["id"])
+    assert_tags(api, runs[1])
     assert_graph(api, runs[1]["id"])
     assert_artifacts(api, runs, published["release"])
     assert_events(api, f"pegboard.board.{key}", published["release"], held["release"])
@@ -126,6 +127,13 @@ def assert_steps(api, build):
         steps += [f"embed emb_{index} 1", f"embed agents_{index} 1"]
     recorded = eventually(lambda: api.task_names(build), lambda names: len(names) >= len(steps))
     assert recorded == sorted(steps)
+
+
+def assert_tags(api, run):
+    """Phases have the tags of their run. Tasks have none: each would ask the server for a slot."""
+    phases = [api.flow_run(phase) for phase in api.subflows(run["id"]).values()]
+    assert [sorted(phase["tags"]) for phase in phases] == [sorted(run["tags"])] * 3
+    assert [task for task in api.task_runs(run["id"]) if task["tags"]] == []
 
 
 def assert_graph(api, build):
