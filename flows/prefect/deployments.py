@@ -21,8 +21,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.utilities.callables import parameter_schema
 from prefect.workers.process import ProcessWorker
 
-from flows.prefect.events import HELD, SOURCE_FAILED
-from flows.prefect.flows import evaluate, prune, reindex, watch
+from flows.prefect.events import HELD, RUN_ENDED, SOURCE_FAILED
+from flows.prefect.flows import HEARTBEAT_SECONDS, evaluate, prune, reindex, watch
 from flows.prefect.names import board_resource, board_tag
 from pegboard.errors import ConfigurationError
 from pegboard.events import CATALOG_CHANGED
@@ -33,8 +33,7 @@ if TYPE_CHECKING:
 
 FLOWS: tuple[Flow[..., Any], ...] = (reindex, evaluate, prune, watch)
 """The flows that a board has a deployment of."""
-HEARTBEAT_SECONDS = 30
-"""Seconds between two heartbeats of a run; Prefect's minimum."""
+HEARTBEAT = "prefect.flow-run.heartbeat"
 LOST_SECONDS = 120
 """Seconds without a heartbeat after which a run is lost."""
 PENDING_SECONDS = 600
@@ -232,11 +231,12 @@ def _end_lost_runs(uri: str) -> list[AutomationCore]:
         "prefect.resource.id": f"prefect.tag.{board_tag(uri)}",
         "prefect.resource.role": "tag",
     }
-    # A phase that has just begun may be lost before its first heartbeat is sent.
+    # Events of states may come late, each after the one before; heartbeats and RUN_ENDED do not.
+    # Running counts, too: a phase may be lost before its first heartbeat is sent.
     silent = EventTrigger(
         posture=Posture.Proactive,
-        after={"prefect.flow-run.Running", "prefect.flow-run.heartbeat"},
-        expect={"prefect.flow-run.*"},
+        after={"prefect.flow-run.Running", HEARTBEAT},
+        expect={"prefect.flow-run.*", RUN_ENDED},
         match=ResourceSpecification.model_validate({"prefect.resource.id": "prefect.flow-run.*"}),
         match_related=ResourceSpecification.model_validate(tag),
         for_each={"prefect.resource.id"},
@@ -246,7 +246,7 @@ def _end_lost_runs(uri: str) -> list[AutomationCore]:
     stuck = silent.model_copy(
         update={
             "after": {"prefect.flow-run.Pending"},
-            "expect": {f"prefect.flow-run.{state}" for state in STARTED},
+            "expect": {HEARTBEAT, *(f"prefect.flow-run.{state}" for state in STARTED)},
             "within": timedelta(seconds=PENDING_SECONDS),
         }
     )

@@ -6,13 +6,16 @@
 | `pegboard.release.held` | the board | the same and `reasons`; once for each release |
 | `pegboard.source.failed` | the catalog | board, catalog, problems, kept; once until it recovers |
 | `pegboard.source.recovered` | the catalog | board, catalog |
+| `pegboard.run.ended` | the flow run | none; for the automation that ends lost runs |
 """
 
 from collections.abc import Mapping
 from typing import Any
 
 from prefect.assets import Asset, AssetProperties
+from prefect.context import FlowRunContext
 from prefect.events import emit_event
+from prefect.events.related import tags_as_related_resources
 from prefect.types.names import RESTRICTED_ASSET_CHARACTERS
 
 from flows.prefect.names import board_resource, catalog_resource
@@ -29,6 +32,7 @@ PUBLISHED = "pegboard.release.published"
 HELD = "pegboard.release.held"
 SOURCE_FAILED = "pegboard.source.failed"
 SOURCE_RECOVERED = "pegboard.source.recovered"
+RUN_ENDED = "pegboard.run.ended"
 MAX_PROBLEMS = 20
 """Problems of a source in an event."""
 _deferred: list[dict[str, Any]] = []
@@ -135,6 +139,24 @@ def _held_reasons(manifest: Mapping[str, Any]) -> list[str]:
     if waiting := manifest.get("unapproved"):
         reasons.append(f"{waiting} new or changed definitions wait for approval")
     return reasons
+
+
+def emit_run_ended() -> None:
+    """Emit that the current flow run ends.
+
+    Prefect's automations see the event of its last state after those of all its states before: up
+    to 15 minutes late if the server was restarted during the run, or made the run itself less than
+    five minutes before. Until then the run would count as lost. This event waits for no other.
+    """
+    context = FlowRunContext.get()
+    if context is None or context.flow_run is None:
+        return
+    run = context.flow_run
+    resource = {
+        "prefect.resource.id": f"prefect.flow-run.{run.id}",
+        "prefect.resource.name": run.name,
+    }
+    emit_event(RUN_ENDED, resource, related=tags_as_related_resources(run.tags))
 
 
 def emit_deferred() -> None:

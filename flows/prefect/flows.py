@@ -15,12 +15,13 @@ from prefect import flow, get_client
 from prefect.context import FlowRunContext
 from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.states import Completed, Failed, Pending
 
 from flows.cli.printing import outcome_line
 from flows.options import BuildOptions, failure_of
 from flows.prefect.artifacts import recorded, show_build, show_lines, show_table
-from flows.prefect.events import emit_deferred
+from flows.prefect.events import emit_deferred, emit_run_ended
 from flows.prefect.names import board_key, board_tag
 from flows.prefect.progress import progress_artifacts
 from flows.prefect.runner import THREADS, PrefectRunner
@@ -43,6 +44,8 @@ LOGGERS = ("flows", "tasks", "catalogs", "pegboard")
 PREFECT_LOGGERS = ("prefect.flow_runs", "prefect.task_runs", "prefect.engine")
 MAX_NAMED = 3
 """Catalogs in the name of a run; more are counted."""
+HEARTBEAT_SECONDS = 30
+"""Seconds between two heartbeats of a run; Prefect's minimum."""
 SERVER_WAIT_SECONDS = 900.0
 """Seconds that a finished run waits for a server that is away, to report its outcome."""
 logger = logging.getLogger(__name__)
@@ -114,7 +117,7 @@ def reindex(
         dry_run=dry_run,
         strict=strict,
     )
-    with _logged():
+    with _reported():
         table = run.model_dump(exclude_unset=True) if run else None
         configuration = load_configuration(config, table)
         catalogs = configuration.catalogs_named(catalog)
@@ -129,14 +132,15 @@ def reindex(
 
 
 def start_reindex(configuration: Configuration, options: BuildOptions) -> dict[str, Any]:
-    """Run the flow in this process. As a deployment's, its run has the board's tag from the start:
-    automations match it with the heartbeats.
+    """Run the flow in this process. As a deployment's, its run has the board's tag from the start,
+    and its heartbeats are as frequent: automations end a board's runs that have none.
     """
     parameters = {"config": str(configuration.file), **asdict(options), "run": None}
     tags = ["pegboard", board_tag(configuration.uri)]
     with get_client(sync_client=True) as client:
         run = client.create_flow_run(reindex, parameters=parameters, tags=tags, state=Pending())
-    return cast("dict[str, Any]", run_flow(reindex, flow_run=run, parameters=parameters))
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: HEARTBEAT_SECONDS}):
+        return cast("dict[str, Any]", run_flow(reindex, flow_run=run, parameters=parameters))
 
 
 @flow(name="evaluate", flow_run_name="evaluate {config}", task_runner=THREADS)
@@ -159,7 +163,7 @@ def evaluate(
     Returns:
         What `pegboard sweep --json` prints.
     """
-    with _logged():
+    with _reported():
         parameters = {"golden": golden, "strategies": strategies, "k": k, "release": release}
         sweep = read_sweep(config, parameters)
         uri = sweep.configuration.uri
@@ -200,7 +204,7 @@ def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any
     Returns:
         What `pegboard releases prune --json` prints.
     """
-    with _logged():
+    with _reported():
         configuration = load_configuration(config)
         uri = configuration.uri
         _identify(configuration, "prune")
@@ -235,7 +239,7 @@ def watch(
     Returns:
         How often each kind of event was reported.
     """
-    with _logged():
+    with _reported():
         configuration = load_configuration(config)
         _identify(configuration, "watch")
         if (other := other_watch(_this_run(), configuration.uri)) is not None:
@@ -297,8 +301,8 @@ def _server_at_end() -> Generator[None]:
 
 
 @contextmanager
-def _logged() -> Generator[None]:
-    """Send the run's log to the Prefect server."""
+def _reported() -> Generator[None]:
+    """Send the run's log to the Prefect server, and emit that the run ends."""
     handler = APILogHandler()
     handler.setLevel(logging.INFO)
     loggers = [logging.getLogger(name) for name in LOGGERS]
@@ -309,6 +313,7 @@ def _logged() -> Generator[None]:
     try:
         yield
     finally:
+        emit_run_ended()
         for logger, level in zip(loggers, levels, strict=True):
             logger.removeHandler(handler)
             logger.setLevel(level)

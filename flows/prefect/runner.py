@@ -26,6 +26,7 @@ from prefect.tasks import MaterializingTask
 from flows.prefect.events import (
     catalog_assets,
     emit_release,
+    emit_run_ended,
     emit_source,
     release_asset,
     release_facts,
@@ -178,6 +179,8 @@ class _Call:
             except Exception as error:
                 self.error = error
                 raise
+            finally:
+                emit_run_ended()
             self.ended = True
             return self.result
 

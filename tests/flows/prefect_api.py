@@ -96,6 +96,11 @@ class Api:
         body = {"event": {"prefix": [prefix]}, "resource": {"id": [resource]}, "order": "ASC"}
         return self.post("/events/filter", filter=body, limit=50)["events"]
 
+    def automation(self, name: str) -> dict[str, Any]:
+        """The automation of that name."""
+        (found,) = self.post("/automations/filter", automations={"name": {"any_": [name]}})
+        return found
+
     def task_names(self, run: str) -> list[str]:
         """The names of the completed task runs of a flow run, in alphabetical order."""
         tasks = self.task_runs(run)

@@ -47,6 +47,13 @@ def test_the_trigger_takes_the_catalog_from_the_resource_and_nothing_from_a_payl
     assert "payload" not in action.parameters["catalog"]
 
 
+def test_a_run_has_started_and_ended_though_the_events_of_its_states_come_late():
+    _, (_, silent, stuck) = automations(BOARDS[0], None)
+
+    assert "pegboard.run.ended" in silent.trigger.expect
+    assert "prefect.flow-run.heartbeat" in stuck.trigger.expect
+
+
 def test_without_a_notification_block_there_are_no_alerts_and_a_held_release_alerts_by_its_event():
     _, silent = automations(BOARDS[0], None)
     _, alerting = automations(BOARDS[0])

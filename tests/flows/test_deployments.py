@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 
 from flows.build import build
-from flows.prefect.deployments import HEARTBEAT_SECONDS, PENDING_SECONDS
+from flows.prefect.deployments import PENDING_SECONDS
+from flows.prefect.flows import HEARTBEAT_SECONDS
 from flows.prefect.names import board_key
 from pegboard.store.releases import ReleaseStore
 from tests.children import end_child, start_child
@@ -90,11 +91,6 @@ class Deployed(Api):
         os.kill(flow, signal.SIGKILL)
         worker.wait()
         eventually(lambda: stat(flow)[0] in "ZX")
-
-    def automation(self, name: str) -> dict[str, Any]:
-        """The automation of that name."""
-        (found,) = self.post("/automations/filter", automations={"name": {"any_": [name]}})
-        return found
 
     def shorten(self, name: str, seconds: int) -> None:
         """Have an automation wait no longer than some seconds."""

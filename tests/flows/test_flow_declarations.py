@@ -5,16 +5,18 @@ import re
 import tomllib
 from dataclasses import fields
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 import yaml
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.flows import load_flow_from_entrypoint
+from prefect.settings import get_current_settings
 from prefect.utilities.callables import parameter_schema
 
 from flows.options import BuildOptions
 from flows.prefect.deployments import FLOWS
-from flows.prefect.flows import reindex
+from flows.prefect.flows import HEARTBEAT_SECONDS, reindex, start_reindex
 from pegboard.errors import ConfigurationError
 from tasks.settings.configuration import load_configuration
 
@@ -109,3 +111,18 @@ def test_the_image_names_no_registry_and_holds_no_secret():
     assert "http" not in settings
     assert not SECRET.search(settings)
     assert not re.search(r"[\w-]+\.[a-z]{2,}/", settings)
+
+
+def test_a_run_of_the_command_sends_heartbeats_as_often_as_a_deployed_one(workshop, monkeypatch):
+    """The automation that ends lost runs takes it for one of its board's."""
+    frequencies = []
+
+    def run_flow(*_, **__):
+        frequencies.append(get_current_settings().flows.heartbeat_frequency)
+
+    monkeypatch.setattr("flows.prefect.flows.get_client", MagicMock())
+    monkeypatch.setattr("flows.prefect.flows.run_flow", run_flow)
+
+    start_reindex(workshop.configure(), BuildOptions())
+
+    assert frequencies == [HEARTBEAT_SECONDS]

@@ -98,3 +98,53 @@ def test_a_run_is_published_whenever_the_server_was_away_and_no_later_run_waits(
     states = [row["state"]["name"] for row in api.runs("reindex", config)]
     assert states == ["Published", "Unchanged"]
     assert "UNIQUE constraint failed" not in server.log.read_text("utf-8", "replace")
+
+
+def pause_run(server, workshop, event):
+    """Start a run that pauses at an event of a step; returns its process and its id."""
+    for name in ("reached", "go"):
+        (workshop.folder / name).unlink(missing_ok=True)
+    config = workshop.folder / "pegboard.toml"
+    process = start_run(server, config, event)
+    eventually(lambda: (workshop.folder / "reached").exists() or process.poll() is not None)
+    assert process.poll() is None, (workshop.folder / "stderr").read_text("utf-8")
+    return process, Api(server.url).runs("reindex", config)[-1]["id"]
+
+
+def test_a_run_during_which_the_server_restarted_is_not_taken_for_lost_when_it_has_ended(
+    server, workshop
+):
+    """The first run has ended when the second is killed, so its time would be over earlier."""
+    api = Api(server.url)
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    config = workshop.configure().file
+    deploy = [sys.executable, "-m", "pegboard", "deploy", "--name", "kept", "--cron", "none"]
+    subprocess.run(deploy, cwd=config.parent, env=server.environment, check=True, timeout=GUARD)
+    process, ended = pause_run(server, workshop, "begin publish_release")
+    try:
+        server.stop()
+        server.start()
+        (workshop.folder / "go").touch()
+        process.communicate(timeout=GUARD)
+    finally:
+        end_child(process)
+        server.start_if_stopped()
+    assert api.state(ended) == "Published"
+    workshop.servers({"git": [workshop.tool("close_issue", "Closes an issue.")]})
+    process, killed = pause_run(server, workshop, "begin publish_release")
+    process.kill()
+    process.communicate()
+
+    assert api.ended(killed)["name"] == "Crashed"
+
+    automation = f"prefect.automation.{api.automation('pegboard kept: lost runs end')['id']}"
+
+    def fired() -> set[str]:
+        """The runs that the automation took for lost."""
+        events = api.events("prefect.automation.triggered", automation)
+        labels = [row["payload"]["triggering_labels"] for row in events]
+        return {row["prefect.resource.id"].rpartition(".")[2] for row in labels}
+
+    lost = eventually(fired)
+    assert killed in lost
+    assert lost <= {killed, *api.subflows(killed).values()}
