@@ -20,7 +20,8 @@ Makes reindex/NAME, evaluate/NAME, prune/NAME and watch/NAME on the Prefect serv
 PREFECT_API_URL or of Prefect's profile, and automations: a build when an event says that a catalog
 changed, the end of lost runs and, with --notify, alerts. Deploying again changes what is there.
 Each board has its own names, triggers and alerts, so several share a server; a name that another
-board has is refused.
+board has is refused. If a board has several names, an event starts the build of the name that was
+deployed last.
 
 Workers run the flows in the folder of the configuration, and read secrets from their environment.
 For a work pool of containers, give the folder in the image, and the image as a variable:

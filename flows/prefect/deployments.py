@@ -1,7 +1,8 @@
 """What `pegboard deploy` makes on a Prefect server: a board's deployments and automations.
 
 Deploying again changes what is there. Everything is the board's own: deployments and queue have its
-name, and triggers match its tag, its deployments or its resource, so boards share a server.
+name, and triggers match its tag, its deployments or its resource, so boards share a server. A board
+that is deployed under several names has one set of automations, for the name deployed last.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from prefect.client.schemas.actions import DeploymentScheduleCreate, WorkPoolCre
 from prefect.client.schemas.objects import StateType
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.actions import ChangeFlowRunState, RunDeployment, SendNotification
+from prefect.events.filters import AutomationFilter, AutomationFilterTags
 from prefect.events.schemas.automations import AutomationCore, EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
@@ -112,8 +114,7 @@ def deploy_board(configuration: Configuration, options: DeployOptions) -> Deploy
             flow.name: _deploy(client, flow, configuration, options, name) for flow in FLOWS
         }
         automations = board_automations(configuration.uri, name, deployments, block)
-        for automation in automations:
-            _make_automation(client, automation)
+        _set_automations(client, tag, automations)
     names = tuple(automation.name for automation in automations)
     return Deployed(name, deployments, names, board_resource(configuration.uri))
 
@@ -202,7 +203,7 @@ def board_automations(
         *_end_lost_runs(uri),
     ]
     if block is not None:
-        automations += _alerts(uri, [*deployments.values()], block)
+        automations += _alerts(uri, block)
     for automation in automations:
         automation.name = f"pegboard {name}: {automation.name}"
         automation.tags = [board_tag(uri)]
@@ -227,10 +228,6 @@ def _start_on_change(uri: str, deployment: UUID) -> AutomationCore:
 
 
 def _end_lost_runs(uri: str) -> list[AutomationCore]:
-    tag = {
-        "prefect.resource.id": f"prefect.tag.{board_tag(uri)}",
-        "prefect.resource.role": "tag",
-    }
     # Events of states may come late, each after the one before; heartbeats and RUN_ENDED do not.
     # Running counts, too: a phase may be lost before its first heartbeat is sent.
     silent = EventTrigger(
@@ -238,7 +235,7 @@ def _end_lost_runs(uri: str) -> list[AutomationCore]:
         after={"prefect.flow-run.Running", HEARTBEAT},
         expect={"prefect.flow-run.*", RUN_ENDED},
         match=ResourceSpecification.model_validate({"prefect.resource.id": "prefect.flow-run.*"}),
-        match_related=ResourceSpecification.model_validate(tag),
+        match_related=[_related("tag", board_tag(uri))],
         for_each={"prefect.resource.id"},
         threshold=1,
         within=timedelta(seconds=LOST_SECONDS),
@@ -263,12 +260,10 @@ def _crash(name: str, trigger: EventTrigger, message: str) -> AutomationCore:
     return AutomationCore(name=name, trigger=trigger, actions=[action])
 
 
-def _alerts(uri: str, deployments: Sequence[UUID], block: UUID) -> list[AutomationCore]:
+def _alerts(uri: str, block: UUID) -> list[AutomationCore]:
     resource = board_resource(uri)
-    runs = {
-        "prefect.resource.id": [f"prefect.deployment.{key}" for key in deployments],
-        "prefect.resource.role": "deployment",
-    }
+    # Phases have the tag, too, but no deployment.
+    deployed = [_related("tag", board_tag(uri)), _related("deployment", "*")]
     failed = [f"prefect.flow-run.{state}" for state in ("Failed", "Crashed", "Incomplete")]
     payload = "{{ event.payload"
     return [
@@ -288,7 +283,7 @@ def _alerts(uri: str, deployments: Sequence[UUID], block: UUID) -> list[Automati
         ),
         _alert(
             "a run failed",
-            _reactive(failed, {"prefect.resource.id": "prefect.flow-run.*"}, runs),
+            _reactive(failed, {"prefect.resource.id": "prefect.flow-run.*"}, deployed),
             block,
             "Pegboard: {{ flow_run.name }} is {{ flow_run.state.name }}",
             "{{ flow_run|ui_url }}\n{{ flow_run.state.message }}",
@@ -303,28 +298,48 @@ def _alert(
     return AutomationCore(name=name, trigger=trigger, actions=[action])
 
 
+def _related(role: str, name: str) -> ResourceSpecification:
+    """Return what matches events with a tag or a deployment."""
+    labels = {"prefect.resource.id": f"prefect.{role}.{name}", "prefect.resource.role": role}
+    return ResourceSpecification.model_validate(labels)
+
+
 def _reactive(
-    events: Sequence[str], match: dict[str, Any], related: dict[str, Any] | None = None
+    events: Sequence[str],
+    match: dict[str, Any],
+    related: Sequence[ResourceSpecification] = (),
 ) -> EventTrigger:
     """Return a trigger that fires at each of the events."""
     return EventTrigger(
         posture=Posture.Reactive,
         expect=set(events),
         match=ResourceSpecification.model_validate(match),
-        match_related=ResourceSpecification.model_validate(related or {}),
+        match_related=[*related],
         threshold=1,
         within=timedelta(0),
     )
 
 
-def _make_automation(client: "SyncPrefectClient", automation: AutomationCore) -> None:
-    existing = client.read_automations_by_name(automation.name)
-    if not existing:
-        client.create_automation(automation)
-        return
-    client.update_automation(existing[0].id, automation)
-    for duplicate in existing[1:]:
-        client.delete_automation(duplicate.id)
+def _set_automations(
+    client: "SyncPrefectClient", tag: str, automations: Sequence[AutomationCore]
+) -> None:
+    """Make or change the automations of a board, and remove its others: alerts that it has no more,
+    and those of another name, whose trigger would start a second build.
+    """
+    of_board = AutomationFilter(tags=AutomationFilterTags(all_=[tag]))
+    existing = client.read_automations(automations=of_board)
+    ids = {row.name: row.id for row in existing}
+    current: set[UUID] = set()
+    for automation in automations:
+        key = ids.get(automation.name)
+        if key is None:
+            client.create_automation(automation)
+        else:
+            client.update_automation(key, automation)
+            current.add(key)
+    for row in existing:
+        if row.id not in current and row.name.startswith("pegboard "):
+            client.delete_automation(row.id)
 
 
 def _block(client: "SyncPrefectClient", notify: str | None) -> UUID | None:

@@ -10,7 +10,8 @@ BLOCK = uuid.UUID(int=1)
 
 
 def automations(uri, block=BLOCK):
-    deployments = {flow: uuid.uuid5(BLOCK, uri + flow) for flow in ("reindex", "evaluate", "prune")}
+    flows = ("reindex", "evaluate", "prune")
+    deployments = {flow: uuid.uuid5(BLOCK, uri + flow) for flow in flows}
     return deployments, board_automations(uri, "acme", deployments, block)
 
 
@@ -30,7 +31,8 @@ def test_every_trigger_matches_what_is_of_its_own_board_only():
         own |= {f"prefect.deployment.{key}" for key in deployments.values()}
         for automation in made:
             trigger = automation.trigger.model_dump(mode="json")
-            texts = [*trigger["match"].values(), *trigger["match_related"].values()]
+            specifications = [trigger["match"], *trigger["match_related"]]
+            texts = [text for part in specifications for text in part.values()]
             named = {text for part in texts for text in ([part] if isinstance(part, str) else part)}
             assert named & own, automation.name
             assert not [text for text in named if text.startswith("pegboard.") and text not in own]

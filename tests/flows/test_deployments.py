@@ -198,6 +198,24 @@ def test_a_watch_starts_a_build_when_a_source_changes_and_a_second_watch_ends(pr
     eventually(lambda: prefect.state(watch) == "Cancelled")
 
 
+def test_a_board_of_two_names_has_the_automations_of_the_name_deployed_last(prefect):
+    tag = f"board:{board_key(str(prefect.project / 'board'))}"
+
+    def automations():
+        return prefect.post("/automations/filter", automations={"tags": {"all_": [tag]}})
+
+    prefect.python("pegboard", "deploy", "--name", "second", "--cron", "none")
+    of_second = automations()
+    prefect.python("pegboard", "deploy", "--cron", "none")
+    of_project = automations()
+
+    for name, rows in (("second", of_second), ("project", of_project)):
+        assert {row["name"].partition(": ")[0] for row in rows} == {f"pegboard {name}"}
+        (trigger,) = [row for row in rows if row["actions"][0]["type"] == "run-deployment"]
+        deployment = prefect.deployment(f"reindex/{name}")["id"]
+        assert trigger["actions"][0]["deployment_id"] == deployment
+
+
 def test_the_event_of_a_changed_catalog_starts_one_run_of_its_own_board_without_any_payload(
     prefect, tmp_path
 ):
