@@ -18,10 +18,10 @@ TIMEZONE_EXPECTED = "there is no such time zone. Expected an IANA name such as E
 EPILOG = """\
 Makes reindex/NAME, evaluate/NAME, prune/NAME and watch/NAME on the Prefect server of
 PREFECT_API_URL or of Prefect's profile, and automations: a build when an event says that a catalog
-changed, the end of lost runs and, with --notify, alerts. Deploying again changes what is there.
-Each board has its own names, triggers and alerts, so several share a server; a name that another
-board has is refused. If a board has several names, an event starts the build of the name that was
-deployed last.
+changed, the end of lost runs, with --watch the next start of a watch that ended and, with --notify,
+alerts. Deploying again changes what is there. Each board has its own names, triggers and alerts, so
+several share a server; a name that another board has is refused. If a board has several names, an
+event starts the build of the name that was deployed last.
 
 Workers run the flows in the folder of the configuration, and read secrets from their environment.
 For a work pool of containers, give the folder in the image, and the image as a variable:
@@ -68,7 +68,7 @@ def register_deploy(subparsers: Subparsers) -> None:
         nargs="?",
         const=WATCH_CRON,
         metavar="CRON",
-        help="watch the sources; CRON says how often a watch that ended is started again "
+        help="watch the sources; CRON says when a watch starts if none runs "
         f'(default: by hand; without CRON "{WATCH_CRON}")',
     )
     add("--timezone", default="UTC", metavar="ZONE", help="of the schedules (default: UTC)")

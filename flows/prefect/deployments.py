@@ -113,7 +113,9 @@ def deploy_board(configuration: Configuration, options: DeployOptions) -> Deploy
         deployments = {
             flow.name: _deploy(client, flow, configuration, options, name) for flow in FLOWS
         }
-        automations = board_automations(configuration.uri, name, deployments, block)
+        automations = board_automations(
+            configuration.uri, name, deployments, block, watched="watch" in options.schedules
+        )
         _set_automations(client, tag, automations)
     names = tuple(automation.name for automation in automations)
     return Deployed(name, deployments, names, board_resource(configuration.uri))
@@ -191,17 +193,26 @@ def _deploy(
 
 
 def board_automations(
-    uri: str, name: str, deployments: dict[str, UUID], block: UUID | None
+    uri: str,
+    name: str,
+    deployments: dict[str, UUID],
+    block: UUID | None,
+    *,
+    watched: bool = False,
 ) -> list[AutomationCore]:
-    """Return the automations of a board: its trigger, the ends of lost runs, and its alerts.
+    """Return the automations of a board: its trigger, the ends of lost runs, the next start of its
+    watch, and its alerts.
 
     Args:
         block: the notification block of the alerts; None for no alerts.
+        watched: whether the watch has a schedule.
     """
     automations = [
         _start_on_change(uri, deployments["reindex"]),
         *_end_lost_runs(uri),
     ]
+    if watched:
+        automations.append(_start_watch_again(deployments["watch"]))
     if block is not None:
         automations += _alerts(uri, block)
     for automation in automations:
@@ -260,6 +271,22 @@ def _crash(name: str, trigger: EventTrigger, message: str) -> AutomationCore:
     return AutomationCore(name=name, trigger=trigger, actions=[action])
 
 
+def _start_watch_again(deployment: UUID) -> AutomationCore:
+    """Start a watch again whose process was lost or whose time is over. One that ends within a
+    minute of such a start waits for its schedule.
+    """
+    run: Any = RunDeployment(
+        source="selected", deployment_id=deployment, parameters=None, job_variables=None
+    )
+    trigger = _reactive(
+        ["prefect.flow-run.Crashed", "prefect.flow-run.Completed"],
+        {"prefect.resource.id": "prefect.flow-run.*"},
+        [_related("deployment", str(deployment))],
+        within=timedelta(minutes=1),
+    )
+    return AutomationCore(name="a watch that ended starts again", trigger=trigger, actions=[run])
+
+
 def _alerts(uri: str, block: UUID) -> list[AutomationCore]:
     resource = board_resource(uri)
     # Phases have the tag, too, but no deployment.
@@ -308,15 +335,16 @@ def _reactive(
     events: Sequence[str],
     match: dict[str, Any],
     related: Sequence[ResourceSpecification] = (),
+    within: timedelta = timedelta(0),
 ) -> EventTrigger:
-    """Return a trigger that fires at each of the events."""
+    """Return a trigger that fires at each of the events, but not again within some time."""
     return EventTrigger(
         posture=Posture.Reactive,
         expect=set(events),
         match=ResourceSpecification.model_validate(match),
         match_related=[*related],
         threshold=1,
-        within=timedelta(0),
+        within=within,
     )
 
 

@@ -27,7 +27,7 @@ from flows.prefect.progress import progress_artifacts
 from flows.prefect.runner import THREADS, PrefectRunner
 from flows.prefect.server import server_answers
 from flows.prefect.turns import wait_for_older_builds
-from flows.prefect.watch import other_watch, watch_sources
+from flows.prefect.watch import older_watch, watch_sources
 from flows.reindex import reindex as run_reindex
 from pegboard.errors import GateFailed, PegboardError
 from tasks.golden.sweep import Result, choose, measure, open_release, result_table, sentences
@@ -242,7 +242,7 @@ def watch(
     with _reported():
         configuration = load_configuration(config)
         _identify(configuration, "watch")
-        if (other := other_watch(_this_run(), configuration.uri)) is not None:
+        if (other := older_watch(_this_run(), configuration.uri)) is not None:
             message = f"The run {other.name} watches this board."
             return cast("dict[str, int]", Completed(name="Skipped", message=message))
         return watch_sources(configuration, interval, hours * 3600)

@@ -7,6 +7,7 @@ only repeat work.
 """
 
 import time
+from collections.abc import Sequence
 from uuid import UUID
 
 import httpx
@@ -61,8 +62,12 @@ def _older_builds(run: UUID, tag: str) -> list[FlowRun]:
             )
     except httpx.HTTPError:
         return []
+    return [row for row in started_before(run, runs) if not row.parameters.get("dry_run")]
+
+
+def started_before(run: UUID, runs: Sequence[FlowRun]) -> list[FlowRun]:
+    """Return the runs that started before another of them; none if that is not one of them."""
     order = {row.id: (str(row.start_time), str(row.id)) for row in runs}
     if run not in order:
         return []
-    builds = [row for row in runs if not row.parameters.get("dry_run")]
-    return [row for row in builds if order[row.id] < order[run]]
+    return [row for row in runs if order[row.id] < order[run]]

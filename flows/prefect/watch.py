@@ -32,6 +32,7 @@ from prefect.exceptions import PrefectException
 from prefect.runtime import deployment
 
 from flows.prefect.names import board_key, board_tag
+from flows.prefect.turns import started_before
 from pegboard.errors import ConfigurationError
 from pegboard.formatting import plain
 from tasks.settings.configuration import Configuration
@@ -72,8 +73,8 @@ def watch_sources(configuration: Configuration, interval: float, seconds: float)
     return counts
 
 
-def other_watch(run: UUID, uri: str) -> FlowRun | None:
-    """Return another run that watches the board now; None without one."""
+def older_watch(run: UUID, uri: str) -> FlowRun | None:
+    """Return a run that started before this one and watches the board; None without one."""
     with get_client(sync_client=True) as client:
         runs = client.read_flow_runs(
             flow_filter=FlowFilter(name=FlowFilterName(any_=["watch"])),
@@ -82,7 +83,7 @@ def other_watch(run: UUID, uri: str) -> FlowRun | None:
                 state=FlowRunFilterState(type=FlowRunFilterStateType(any_=[StateType.RUNNING])),
             ),
         )
-    return next((row for row in runs if row.id != run), None)
+    return next(iter(started_before(run, runs)), None)
 
 
 class DeploymentBuild:

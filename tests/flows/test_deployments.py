@@ -82,15 +82,20 @@ class Deployed(Api):
         entries = self.post("/logs/filter", logs={"task_run_id": {"any_": [task_run]}})
         return [entry["message"] for entry in entries if entry["level"] == WARNING]
 
+    def kill_process(self, run: str) -> None:
+        """Kill the process of a run."""
+        process = int(self.flow_run(run)["infrastructure_pid"].rpartition(":")[2])
+        assert stat(process)[1] == str(self.worker.pid), "it is no process that this test started"
+        os.kill(process, signal.SIGKILL)
+        eventually(lambda: stat(process)[0] in "ZX")
+
     def kill(self, run: str) -> None:
         """Kill the worker and the process of a run, as a power cut would."""
-        worker, self.worker = self.worker, None
-        flow = int(self.flow_run(run)["infrastructure_pid"].rpartition(":")[2])
-        assert stat(flow)[1] == str(worker.pid), "it is no process that this test started"
-        os.kill(worker.pid, signal.SIGKILL)
-        os.kill(flow, signal.SIGKILL)
-        worker.wait()
-        eventually(lambda: stat(flow)[0] in "ZX")
+        os.kill(self.worker.pid, signal.SIGSTOP)
+        self.kill_process(run)
+        self.worker.kill()
+        self.worker.wait()
+        self.worker = None
 
     def shorten(self, name: str, seconds: int) -> None:
         """Have an automation wait no longer than some seconds."""
@@ -196,6 +201,32 @@ def test_a_watch_starts_a_build_when_a_source_changes_and_a_second_watch_ends(pr
     cancelling = {"type": "CANCELLING", "name": "Cancelling"}
     prefect.post(f"/flow_runs/{watch}/set_state", state=cancelling, force=True)
     eventually(lambda: prefect.state(watch) == "Cancelled")
+
+
+def test_a_watch_whose_process_was_killed_starts_again_before_its_schedule(prefect):
+    prefect.python("pegboard", "deploy", "--cron", "none", "--watch", "0 0 1 1 *")
+    prefect.need_worker()
+    path = f"/deployments/{prefect.deployment('watch/project')['id']}/create_flow_run"
+    watch = prefect.post(path)["id"]
+    eventually(lambda: prefect.state(watch) == "Running")
+    runs = {run["id"] for run in prefect.runs("watch", "pegboard.toml")}
+
+    prefect.kill_process(watch)
+
+    assert prefect.ended(watch)["type"] == "CRASHED"
+    again = eventually(
+        lambda: [
+            run
+            for run in prefect.runs("watch", "pegboard.toml")
+            if run["id"] not in runs and not run["auto_scheduled"]
+        ]
+    )
+    (started,) = again
+    eventually(lambda: prefect.state(started["id"]) == "Running")
+    prefect.python("pegboard", "deploy", "--cron", "none")
+    cancelling = {"type": "CANCELLING", "name": "Cancelling"}
+    prefect.post(f"/flow_runs/{started['id']}/set_state", state=cancelling, force=True)
+    eventually(lambda: prefect.state(started["id"]) == "Cancelled")
 
 
 def test_a_board_of_two_names_has_the_automations_of_the_name_deployed_last(prefect):
