@@ -47,7 +47,8 @@ def answer_too_large(max_bytes: int) -> CallProblem:
     """Return the problem of an answer with more than `max_bytes` bytes."""
     return CallProblem(
         "too_large",
-        f"The answer has more than {max_bytes:,} bytes. Ask for less, by its filters or pages.",
+        f"The answer has more than {max_bytes:,} bytes. The call was made, and may have had an "
+        f"effect. Ask for less, by its filters or pages.",
     )
 
 

@@ -16,6 +16,8 @@ from pegboard.serve.mcp.server import mcp_server
 
 BACKLOG = 2048
 """Most connections that wait to be accepted."""
+STOP_SECONDS = 3
+"""Seconds in which requests are still answered after SIGTERM or Ctrl-C."""
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -43,7 +45,13 @@ def serve_http(app: FastAPI, listening: socket.socket) -> bool:
     import uvicorn
 
     # Keep idle connections open for longer than clients reuse them.
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=75)
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=STOP_SECONDS,
+    )
     server = uvicorn.Server(config)
     # uvicorn writes tracebacks of the requests that a second Ctrl-C cut off.
     logging.getLogger("uvicorn.error").addFilter(lambda _: not server.force_exit)
@@ -53,10 +61,11 @@ def serve_http(app: FastAPI, listening: socket.socket) -> bool:
 
 
 async def serve_stdio(gateway: Gateway) -> None:
-    """Serve a gateway over stdin and stdout until stdin ends. An interrupt ends the process."""
+    """Serve a gateway over stdin and stdout until stdin ends. SIGINT or SIGTERM end the process."""
     gateway.access.stdio_client()
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, lambda: loop.create_task(_end_process(gateway)))
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, _start_to_end_process, gateway, number)
     try:
         server = mcp_server(gateway)
         async with following_changes(gateway, server.sessions):
@@ -65,8 +74,12 @@ async def serve_stdio(gateway: Gateway) -> None:
         await gateway.close()
 
 
-async def _end_process(gateway: Gateway) -> None:
+def _start_to_end_process(gateway: Gateway, number: int) -> None:
+    signal.signal(number, signal.SIG_DFL)  # a second one does not wait for the servers
+    asyncio.get_running_loop().create_task(_end_process(gateway, number))
+
+
+async def _end_process(gateway: Gateway, number: int) -> None:
     """End the servers, and then the process: one of its threads still waits for stdin."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)  # a second Ctrl-C does not wait for them
     await gateway.close()
-    os._exit(130)
+    os._exit(128 + number)

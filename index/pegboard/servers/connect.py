@@ -1,19 +1,20 @@
 """Conversations with MCP servers over stdio, streamable HTTP or SSE, with the official SDK."""
 
+import asyncio
 import logging
 import os
 import re
 import signal
 import warnings
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
-import anyio
 import httpx2
 from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
-from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
@@ -22,6 +23,7 @@ from pydantic import ValidationError
 from pegboard.servers.config import Server, ServerProblem
 from pegboard.servers.messages import MessageSecrets, RelaySession, ServerStream
 from pegboard.servers.process import Stderr, killing_leftovers, passed_environment
+from pegboard.servers.stdio import TOO_LARGE, ServerProcess, message_streams, start_process
 from pegboard.text.redaction import redact, redact_line
 from pegboard.transient import TRANSIENT_STATUSES, is_transient_network, retry_after_seconds
 
@@ -39,6 +41,13 @@ NOT_RUNNABLE = frozenset({126, 127})
 """Exit codes of a shell or launcher whose command cannot be run or does not exist."""
 EXIT_SECONDS = 0.5
 """Seconds to wait for the exit code of a server that closed its output."""
+LINE_FACTOR = 4
+"""Most bytes of a line by those of an event: characters are escaped, and an answer that is too
+large is refused by its own size."""
+MIN_LINE = 16_000_000
+"""Least value of the limit of a line in bytes."""
+MAX_REFUSAL = 65_536
+"""Most bytes of the body of an HTTP error that are read."""
 LISTS = {
     "tools": "tools/list",
     "prompts": "prompts/list",
@@ -48,18 +57,59 @@ LISTS = {
 """The methods that list something, by the member of the answer."""
 
 
+@dataclass(slots=True)
+class Refusal:
+    """What the HTTP answer to a request said, if it had an error status.
+
+    Attributes:
+        status: the status; 0 for none.
+        text: the beginning of the body, without secrets.
+    """
+
+    status: int = 0
+    text: str = ""
+
+
+REFUSAL: ContextVar[Refusal | None] = ContextVar("REFUSAL", default=None)
+"""Filled in with the answer to the request that is made in this context."""
+
+
+class _LimitedBody(httpx2.AsyncByteStream):
+    """The body of a response, up to a number of bytes."""
+
+    def __init__(self, body: Any, max_bytes: int, *, cut: bool) -> None:
+        self._body = body
+        self._max_bytes = max_bytes
+        self._cut = cut
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = self._max_bytes
+        async for chunk in self._body:
+            yield chunk[:left]
+            left -= len(chunk)
+            if left < 0 and self._cut:
+                return
+            if left < 0:
+                raise httpx2.StreamError(f"{TOO_LARGE}: more than {self._max_bytes:,} bytes")
+
+    async def aclose(self) -> None:
+        await self._body.aclose()
+
+
 class ServerTransport:
     """Starts or reaches one server, once.
 
     Args:
         server: the server with its secrets resolved, which are removed from everything it sends.
         timeout: seconds for a request over HTTP.
-        max_event: most bytes of one event over streamable HTTP.
+        max_event: most bytes of one event over streamable HTTP. A line over stdio may have
+            `LINE_FACTOR` times as many, and at least `MIN_LINE`.
         by_hand: whether a user can sign in, if the server requires it.
 
     Attributes:
         stage: what the server has to answer, for the error if it fails.
         status: the status of its last HTTP error; 0 for none.
+        refused: whether it answered a request with an HTTP error; may be set to False.
         messages: the messages of the server; None until it is reached.
         exit_code: the exit code of a server over stdio that ended during the session; negative is
             the number of a signal. None for a server that did not end.
@@ -75,8 +125,11 @@ class ServerTransport:
         self._stderr = Stderr()
         self._cause: BaseException | None = None
         self._stray_output = ""
+        self._process: ServerProcess | None = None
+        self._left = asyncio.Event()
         self.stage = "the connection"
         self.status = 0
+        self.refused = False
         self.messages: ServerStream | None = None
         self.exit_code: int | None = None
         self._retry_after: float | None = None
@@ -104,7 +157,33 @@ class ServerTransport:
             self._cause = error
             raise
         finally:
+            self._left.set()
             self._stderr.file.close()
+
+    def kill(self) -> None:
+        """Kill the server's process and those that it started, if it has one."""
+        if self._process is not None:
+            self._process.signal_group(signal.SIGKILL)
+
+    async def ended(self) -> None:
+        """Wait shortly for what is known of the end of a session: its exit code, or its error."""
+        if self._process is not None and await self._process.exited(EXIT_SECONDS):
+            self.exit_code = self._process.exit_code
+        elif self._process is None and self._cause is None:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(EXIT_SECONDS):
+                    await self._left.wait()
+
+    @property
+    def is_http(self) -> bool:
+        """Whether the server is reached over HTTP."""
+        return self._server.transport != "stdio"
+
+    @property
+    def unreached(self) -> bool:
+        """Whether the session ended since a request could not even be sent."""
+        cause = first_error(self._cause) if self._cause is not None else None
+        return isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
 
     def reason(self, error: BaseException) -> str:
         """Return why a request failed, without secrets. In the groups that the SDK raises, the
@@ -133,7 +212,7 @@ class ServerTransport:
             return error.response.status_code in TRANSIENT_STATUSES
         if self.status:
             return self.status in TRANSIENT_STATUSES
-        if _is_closed(error):
+        if is_closed(error):
             return self.exit_code not in NOT_RUNNABLE
         if isinstance(error, FileNotFoundError | PermissionError):
             return False
@@ -174,20 +253,15 @@ class ServerTransport:
             )
 
         if server.transport == "stdio":
-            process = StdioServerParameters(
-                command=server.command,
-                args=list(server.args),
-                env={**passed_environment(os.environ), **server.env, **mark},
-                cwd=server.cwd,
-                encoding_error_handler="replace",
-            )
-            client_context = stdio_client(process, errlog=self._stderr.file)
-            async with client_context as streams:
+            environment = {**passed_environment(os.environ), **server.env, **mark}
+            self._process = await start_process(server, environment, self._stderr.file)
+            max_line = max(MIN_LINE, LINE_FACTOR * self._max_event)
+            async with message_streams(self._process, max_line) as streams:
                 try:
                     yield streams
                 except Exception as error:
-                    if _is_closed(first_error(error)):
-                        self.exit_code = await _exit_code(client_context)
+                    if is_closed(first_error(error)):
+                        await self.ended()
                     raise
         elif server.transport == "sse":
             async with sse_client(server.url, httpx_client_factory=client) as streams:
@@ -210,7 +284,9 @@ class ServerTransport:
                 return f"its command {command} was not found; install it, or give its full path"
             case PermissionError():
                 return f"its command {command} may not be run; check its permissions"
-            case MCPError() if _is_closed(error):
+            case MCPError() if is_closed(error) and self.messages and self.messages.problem:
+                return self.messages.problem
+            case MCPError() if is_closed(error):
                 return f"it ended before it answered {self.stage}{self._ending()}; try it by hand"
             case MCPError():
                 status = f" (HTTP {self.status})" if self.status else ""
@@ -251,12 +327,22 @@ class ServerTransport:
             self._stray_output = self._short(error.errors(include_url=False)[0]["input"], 200)
 
     async def _on_response(self, response: Any) -> None:
-        """Keep the status and Retry-After of an HTTP error, which the SDK leaves out."""
+        """Limit the body, and keep the status, text and Retry-After of an HTTP error, which the SDK
+        leaves out.
+        """
         if response.request.method != "POST":
             return
         failed = response.status_code >= 400
+        if not response.headers.get("content-type", "").startswith("text/event-stream"):
+            max_bytes = MAX_REFUSAL if failed else max(MIN_LINE, LINE_FACTOR * self._max_event)
+            response.stream = _LimitedBody(response.stream, max_bytes, cut=failed)
         self.status = response.status_code if failed else 0
         self._retry_after = retry_after_seconds(response.headers.get("retry-after", ""))
+        refusal = REFUSAL.get()
+        if refusal is not None and failed:
+            refusal.status = response.status_code
+            refusal.text = self._short((await response.aread()).decode("utf-8", "replace"))
+        self.refused = self.refused or failed
 
 
 def first_error(error: BaseException) -> BaseException:
@@ -266,26 +352,13 @@ def first_error(error: BaseException) -> BaseException:
     return error
 
 
-def _is_closed(error: BaseException) -> bool:
+def is_closed(error: BaseException) -> bool:
     """Return whether an error of the SDK says that the server closed the connection."""
     return (
         isinstance(error, MCPError)
         and error.code == CONNECTION_CLOSED
         and error.message == "Connection closed"
     )
-
-
-async def _exit_code(client_context: Any) -> int | None:
-    """Return the exit code of a server over stdio that closed its output; None while it runs.
-
-    The SDK keeps the process in a local variable of its generator, and does not expose it.
-    """
-    frame = getattr(getattr(client_context, "gen", None), "ag_frame", None)
-    process = frame.f_locals.get("process") if frame else None
-    with anyio.move_on_after(EXIT_SECONDS):
-        while getattr(process, "returncode", 0) is None:
-            await anyio.sleep(0.01)
-    return getattr(process, "returncode", None)
 
 
 async def handshake(session: ClientSession, modern: bool = False) -> None:

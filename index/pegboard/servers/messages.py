@@ -3,14 +3,21 @@ server was given, and with invalid text repaired. Results, errors, progress, log
 own requests all pass through here."""
 
 import json
+import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from mcp.client.session import ClientSession
-from mcp.shared.dispatcher import CallOptions
+from mcp.shared.dispatcher import CallOptions, ProgressFnT
 from mcp.shared.message import SessionMessage
-from mcp_types import CallToolResult, JSONRPCError, JSONRPCResponse, jsonrpc_message_adapter
+from mcp_types import (
+    INTERNAL_ERROR,
+    CallToolResult,
+    JSONRPCError,
+    JSONRPCResponse,
+    jsonrpc_message_adapter,
+)
 from pydantic import ValidationError
 
 from pegboard.errors import SourceError
@@ -20,6 +27,8 @@ from pegboard.text.secret_values import SecretValues
 
 NOT_SHOWN = "Not shown: it has a secret of the gateway in it."
 """Replaces binary content with a secret, since clients refuse results with invalid content."""
+MAX_ITEMS = 30_000
+"""Most messages, or lines that are none, that a server may send in a minute."""
 
 
 class MessageSecrets(SecretValues):
@@ -57,6 +66,7 @@ class ServerStream:
 
     Attributes:
         ended: whether the stream has ended, and no request will be answered.
+        problem: why it ended, if the server is at fault; else "".
     """
 
     def __init__(
@@ -68,7 +78,10 @@ class ServerStream:
         self._stream = stream
         self._secrets = secrets
         self._on_invalid = on_invalid
+        self._items = 0
+        self._counted_since = 0.0
         self.ended = False
+        self.problem = ""
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -80,13 +93,32 @@ class ServerStream:
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for item in self._stream:
-            message = repaired(item) if isinstance(item, ValidationError) else item
+            try:
+                self._count()
+                if isinstance(item, ServerProblem):
+                    raise item
+                message = repaired(item) if isinstance(item, ValidationError) else item
+            except ServerProblem as problem:
+                self.problem = str(problem)
+                return
             if isinstance(message, SessionMessage):
                 yield replace(message, message=self._secrets.hide_in_message(message.message))
             elif isinstance(message, ValidationError):
                 self._on_invalid(message)
             else:
                 yield message
+
+    def _count(self) -> None:
+        """Raise ServerProblem if a server sends more than `MAX_ITEMS` in a minute."""
+        now = time.monotonic()
+        if now - self._counted_since > 60:
+            self._counted_since = now
+            self._items = 0
+        self._items += 1
+        if self._items > MAX_ITEMS:
+            raise ServerProblem(
+                f"it sent more than {MAX_ITEMS:,} messages or lines in a minute; correct the server"
+            )
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -99,7 +131,7 @@ def repaired(error: ValidationError) -> SessionMessage | ValidationError:
         ServerProblem: the message is nested too deeply.
     """
     try:
-        value = parse_json(error.errors(include_url=False)[0]["input"], "")
+        value = _as_message(parse_json(error.errors(include_url=False)[0]["input"], ""))
         text = json.dumps(value, ensure_ascii=False, default=lambda _: "\ufffd")
         readable = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
         message = jsonrpc_message_adapter.validate_python(json.loads(readable), by_name=False)
@@ -110,17 +142,48 @@ def repaired(error: ValidationError) -> SessionMessage | ValidationError:
     return SessionMessage(message)
 
 
+def _as_message(value: Any) -> Any:
+    """Return an answer in the form that the SDK reads, so that its request does not wait in vain:
+    with the version, a result that is an object, and an error that is one.
+    """
+    if not isinstance(value, dict) or "id" not in value or "method" in value:
+        return value
+    message = {**cast("dict[str, Any]", value), "jsonrpc": "2.0"}
+    error = message.get("error")
+    result = message.get("result")
+    if error is not None:
+        message.pop("result", None)
+        details = cast("dict[str, Any]", error) if isinstance(error, dict) else {"message": error}
+        code = details.get("code")
+        message["error"] = {
+            **details,
+            "code": code if isinstance(code, int) else INTERNAL_ERROR,
+            "message": str(details.get("message", "")),
+        }
+    elif "result" in message and not isinstance(result, dict):
+        message.pop("error", None)
+        message["result"] = {} if result is None else {"content": result}
+    return message
+
+
 class RelaySession(ClientSession):
     """A session that forwards the results of servers unchanged."""
 
     async def validate_tool_result(self, name: str, result: CallToolResult) -> None:
         """Accept any result, whatever the output schema."""
 
-    async def raw_result(self, method: str, params: Mapping[str, Any]) -> Mapping[str, Any]:
+    async def raw_result(
+        self, method: str, params: Mapping[str, Any], on_progress: ProgressFnT | None = None
+    ) -> Mapping[str, Any]:
         """Return the answer to a request without validation: the SDK would refuse a whole list for
-        one malformed tool.
+        one malformed tool, and a whole result for one block.
+
+        Args:
+            on_progress: called with the server's progress.
         """
         data: dict[str, Any] = {"method": method, "params": {**params}}
         options = CallOptions()
+        if on_progress is not None:
+            options["on_progress"] = on_progress
         self._stamp(data, options)
         return await self._dispatcher.send_raw_request(method, data["params"], options)

@@ -20,7 +20,7 @@ from mcp_types import CallToolResult
 from pegboard.errors import ConfigurationError, SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.serve.calls.client_request import client_request, client_token, is_modern
-from pegboard.serve.calls.connection import Connection
+from pegboard.serve.calls.connection import Connection, SessionLost
 from pegboard.serve.calls.functions import functions_server
 from pegboard.serve.errors import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
@@ -88,6 +88,7 @@ class Upstream:
         self._base = base
         self._opening = WeakValueDictionary[SessionKey, asyncio.Lock]()
         self._connections: dict[SessionKey, Connection] = {}
+        self._being_opened: set[Connection] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._failure = ""
         """Why the server is not available; "" if it is, or was not tried."""
@@ -147,12 +148,25 @@ class Upstream:
                 large.
             AskFirst: the server asks the user something first.
         """
-        async with self.connection(client, session) as connection:
-            changed = await self._is_changed(tool, connection)
-            result = await connection.call(tool, arguments)
+        try:
+            changed, result = await self._call_once(client, session, tool, arguments)
+        except SessionLost as lost:
+            log.info("A new session with '%s' is opened: %s", self._agent, lost)
+            try:
+                changed, result = await self._call_once(client, session, tool, arguments)
+            except CallProblem as problem:
+                raise CallProblem(problem.outcome, f"{lost} Then: {problem}") from None
         if changed:
             return result.model_copy(update={"meta": {**(result.meta or {}), CHANGED: DIFFERENT}})
         return result
+
+    async def _call_once(
+        self, client: str, session: str, tool: Tool, arguments: Mapping[str, Any]
+    ) -> tuple[bool, CallToolResult]:
+        """Return whether the tool differs from the release, and the result of a call."""
+        async with self.connection(client, session) as connection:
+            changed = await self._is_changed(tool, connection)
+            return changed, await connection.call(tool, arguments)
 
     @asynccontextmanager
     async def connection(self, client: str, session: str) -> AsyncGenerator[Connection]:
@@ -167,6 +181,8 @@ class Upstream:
         key = SessionKey(client, session, is_modern(client_request()), token)
         async with self._opening.setdefault(key, asyncio.Lock()):
             connection = self._connections.get(key)
+            if connection is not None:
+                await connection.settled()
             if connection is None or not connection.usable:
                 if connection is not None:
                     await connection.close()
@@ -183,9 +199,9 @@ class Upstream:
                 self._end_soon(connection)
 
     async def close(self) -> None:
-        """End all sessions."""
-        closing = [connection.close() for connection in self._connections.values()]
-        await asyncio.gather(*closing, *self._ending)
+        """End all sessions, each within the deadline of `Connection.close`."""
+        connections = (*self._connections.values(), *self._being_opened)
+        await asyncio.gather(*(connection.close() for connection in connections), *self._ending)
 
     def _end_soon(self, connection: Connection) -> None:
         """Start to end a session in a task of its own. Ending a server takes time, and may swallow
@@ -210,7 +226,11 @@ class Upstream:
                 modern=key.modern,
                 on_list_changed=partial(self._on_list_changed, self._agent),
             )
-            await connection.open()
+            self._being_opened.add(connection)
+            try:
+                await connection.open()
+            finally:
+                self._being_opened.discard(connection)
         except ServerProblem as problem:
             if self._failure != str(problem):
                 log.error("The MCP server '%s' is not available: %s", self._agent, problem)

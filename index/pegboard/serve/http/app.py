@@ -53,6 +53,7 @@ def create_app(gateway: Gateway, host: str = "127.0.0.1") -> FastAPI:
     async def lifespan(_: FastAPI) -> AsyncGenerator[None]:
         async with mcp_app.lifespan(mcp_app), following_changes(gateway, server.sessions):
             yield
+            await gateway.caller.close()  # calls under way end, for which the SDK waits
         await gateway.close()
 
     provider = gateway.access.identity_provider
