@@ -175,6 +175,11 @@ class ServerTransport:
                     await self._left.wait()
 
     @property
+    def _has_ended(self) -> bool:
+        """Whether the connection has ended; if not, an error that says so is the server's."""
+        return self.messages is None or self.messages.ended
+
+    @property
     def is_http(self) -> bool:
         """Whether the server is reached over HTTP."""
         return self._server.transport != "stdio"
@@ -284,9 +289,9 @@ class ServerTransport:
                 return f"its command {command} was not found; install it, or give its full path"
             case PermissionError():
                 return f"its command {command} may not be run; check its permissions"
-            case MCPError() if is_closed(error) and self.messages and self.messages.problem:
-                return self.messages.problem
-            case MCPError() if is_closed(error):
+            case MCPError() if is_closed(error) and self._has_ended:
+                if self.messages is not None and self.messages.problem:
+                    return self.messages.problem
                 return f"it ended before it answered {self.stage}{self._ending()}; try it by hand"
             case MCPError():
                 status = f" (HTTP {self.status})" if self.status else ""

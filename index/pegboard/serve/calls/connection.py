@@ -163,6 +163,7 @@ class Connection:
             await self.client.__aenter__()
             self._transport.stage = "initialize"
             await handshake(self.client.session, self._modern)
+            self._transport.refused = False  # the other protocol's first request may have been
         except Exception as error:
             await self.close()
             raise ServerProblem(await asyncio.to_thread(self._transport.explain, error)) from None
