@@ -156,7 +156,7 @@ class Caller:
         check_callable(tool, kind)
         upstream = self._upstream_of(tool)
         arguments = original_arguments(tool.input_schema, arguments)
-        check_arguments(tool, arguments)
+        arguments = check_arguments(tool, arguments)
         agreed_state: str | None = None
         if tool.is_destructive and self.limits.destructive != "allow":
             if self.limits.destructive == "refuse" or confirm is None:

@@ -4,11 +4,11 @@ found, or that fit the request's context."""
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from mcp_types import Tool as McpTool
 from mcp_types import ToolAnnotations
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from pydantic_core import from_json
 
@@ -32,9 +32,48 @@ SHOWN_AGENTS = 20
 _READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
+NAMES_OF_NAME = ("tool", "tool_name", "toolName", "id")
+"""What models call the argument `name` instead."""
+NAMES_OF_ARGUMENTS = ("args", "parameters", "params")
+"""What models call the argument `arguments` instead."""
+
+
 def _parsed(value: Any) -> Any:
-    """Return arguments that a model may have sent as a JSON text, or as null."""
-    return from_json(value) if isinstance(value, str) else value or {}
+    """Return arguments that a model may have sent as a JSON text, as null, or as an empty text."""
+    if isinstance(value, str):
+        value = from_json(value) if value.strip() else None
+    return value or {}
+
+
+def _none_if_empty(value: Any) -> Any:
+    return None if value == "" else value
+
+
+def _with_name(values: Any) -> Any:
+    """Return the arguments of a tool with `name`, which a model may have called otherwise."""
+    if not isinstance(values, dict) or "name" in values:
+        return values
+    renamed = cast("dict[str, Any]", dict(values))
+    for name in NAMES_OF_NAME:
+        if name in renamed:
+            renamed["name"] = renamed.pop(name)
+            break
+    return renamed
+
+
+def _with_arguments(values: Any) -> Any:
+    """Return the arguments of `call_tool` with `arguments`, which a model may have called
+    otherwise, or written beside `name`.
+    """
+    if not isinstance(values, dict) or values.get("arguments"):
+        return values
+    others = {name: value for name, value in values.items() if name not in ("name", "arguments")}
+    if not others:
+        return values
+    (first, value), *more = others.items()
+    if not more and first in NAMES_OF_ARGUMENTS and isinstance(value, dict | str):
+        others = value
+    return {"name": values["name"], "arguments": others} if "name" in values else values
 
 
 class GatewayToolArguments(BaseModel):
@@ -49,9 +88,9 @@ class SearchTools(GatewayToolArguments):
     """
 
     query: str = Field(description="What a tool should do, in plain words, or its exact name.")
-    k: Annotated[int, Field(ge=1)] | SkipJsonSchema[None] = Field(
-        None, description="How many tools to return at most."
-    )
+    k: Annotated[
+        Annotated[int, Field(ge=1)] | SkipJsonSchema[None], BeforeValidator(_none_if_empty)
+    ] = Field(None, description="How many tools to return at most.")
     agent: str | SkipJsonSchema[None] = Field(
         None, description="Only tools of this agent, named as search_agents returned it."
     )
@@ -64,6 +103,11 @@ class CallTool(GatewayToolArguments):
     arguments: Annotated[dict[str, Any], BeforeValidator(_parsed)] = Field(
         default_factory=dict[str, Any], description="As the tool's signature has them."
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _understood(cls, values: Any) -> Any:
+        return _with_arguments(_with_name(values))
 
 
 class SearchAgents(GatewayToolArguments):
@@ -78,6 +122,21 @@ class GetTool(GatewayToolArguments):
     """Return the whole definition of a tool: its description and its schemas."""
 
     name: str = Field(description="As search_tools returned it.")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _understood(cls, values: Any) -> Any:
+        return _with_name(values)
+
+
+EXPECTED = {
+    SEARCH_TOOLS: '{"query": "what a tool should do"}',
+    SEARCH_AGENTS: '{"query": "what is to be done"}',
+    GET_TOOL: '{"name": "as search_tools returned it"}',
+    CALL_TOOL: '{"name": "as search_tools returned it", "arguments": {...}}, with everything that '
+    "the tool takes inside arguments",
+}
+"""The arguments of each of the gateway's own tools, as errors show them."""
 
 
 async def listed_tools(gateway: Gateway, session: Session, context: str = "") -> list[McpTool]:

@@ -29,6 +29,7 @@ from pegboard.serve.errors import invalid_parameters, reported_error
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp.gateway_tools import (
     CALL_TOOL,
+    EXPECTED,
     GET_TOOL,
     SEARCH_AGENTS,
     SEARCH_TOOLS,
@@ -160,7 +161,8 @@ class GatewayMiddleware(Middleware):
         except MCPError:
             raise
         except ValidationError as error:
-            problem = invalid_parameters(error.errors(), "Correct it.")
+            expected = f"Expected {EXPECTED[name]}." if name in EXPECTED else "Correct it."
+            problem = invalid_parameters(error.errors(), expected)
             return _error(f"{name} was not called: {problem}")
         except Exception as error:
             return _error(f"{name:.100} failed: {reported_error(error)}")

@@ -85,3 +85,55 @@ def test_all_problems_are_listed_and_properties_with_defaults_are_not_required(a
 
     assert [part in text for part in expected] == [True] * len(expected)
     assert ("was not called" in text) == bool(expected)
+
+
+OPTIONAL = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
+PAGE = {"type": "object", "properties": {"size": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize(
+    ("schema", "written", "sent"),
+    [
+        ({"type": "integer"}, "7", 7),
+        ({"type": "number"}, "7.5", 7.5),
+        ({"type": "boolean"}, "true", True),
+        ({"type": "boolean"}, "False", False),
+        ({"type": ["integer", "null"]}, "null", None),
+        (OPTIONAL, "7", 7),
+        (OPTIONAL, None, None),
+        ({"type": "array", "items": {"type": "integer"}}, "[1, 2]", [1, 2]),
+        ({"type": "array", "items": {"type": "integer"}}, ["1", 2], [1, 2]),
+        (PAGE, '{"size": "5"}', {"size": 5}),
+        ({"type": "string"}, "7", "7"),
+        ({"type": ["string", "integer"]}, "7", "7"),
+        ({"$ref": "#/$defs/other"}, "7", "7"),
+        ({"enum": ["7"]}, "7", "7"),
+    ],
+)
+def test_a_value_with_one_meaning_is_sent_in_the_form_of_the_schema(schema, written, sent):
+    tool_schema = {"properties": {"value": schema}, "required": ["value"]}
+    tool = Tool("kit/desk/tool", "kit", "kit/desk", "tool", "", tool_schema)
+
+    assert check_arguments(tool, {"value": written}) == {"value": sent}
+
+
+def test_null_leaves_an_optional_argument_out():
+    schema = {
+        "properties": {
+            "name": {"type": "string"},
+            "nickname": {"type": "string"},
+            "any": {},
+            "page": PAGE,
+        },
+        "required": ["name"],
+    }
+    tool = Tool("kit/desk/tool", "kit", "kit/desk", "tool", "", schema)
+    arguments = {"name": "Ana", "nickname": None, "any": None, "page": {"size": None}}
+
+    assert check_arguments(tool, arguments) == {"name": "Ana", "any": None, "page": {}}
+    assert "name: null is not of type" in problem(schema, {"name": None})
+
+
+@pytest.mark.parametrize("written", ["seven", "7.5", "[7]", "", "true"])
+def test_a_text_that_is_no_value_of_its_schema_is_refused(written):
+    assert "is not of type" in problem({"properties": {"n": {"type": "integer"}}}, {"n": written})
