@@ -1,8 +1,8 @@
 """List one live MCP server with the official SDK. Time, pages and tools are limited here; the
 process that lists the catalog limits memory.
 
-The SDK shields the shutdown of a stdio server from cancellation, so the time limit is an anyio
-scope: a native `asyncio.timeout` would break the shield."""
+The end of a stdio server is shielded from cancellation, so the time limit is an anyio scope: a
+native `asyncio.timeout` would kill the server at once."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field

@@ -219,7 +219,8 @@ class ServeSettings(Settings):
         requests_per_minute: requests that each client may make; None for no limit.
         k: tools that `search_tools` returns unless the request has a number; `max_k` is the most
             that a request may ask for.
-        allowed_hosts: host names by which the gateway may be reached besides its own address.
+        allowed_hosts: host names by which the gateway may be reached besides its own address, such
+            as that of a proxy in front; with a port if it is not the scheme's.
         auth: an identity provider, as FastMCP has it; see
             `pegboard.serve.access.identity_provider`.
         pinned: ids of tools that are always listed, as patterns like those of rules.

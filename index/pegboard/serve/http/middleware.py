@@ -61,8 +61,8 @@ class ClientMiddleware:
         self.app = app
         self.gateway = gateway
         self.public = public
-        allowed = gateway.settings.serve.allowed_hosts
-        self._hosts = (*LOOPBACK, *allowed) if local else allowed
+        self._allowed = gateway.settings.serve.allowed_hosts
+        self._hosts = (*LOOPBACK, *self._allowed) if local else self._allowed
         self._per_minute = gateway.settings.serve.requests_per_minute
         self._buckets: dict[str, TokenBucketRateLimiter] = {}
 
@@ -71,6 +71,8 @@ class ClientMiddleware:
             return await self.app(scope, receive, send)
         state = scope.setdefault("state", {})
         state["client"] = None
+        if scope["path"] == "/mcp/":  # a redirect would lose the proxy's scheme
+            scope = {**scope, "path": "/mcp", "raw_path": b"/mcp"}
         path = scope["path"]
         is_page = path == "/" or path.startswith("/page/")
 
@@ -83,7 +85,7 @@ class ClientMiddleware:
 
         try:
             headers = Headers(scope=scope)
-            _check_origin(headers, self._hosts)
+            _check_origin(headers, self._hosts, self._allowed)
             if not is_page and path not in self.public:
                 client = await self.gateway.access.client(headers)
                 state["client"] = client
@@ -134,20 +136,40 @@ class ClientMiddleware:
         )  # fmt: skip
 
 
-def _check_origin(headers: Headers, hosts: Collection[str]) -> None:
-    """Raise RequestError for a request that a web page of another origin may have sent."""
+def _check_origin(headers: Headers, hosts: Collection[str], allowed: Collection[str]) -> None:
+    """Raise RequestError for a request that a web page of another origin may have sent.
+
+    A proxy may replace `Host` by the gateway's own address, as nginx does, so that the page's
+    origin may also be an allowed host.
+
+    Args:
+        hosts: the hosts that are served, with or without a port; all if there are none.
+        allowed: those of `allowed_hosts`.
+    """
     host = headers.get("host", "")
     origin = headers.get("origin")
+    origin_host = (origin or "").partition("://")[2]
+    if hosts and not {host, _without_port(host)} & {*hosts}:
+        what = f"The host {host!r:.100} is not served here; expected one of {', '.join(hosts)}."
+        name = _without_port(host)
+    elif origin and origin_host != host and origin_host not in allowed:
+        what = f"Pages of {origin!r:.100} may not use this gateway."
+        name = origin_host
+    else:
+        return
+    next_step = (
+        "Send it to the address that the gateway listens on, from its own page or no browser."
+    )
+    if name:
+        next_step += (
+            f" If a proxy in front of the gateway has the name {name!r:.100}, its operator adds "
+            f"that to allowed_hosts of [serve], and restarts it."
+        )
+    raise RequestError(403, "other_origin", what, "Host or Origin", next_step)
+
+
+def _without_port(host: str) -> str:
+    """Return a host without its port, and without the brackets of an IPv6 address."""
     has_port = ":" in host and not host.endswith("]")
     name = host.rpartition(":")[0] if has_port else host
-    problem = ""
-    if hosts and name.strip("[]") not in hosts:
-        expected = ", ".join(hosts)
-        problem = f"The host {host!r:.100} is not served here; expected one of {expected}."
-    elif origin and origin.partition("://")[2] != host:
-        problem = f"Pages of {origin!r:.100} may not use this gateway."
-    if problem:
-        raise RequestError(
-            403, "other_origin", problem, "Host or Origin",
-            "Send it to the address that the gateway listens on, from its own page or no browser.",
-        )  # fmt: skip
+    return name.strip("[]")
