@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
+from tasks.safety.accounts import servers_of_agents, with_servers
 from tasks.safety.capture import (
     CLONE,
     MAX_TOOLS,
@@ -64,7 +65,9 @@ def find_suspicious(
         suspicious[tool].append(evidence)
     fresh = {*plan.new, *plan.changed} if plan.live else set(ids)
     shingles = stored_shingles(lake, snapshots)
-    for tool, evidence in (*near_copies(shingles, fresh), *clones(shingles, fresh)):
+    # Two accounts of one server are no copies of each other.
+    by_server = with_servers(shingles, servers_of_agents(configuration))
+    for tool, evidence in (*near_copies(by_server, fresh), *clones(shingles, fresh)):
         suspicious[tool].append(evidence)
     for tool, evidence in changed_definitions(configuration, plan, snapshots, locked=locked):
         suspicious[tool].append(evidence)
