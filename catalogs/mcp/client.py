@@ -58,7 +58,7 @@ async def _list_server(
     import anyio  # loading the SDK takes seconds, which must not count against the server
     from mcp_types import Implementation
 
-    from pegboard.servers.connect import ServerTransport, handshake
+    from pegboard.servers.connect import LISTING, ServerTransport, handshake
 
     transport = ServerTransport(server, timeout, max_bytes)
     info = Implementation(name="pegboard", version="1")
@@ -66,7 +66,7 @@ async def _list_server(
     trouble: Exception | None = None
     with anyio.move_on_after(timeout) as limit:
         try:
-            async with transport.connect_session(client_info=info) as session:
+            async with transport.connect_session(client_info=info, **LISTING) as session:
                 transport.stage = "initialize"
                 await handshake(session)
                 answer = await read_answer(session, transport, include)

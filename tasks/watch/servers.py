@@ -57,7 +57,7 @@ async def open_session(
     )
 
     from catalogs.mcp.client import read_answer
-    from pegboard.servers.connect import ServerTransport, handshake
+    from pegboard.servers.connect import LISTING, ServerTransport, handshake
 
     changes = (
         ToolListChangedNotification,
@@ -81,6 +81,7 @@ async def open_session(
             async with transport.connect_session(
                 client_info=Implementation(name="pegboard-watch", version="1"),
                 message_handler=on_message,
+                **LISTING,
             ) as session:
                 transport.stage = "initialize"
                 await handshake(session)

@@ -401,3 +401,10 @@ def test_a_configuration_that_cannot_be_read_says_why(servers, tmp_path, content
 )
 def test_the_source_of_an_agent_hides_what_looks_like_a_secret(args, shown):
     assert public_command("run", args) == f"run {shown}"
+
+
+def test_tools_that_only_clients_with_sampling_or_elicitation_see_are_listed(servers):
+    """The server lists a tool for each capability of the client."""
+    listing = servers({"raw": raw("capabilities")})
+
+    assert set(names(listing)) >= {"sampling", "elicitation"}

@@ -17,7 +17,13 @@ from mcp.client.session import ClientSession
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNSUPPORTED_PROTOCOL_VERSION,
+    ErrorData,
+)
 from pydantic import ValidationError
 
 from pegboard.servers.config import Server, ServerProblem
@@ -364,6 +370,16 @@ def is_closed(error: BaseException) -> bool:
         and error.code == CONNECTION_CLOSED
         and error.message == "Connection closed"
     )
+
+
+async def _no_user(*_: Any) -> ErrorData:
+    """Answer a server's request to the user or the model of a client that has neither."""
+    return ErrorData(code=INVALID_REQUEST, message="This client only lists what there is.")
+
+
+LISTING: dict[str, Any] = {"sampling_callback": _no_user, "elicitation_callback": _no_user}
+"""Arguments of a session that only lists: some servers show tools only to clients that offer
+sampling or elicitation."""
 
 
 async def handshake(session: ClientSession, modern: bool = False) -> None:

@@ -39,7 +39,10 @@ def main(behaviour: str, *rest: str) -> None:
     if behaviour == "greet":
         print("Welcome, listening on stdio", flush=True)
     for line in sys.stdin:
-        answer(behaviour, json.loads(line), rest)
+        request = json.loads(line)
+        if behaviour == "capabilities" and request.get("method") == "initialize":
+            rest = tuple(request["params"]["capabilities"])
+        answer(behaviour, request, rest)
 
 
 def start_or_die(starts: Path, code: str, failures: int) -> None:
@@ -125,7 +128,7 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         send(request, {"tools": [{**GOOD, "name": name} for name in rest if os.environ.get(name)]})
     elif behaviour == "folder":
         send(request, {"tools": [{**GOOD, "name": Path.cwd().name}]})
-    elif behaviour == "arguments":
+    elif behaviour in ("arguments", "capabilities"):
         send(request, {"tools": [{**GOOD, "name": name} for name in rest]})
     else:
         send(request, {"tools": [GOOD]})

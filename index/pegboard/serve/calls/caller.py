@@ -5,7 +5,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from mcp_types import CallToolResult, TextContent
+from mcp_types import CallToolResult, TextContent, ToolListChangedNotification
 
 from pegboard.records import Tool
 from pegboard.schemas.for_models import original_arguments
@@ -14,8 +14,9 @@ from pegboard.serve.access.views import check_callable
 from pegboard.serve.calls.arguments import check_arguments
 from pegboard.serve.calls.changes import ChangeEvents
 from pegboard.serve.calls.confirmation import SEPARATOR, AskFirst
+from pegboard.serve.calls.connection import ListChange
 from pegboard.serve.calls.openapi import OpenAPICalls
-from pegboard.serve.calls.upstreams import Upstream, configured_upstreams
+from pegboard.serve.calls.upstreams import OnListChanged, Upstream, configured_upstreams
 from pegboard.serve.concurrency import ConcurrencyLimit
 from pegboard.serve.errors import CallProblem, Outcome, answer_too_large
 from pegboard.serve.metrics import Metrics
@@ -34,12 +35,15 @@ class Caller:
     Attributes:
         limits: `[serve.calls]`.
         upstreams: the MCP servers by agent.
+        on_shared_change: called with an agent when its server, which all clients share, says that
+            its prompts or resources changed.
     """
 
     def __init__(
         self, settings: GatewaySettings, metrics: Metrics, events: ChangeEvents | None = None
     ) -> None:
         self._metrics = metrics
+        self.on_shared_change: OnListChanged = lambda agent, change: None
         self._events = events or ChangeEvents(None, "")
         self._concurrency: dict[str, ConcurrencyLimit] = {}
         self._apply(settings)
@@ -47,9 +51,15 @@ class Caller:
     def _apply(self, settings: GatewaySettings) -> None:
         serve = settings.serve
         self.limits = serve.calls
-        self.upstreams = configured_upstreams(settings, self._events.changed)
+        self.upstreams = configured_upstreams(settings, self._list_changed)
         self._events.settings = serve.events
         self._apis = OpenAPICalls(serve.apis, serve.calls)
+
+    def _list_changed(self, agent: str, change: ListChange) -> None:
+        if isinstance(change, ToolListChangedNotification):
+            self._events.changed(agent)  # clients are not notified: their list is the release's
+        else:
+            self.on_shared_change(agent, change)
 
     async def reload(self, settings: GatewaySettings) -> None:
         """Apply other settings. Sessions with unchanged MCP servers stay open."""

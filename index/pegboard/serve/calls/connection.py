@@ -21,6 +21,8 @@ from mcp_types import (
     CallToolRequestParams,
     CallToolResult,
     InputRequiredResult,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -73,6 +75,11 @@ MAX_DETAILS = 1_000
 SERVER_REQUESTS = ("roots", "sampling_handler", "elicitation_handler", "log_handler")
 """Options of `ProxyClient` for requests of the server that it forwards by default."""
 
+ListChange = (
+    ToolListChangedNotification | PromptListChangedNotification | ResourceListChangedNotification
+)
+"""What a server says of its lists."""
+
 log = logging.getLogger("pegboard.serve")
 
 
@@ -97,7 +104,8 @@ class Connection:
         forwards: whether the server's own requests are forwarded to the client that called last.
             Only allowed if all calls come from one session.
         modern: whether the protocol since 2026-07-28 is tried first.
-        on_list_changed: called when the server says that its list of tools changed.
+        on_list_changed: called with the server's notification that its list of tools changed; for
+            a session of all clients, also of prompts and of resources.
 
     Attributes:
         client: FastMCP's client of the server.
@@ -111,7 +119,7 @@ class Connection:
         *,
         forwards: bool,
         modern: bool,
-        on_list_changed: Callable[[], None],
+        on_list_changed: Callable[[ListChange], None],
     ) -> None:
         self._on_list_changed = on_list_changed
         self._forwards = forwards
@@ -360,10 +368,12 @@ class Connection:
     async def _on_message(self, message: Any) -> None:
         if isinstance(message, ToolListChangedNotification):
             self._definitions_stale = True  # clients are not notified: their list is the release's
-            self._on_list_changed()
+            self._on_list_changed(message)
         elif self._forwards:
             proxy._restore_request_context(self.client._proxy_rc_ref)  # pyright: ignore[reportPrivateUsage]
             await proxy.default_proxy_message_handler(message)
+        elif isinstance(message, PromptListChangedNotification | ResourceListChangedNotification):
+            self._on_list_changed(message)
 
 
 def _progress_reporter(request: Context, reporting: asyncio.Lock) -> ProgressFnT:

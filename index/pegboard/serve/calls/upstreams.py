@@ -20,7 +20,7 @@ from mcp_types import CallToolResult
 from pegboard.errors import ConfigurationError, SourceError
 from pegboard.records import Tool, agent_id
 from pegboard.serve.calls.client_request import client_request, client_token, is_modern
-from pegboard.serve.calls.connection import Connection, SessionLost
+from pegboard.serve.calls.connection import Connection, ListChange, SessionLost
 from pegboard.serve.calls.functions import functions_server
 from pegboard.serve.errors import CallProblem
 from pegboard.serve.settings import GatewaySettings, ServerSettings
@@ -36,8 +36,8 @@ SIGN_IN_MAX_EVENT = 1_000_000
 """Most bytes of an answer of a server while a user signs in."""
 CHANGED = "pegboard/changed"
 """The key in `_meta` of a result which says that the tool differs from the release."""
-OnListChanged = Callable[[str], None]
-"""Called with an agent whose server says that its list of tools changed."""
+OnListChanged = Callable[[str, ListChange], None]
+"""Called with an agent, and what its server says of its lists."""
 DIFFERENT = "its server lists another description or inputSchema, or none"
 """How a changed tool differs."""
 
@@ -70,7 +70,7 @@ class Upstream:
         entry: its entry in the configuration; a `Server` for Python functions.
         base: the folder that its relative paths start from.
         settings: the current settings.
-        on_list_changed: called with the agent when the server says that its list changed.
+        on_list_changed: called with the agent when the server says that a list changed.
     """
 
     def __init__(
@@ -301,7 +301,7 @@ class Upstream:
         )
 
 
-def _ignore_change(agent: str) -> None:
+def _ignore_change(agent: str, change: ListChange) -> None:
     pass
 
 
@@ -312,7 +312,7 @@ def configured_upstreams(
     Python functions may run. A catalog whose servers cannot be read is logged and left out.
 
     Args:
-        on_list_changed: called with the agent when its server says that its list changed.
+        on_list_changed: called with the agent when its server says that a list changed.
     """
     upstreams: dict[str, Upstream] = {}
     for name, table in settings.catalogs.items():

@@ -32,7 +32,7 @@ SHOWN_AGENTS = 20
 _READ_ONLY = ToolAnnotations(read_only_hint=True, open_world_hint=False)
 
 
-NAMES_OF_NAME = ("tool", "tool_name", "toolName", "id")
+NAMES_OF_NAME = ("tool", "tool_name", "toolName")
 """What models call the argument `name` instead."""
 NAMES_OF_ARGUMENTS = ("args", "parameters", "params")
 """What models call the argument `arguments` instead."""

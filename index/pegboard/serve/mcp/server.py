@@ -80,6 +80,7 @@ class GatewayServer(FastMCP):
 def mcp_server(gateway: Gateway) -> GatewayServer:
     """Return an MCP server in front of a gateway, for many sessions in both protocol eras."""
     server = GatewayServer(gateway)
+    gateway.caller.on_shared_change = server.sessions.tell_soon
     resources = ResourceProviders(server, gateway, server.sessions)
     server.add_middleware(GatewayMiddleware(gateway, server.sessions, resources))
     server.add_completion_handler(resources.complete)

@@ -1,5 +1,6 @@
 """Sessions of clients: the tools that each found, and how it is notified of changes."""
 
+import asyncio
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Mapping
@@ -7,9 +8,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fastmcp.server.dependencies import get_context
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ToolsListChanged
+from mcp.server.subscriptions import (
+    InMemorySubscriptionBus,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ToolsListChanged,
+)
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_REQUEST
+from mcp_types import INVALID_REQUEST, PromptListChangedNotification
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.serve.access.clients import Client
@@ -97,6 +104,7 @@ class Sessions:
 
     def __init__(self, access: AccessControl) -> None:
         self._access = access
+        self._telling: set[asyncio.Task[None]] = set()
         self._sessions: defaultdict[str, OrderedDict[str, Session]] = defaultdict(OrderedDict)
 
     def current(self) -> Session:
@@ -130,6 +138,26 @@ class Sessions:
         for session in self.all():
             if session.listed is not None:
                 await session.tell_of_changes()
+
+    def tell_soon(self, agent: str, change: Any) -> None:
+        """Start to notify the sessions whose clients may see an agent that its prompts or resources
+        changed.
+        """
+        telling = asyncio.create_task(self._tell_of(agent, change))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    async def _tell_of(self, agent: str, change: Any) -> None:
+        is_prompts = isinstance(change, PromptListChangedNotification)
+        for session in self.all():
+            if not await self._access.sees_agent(session.client, agent):
+                continue
+            if session.peer is not None and is_prompts:
+                await session.peer.send_prompt_list_changed()
+            elif session.peer is not None:
+                await session.peer.send_resource_list_changed()
+            event = PromptsListChanged() if is_prompts else ResourcesListChanged()
+            await session.changes.publish(event)
 
     def all(self) -> list[Session]:
         """Return all sessions, after the idle ones are dropped."""

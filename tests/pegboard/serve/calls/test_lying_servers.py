@@ -55,7 +55,7 @@ def in_session(entry, use):
             CallSettings(),
             forwards=False,
             modern=False,
-            on_list_changed=lambda: None,
+            on_list_changed=lambda change: None,
         )
         await connection.open()
         try:

@@ -12,7 +12,7 @@ from mcp_types import PromptListChangedNotification, PromptReference, ResourceTe
 from pegboard.opening import open_board
 from pegboard.serve.gateway import Gateway
 from pegboard.serve.mcp.server import mcp_server
-from pegboard.serve.settings import load_gateway_settings
+from pegboard.serve.settings import GatewaySettings, ServeSettings, load_gateway_settings
 
 UPSTREAM = Path(__file__).parents[1] / "upstream"
 BOOK = ResourceTemplateReference(uri="books://library/{isbn}")
@@ -62,6 +62,68 @@ def test_resources_prompts_and_their_notifications_are_forwarded_without_secrets
     assert note.contents[0].text == "Nothing was lent from ***."
     assert book.contents[0].text == "The book 3-16."
     assert prompt.messages[0].content.text == "Summarise tea of ***."
+
+
+@pytest.mark.parametrize("era", ["legacy"])
+def test_a_change_of_a_shared_server_reaches_all_sessions_that_may_see_it(
+    board_uri, served, over_http, library, monkeypatch
+):
+    monkeypatch.setenv("BOB", "bob-4711-token")
+    monkeypatch.setenv("EVE", "eve-4711-token")
+    serve = {
+        "servers": {"kit/library": {"sessions": "shared"}},
+        "clients": {
+            "bob": {"token": "${BOB}"},
+            "eve": {"token": "${EVE}", "deny": [{"agent": "kit/library"}]},
+        },
+    }
+    settings = GatewaySettings(serve=ServeSettings.model_validate(serve), catalogs=library)
+    heard = []
+    told = asyncio.Event()
+
+    def hearing(name):
+        async def hear(message):
+            if isinstance(message, PromptListChangedNotification):
+                heard.append(name)
+                told.set()
+
+        return {"Authorization": f"Bearer {name}-4711-token"}, hear
+
+    async def run(url):
+        (bob, bob_hears), (eve, eve_hears) = hearing("bob"), hearing("eve")
+        async with (
+            over_http(url, bob) as calling,
+            over_http(url, bob, message_handler=bob_hears) as other,
+            over_http(url, eve, message_handler=eve_hears) as blind,
+        ):
+            await other.list_prompts()
+            assert (await blind.list_prompts()).prompts == []
+            await calling.get_prompt("library_summary", {"topic": "tea"})
+            await told.wait()
+
+    with served(board_uri, settings) as (url, _):
+        asyncio.run(run(url))
+
+    assert heard == ["bob"]
+
+
+def test_a_change_of_a_shared_server_reaches_subscriptions(board_uri, served, library):
+    serve = ServeSettings.model_validate({"servers": {"kit/library": {"sessions": "shared"}}})
+    settings = GatewaySettings(serve=serve, catalogs=library)
+
+    async def run(url):
+        async with (
+            mcp.Client(url, mode="2026-07-28") as listening,
+            mcp.Client(url, mode="legacy") as calling,
+            listening.listen(prompts_list_changed=True) as subscription,
+        ):
+            await calling.get_prompt("library_summary", {"topic": "tea"})
+            return await anext(subscription)
+
+    with served(board_uri, settings) as (url, _):
+        change = asyncio.run(run(url))
+
+    assert type(change).__name__ == "PromptsListChanged"
 
 
 def test_a_server_that_a_client_may_not_see_has_no_resources_and_prompts_for_it(

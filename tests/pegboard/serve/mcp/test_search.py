@@ -91,7 +91,7 @@ def test_a_named_tool_comes_first_and_an_invalid_query_says_why(board_uri, call)
         ("search_tools", {"query": "x", "k": 0}),
         ("search_tools", {"query": "x", "kk": 2}),
         ("search_agents", {"query": 3}),
-        ("get_tool", {"tool": "x"}),
+        ("get_tool", {"tools": "x"}),
         ("call_tool", {"name": "x", "arguments": "5"}),
         ("call_tool", {"name": "x", "arguments": "{"}),
         pytest.param("call_tool", {"name": "x", "arguments": DEEP}, id="deep list"),
