@@ -21,6 +21,7 @@ from mcp_types import (
     CONNECTION_CLOSED,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    REQUEST_TIMEOUT,
     UNSUPPORTED_PROTOCOL_VERSION,
     ErrorData,
 )
@@ -403,7 +404,9 @@ async def handshake(session: ClientSession, modern: bool = False) -> None:
         try:
             await fallback()
         except MCPError:
-            raise error from None
+            if code != REQUEST_TIMEOUT:
+                raise error from None
+            await preferred()  # the server was still starting, and answers the first request now
 
 
 async def list_all(session: Any, what: str = "tools") -> list[Any]:

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from pegboard.records import Tool
 from pegboard.serve.calls import connection as connections
@@ -46,7 +47,7 @@ def processes(mark):
     return found
 
 
-def in_session(entry, use):
+def in_session(entry, use, *, modern=False):
     """Return the result of `use(connection)` in a session with a server."""
 
     async def run():
@@ -54,7 +55,7 @@ def in_session(entry, use):
             resolve_server(entry, Path()),
             CallSettings(),
             forwards=False,
-            modern=False,
+            modern=modern,
             on_list_changed=lambda change: None,
         )
         await connection.open()
@@ -172,6 +173,16 @@ def test_a_call_after_an_answer_of_100_mb_works_in_the_same_session(
     assert "The answer has more than" in large
     assert after == "two"
     assert len(running) == 1
+
+
+def test_a_server_that_starts_slower_than_the_sdk_waits_is_reached(monkeypatch):
+    monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", 0.1)
+    entry = {"command": sys.executable, "args": [str(LIAR.with_name("library.py"))]}
+
+    async def use(connection):
+        return connection.client.session.protocol_version
+
+    assert in_session(entry, use, modern=True) in MODERN_PROTOCOL_VERSIONS
 
 
 @pytest.mark.slow
