@@ -23,7 +23,7 @@ def call_result(raw: Mapping[str, Any]) -> CallToolResult | InputRequiredResult:
     if raw.get("resultType") == "input_required":
         return InputRequiredResult.model_validate(raw, by_name=False)
     structured = _finite(raw.get("structuredContent"))
-    content = [_block(block) for block in _blocks(raw)]
+    content: list[ContentBlock] = [_block(block) for block in _blocks(raw)]
     if structured is not None and not content:
         content = [TextContent(text=_as_json(structured))]
     meta = raw.get("_meta")
