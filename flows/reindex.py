@@ -128,6 +128,10 @@ class Build:
 
     def run(self) -> dict[str, Any]:
         """Run the phases in order; returns the result of `reindex`."""
+        with Lake(self._uri).cached():
+            return self._run_phases()
+
+    def _run_phases(self) -> dict[str, Any]:
         phase = self._runner.phase
         snapshots = phase(self.ingest)
         if self._options.dry_run:

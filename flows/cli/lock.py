@@ -62,6 +62,7 @@ def register_lock(subparsers: Subparsers) -> None:
 
 
 def _lock(options: argparse.Namespace) -> int:
+    from pegboard.store.releases import ReleaseStore
     from tasks.lake.opening import open_lake
     from tasks.runtime import progress
     from tasks.safety.lock import compare_with_lock, definitions, lock_file, read_lock, write_lock
@@ -75,7 +76,7 @@ def _lock(options: argparse.Namespace) -> int:
     open_lake(configuration.uri)
     with progress.showing(not options.quiet):
         snapshots, listed = _listed(configuration, allow_removal=options.allow_removal)
-    _, live = live_release(configuration.uri, configuration.board.channel)
+    _, live = live_release(ReleaseStore(configuration.uri), configuration.board.channel)
     current = definitions(configuration, snapshots, listed)
     release = live.id if live else None
     waiting = dict(compare_with_lock(configuration, release, snapshots, current, lock))

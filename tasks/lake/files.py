@@ -26,7 +26,7 @@ import json
 import logging
 import zlib
 from collections.abc import Callable, Generator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from posixpath import commonpath
 from typing import TYPE_CHECKING, Any
@@ -37,7 +37,7 @@ from pegboard.store.database import public_uri
 from pegboard.store.failures import cleaned, explain
 from tasks.lake import parquet
 from tasks.lake.formats import FORMAT, FileKind, kind_of, newer_format
-from tasks.lake.places import HALF_WRITTEN, Place, place_at
+from tasks.lake.places import HALF_WRITTEN, Place, objects_cached, place_at
 
 if TYPE_CHECKING:
     import polars as pl
@@ -81,6 +81,13 @@ class Lake:
         what, step = explain(cause)
         kind = ConfigurationError if "is not valid for store" in what else StoreError
         raise kind(f"{public_uri(self.uri)} cannot be opened: {what}. {step}.") from cleaned(cause)
+
+    def cached(self) -> AbstractContextManager[None]:
+        """Request immutable files from an object store once, until the block ends.
+
+        It applies to every `Lake` of this address that is used for the first time in the block.
+        """
+        return objects_cached(self.uri)
 
     def exists(self, path: str) -> bool:
         """Return whether there is a file of that path."""
@@ -130,11 +137,14 @@ class Lake:
             table = self.upgraded(path, table, stated)
             return {name: str(kind) for name, kind in table.schema.items()}
 
-    def write(self, path: str, frame: "pl.DataFrame") -> None:
+    def write(self, path: str, frame: "pl.DataFrame", *, new: bool = False) -> None:
         """Write a table as a Parquet file, unless a file of that name, so of that content, is
         there.
+
+        Args:
+            new: no file has that name, so none is looked for.
         """
-        if not self.exists(path):
+        if new or not self.exists(path):
             self._put(path, parquet.encode(frame, self.kind_of(path).format))
 
     def read_json(self, path: str) -> Any:

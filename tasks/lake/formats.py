@@ -55,6 +55,13 @@ class FileKind:
         default_factory=lambda: MappingProxyType(dict[int, Callable[[Any], Any]]())
     )
 
+    @property
+    def is_immutable(self) -> bool:
+        """Whether a file's path has a digest of what it holds, so that it never holds anything
+        else.
+        """
+        return _DIGEST in self.path
+
 
 PUBLIC = 1
 """The version of the schemas of the public tables (`tasks/public_lake/schema.py`)."""

@@ -3,14 +3,18 @@ relative to the root.
 
 A file is written whole or not at all. In a folder it is written under a name that ends in `.tmp`
 and then renamed; a store shows an object only when its upload is complete. Errors of the file
-system and the store pass unchanged."""
+system and the store pass unchanged.
+
+The steps of a build read the same files several times, which in a store costs a request each time.
+While `objects_cached` is active, files that never change (`FileKind.is_immutable`) are requested
+once."""
 
 import io
 import os
 import time
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -20,6 +24,7 @@ from pegboard.store.database import public_uri
 from pegboard.store.storage import DEFAULTS, OPEN_TIMEOUT, storage_options
 from pegboard.text.redaction import redact
 from tasks.lake import parquet
+from tasks.lake.formats import kind_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -50,6 +55,10 @@ LANCE_OPTIONS = {"client_max_retries", "client_retry_timeout", "download_retry_c
 UPLOAD_PART_BYTES = 8 << 20
 EMPTY = "status code: 416 "
 """Part of obstore's message for a request for the first bytes of an empty object."""
+CachedObjects = dict[str, tuple[int, bytes]]
+"""The size and the content of objects by path; no content of those above `parquet.SMALL` bytes."""
+_caches: dict[str, CachedObjects] = {}
+"""The caches that are active in this process, by the address of the lake."""
 
 
 class Folder:
@@ -205,7 +214,71 @@ class ObjectStore:
         }
 
 
+class CachedObjectStore(ObjectStore):
+    """A store whose immutable objects are requested once; those above `parquet.SMALL` bytes are
+    still read at each use.
+
+    Args:
+        cache: shared with the other places of the same address.
+    """
+
+    def __init__(self, uri: str, cache: CachedObjects) -> None:
+        super().__init__(uri)
+        self._cache = cache
+
+    def exists(self, path: str) -> bool:
+        """Return whether an object exists. An immutable one is fetched: it is read next."""
+        if not kind_of(path).is_immutable:
+            return super().exists(path)
+        try:
+            self._start(path)
+        except FileNotFoundError:
+            return False
+        return True
+
+    def get(self, path: str) -> bytes:
+        size, content = self._cache.get(path, (-1, b""))
+        if len(content) == size:
+            return content
+        content = super().get(path)
+        self._keep(path, len(content), content)
+        return content
+
+    def _start(self, path: str) -> tuple[int, bytes]:
+        cached = self._cache.get(path)
+        if cached is not None:
+            return cached
+        size, content = super()._start(path)
+        self._keep(path, size, content)
+        return size, content
+
+    def put(self, path: str, content: bytes) -> None:
+        super().put(path, content)
+        self._keep(path, len(content), content)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        super().delete(paths)
+        for path in paths:
+            self._cache.pop(path, None)
+
+    def _keep(self, path: str, size: int, content: bytes) -> None:
+        if kind_of(path).is_immutable:
+            self._cache[path] = (size, content if size <= parquet.SMALL else b"")
+
+
 Place = Folder | ObjectStore
+
+
+@contextmanager
+def objects_cached(uri: str) -> Generator[None]:
+    """Request immutable files of the lake at an address once, if it is in an object store, until
+    the block ends. Files that other processes remove meanwhile stay readable.
+    """
+    _caches[uri] = {}
+    try:
+        yield
+    finally:
+        _caches.pop(uri, None)
 
 
 def place_at(uri: str) -> Place:
@@ -215,7 +288,8 @@ def place_at(uri: str) -> Place:
     if "://" not in uri:
         return Folder(Path(uri))
     if urlsplit(uri).scheme in ("s3", "s3a", "az", "abfs", "abfss", "gs"):
-        return ObjectStore(uri)
+        cache = _caches.get(uri)
+        return ObjectStore(uri) if cache is None else CachedObjectStore(uri, cache)
     raise StoreError(
         f"{public_uri(uri)} cannot be opened: expected a folder, s3://, az:// or gs://. Check the "
         f"address."

@@ -57,7 +57,7 @@ def write_run(lake: Lake, outcome: Mapping[str, Any], ended: datetime | None = N
     ]
     for table, rows in (("sources", sources), ("runs", [{**run, **_run_row(outcome)}])):
         path = f"{FOLDER}/{table}/{run['day']}/{run['run']}.parquet"
-        lake.write(path, public_table(table).frame(rows))
+        lake.write(path, public_table(table).frame(rows), new=True)
 
 
 def merge_days(lake: Lake, files_there: Collection[str], today: date | None = None) -> None:

@@ -151,10 +151,11 @@ def make_plan(
             readers would not read what this version publishes.
     """
     uri = configuration.uri
-    state, live = live_release(uri, channel)
+    store = ReleaseStore(uri)
+    state, live = live_release(store, channel)
     if live is not None and live.contract > CONTRACT:
         check_contract(live.contract, live.id)
-    published = _published_digests(uri, live)
+    published = _published_digests(store, live)
     listed = dict(snapshot_rows(Lake(uri), snapshots, "tools", ["id", "digest"]).rows())
     common = published.keys() & listed.keys()
     changed = sorted(tool for tool in common if published[tool] != listed[tool])
@@ -177,13 +178,12 @@ def make_plan(
         texts=texts,
         withdrawn=state.withdrawn if state else (),
         tokens=tokens,
-        changes=_changes(uri, live, snapshots, changed[:MAX_COMPARED]),
+        changes=_changes(store, live, snapshots, changed[:MAX_COMPARED]),
     )
 
 
-def live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None]:
+def live_release(store: ReleaseStore, channel: str) -> tuple[Channel | None, Release | None]:
     """Return the channel and its release; (None, None) for a board that does not exist yet."""
-    store = ReleaseStore(uri)
     try:
         damaged = store.remove_damaged("releases")
         state = store.channel(channel)
@@ -199,25 +199,25 @@ def live_release(uri: str, channel: str) -> tuple[Channel | None, Release | None
     return state, None  # Its row was damaged; this run records it again.
 
 
-def _published_digests(uri: str, release: Release | None) -> dict[str, str]:
+def _published_digests(store: ReleaseStore, release: Release | None) -> dict[str, str]:
     """Return the digests of a release's tools as their catalogs listed them, by id."""
     if release is None:
         return {}
     pin = release.tables["tools"]
-    rows = ReleaseStore(uri).read_rows(pin, ["id", "tool_digest"])
+    rows = store.read_rows(pin, ["id", "tool_digest"])
     columns = (rows.column(name).to_pylist() for name in ("id", "tool_digest"))
     return dict(zip(*columns, strict=True))
 
 
 def _changes(
-    uri: str, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
+    store: ReleaseStore, live: Release | None, snapshots: Mapping[str, str], ids: Sequence[str]
 ) -> dict[str, dict[str, FieldChange]]:
     """Return the listed fields of tools that differ from the live release, by tool."""
     if live is None or not ids:
         return {}
-    live_tools = tools_with_kinds(ReleaseStore(uri), live, ids)
+    live_tools = tools_with_kinds(store, live, ids)
     changes: dict[str, dict[str, FieldChange]] = {}
-    for row in snapshot_rows(Lake(uri), snapshots, "tools", ids=ids).iter_rows(named=True):
+    for row in snapshot_rows(Lake(store.uri), snapshots, "tools", ids=ids).iter_rows(named=True):
         live_tool, live_kind = live_tools[row["id"]]
         tool = replace(tool_of(row), enrichment=live_tool.enrichment, flags=live_tool.flags)
         changes[tool.id] = field_changes((live_tool, live_kind), (tool, row["kind"]))

@@ -7,12 +7,12 @@ Unchanged file sources are skipped; see `fingerprint_of`.
 import hashlib
 import inspect
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import catalogs
 from catalogs.shared.isolation import list_isolated
@@ -177,13 +177,18 @@ def unchanged_snapshot(
         lake, catalog, latest["snapshot"]
     ):
         return None
-    return stored_snapshot(configuration, catalog)
+    return _snapshot_of(catalog, latest)
 
 
 def stored_snapshot(configuration: Configuration, catalog: str) -> Snapshot | None:
     """Return the last good snapshot of a catalog, without listing its source; None without one."""
     latest = Lake(configuration.uri).read_json(f"snapshots/{catalog}/latest.json")
-    return latest and Snapshot(
+    return None if latest is None else _snapshot_of(catalog, latest)
+
+
+def _snapshot_of(catalog: str, latest: Mapping[str, Any]) -> Snapshot:
+    """Return the snapshot that a `latest.json` of a catalog describes."""
+    return Snapshot(
         catalog=catalog,
         digest=latest["snapshot"],
         tools=latest["tools"],

@@ -90,7 +90,7 @@ class Garden:
         return build(self.workshop.configure(f"{address}{SETTINGS}{extra}"))
 
     def live(self):
-        state, _ = live_release(self.workshop.uri, "live")
+        state, _ = live_release(self.workshop.store, "live")
         return state.release if state else None
 
     def questions(self):

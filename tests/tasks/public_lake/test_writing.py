@@ -113,10 +113,10 @@ def test_a_run_that_was_killed_while_it_wrote_is_completed_by_the_next(
     write_json = Lake.write_json
 
     def counted(original):
-        def counted(lake, path, value):
+        def counted(lake, path, value, **options):
             if path.startswith("public/") and next(left, None) is None:
                 raise StoreError("the disk is full")
-            return original(lake, path, value)
+            return original(lake, path, value, **options)
 
         return counted
 
