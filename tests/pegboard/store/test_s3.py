@@ -3,6 +3,8 @@
 import logging
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import polars as pl
@@ -17,6 +19,7 @@ from tasks.lake import parquet
 from tasks.lake.files import Lake
 from tasks.lake.places import _StoredFile, place_at
 from tasks.settings.configuration import KeepSettings, RunSettings
+from tasks.steps.prune import prune_board
 from tasks.steps.publish import publish_release
 from tasks.steps.stage import stage_tables
 from tests.children import end_child
@@ -24,6 +27,7 @@ from tests.pegboard.store.conftest import S3
 
 pytestmark = pytest.mark.slow  # needs the emulator
 
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "query-the-lake.md"
 FIRST = "Opens an issue in a repository."
 SECOND = "Reports a bug in a repository."
 
@@ -221,6 +225,36 @@ def test_an_unchanged_build_of_a_board_in_a_bucket_makes_few_requests(
 
 def requests_of(log):
     return [line for line in log.read_text(errors="replace").splitlines() if " HTTP/1.1" in line]
+
+
+def test_the_public_tables_of_a_board_in_a_bucket_are_read_as_documented(
+    workshop, configured, keys, s3, monkeypatch, capsys
+):
+    monkeypatch.setenv("AWS_ENDPOINT_URL", s3.endpoint)
+    configuration = configured(f"s3://{s3.bucket()}/board")
+    releases = []
+    for description in (FIRST, SECOND, f"{SECOND} Again."):
+        workshop.servers({"git": [workshop.tool("create_issue", description)]})
+        outcome = reindex(configuration)
+        assert outcome["unfinished"] == {}
+        releases.append(outcome["release"])
+    keep = KeepSettings(releases=1, days=0, grace_hours=1)
+
+    pruned = prune_board(configuration.uri, keep, datetime.now(UTC) + timedelta(hours=2))
+    capsys.readouterr()
+    code = PAGE.read_text("utf-8").rpartition("```python\n")[2].partition("```")[0]
+    code = code.replace("s3://acme/pegboard", configuration.uri)
+    exec(code.replace("http://minio.internal:9000", s3.endpoint), namespace := {})
+
+    assert pruned.removed == (releases[0],)
+    changes = namespace["history"].select("release", "change", "description").collect().rows()
+    assert changes == [
+        (releases[1], "new", SECOND),
+        (releases[2], "changed", f"{SECOND} Again."),
+    ]
+    printed = capsys.readouterr().out
+    assert releases[0] not in printed
+    assert all(printed.count(release) == 2 for release in releases[1:])
 
 
 def test_one_of_two_publishers_to_a_bucket_wins_and_the_other_gets_an_error(workshop, board):

@@ -206,7 +206,7 @@ def test_runs_and_releases_are_those_of_the_builds(ten_releases):
 
 
 def test_the_page_reads_the_tables_with_polars(ten_releases):
-    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+    code, _ = re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
     printed = io.StringIO()
 
     with contextlib.redirect_stdout(printed):
