@@ -192,7 +192,9 @@ def measure_release(sweep: Sweep) -> tuple[str, list[Result]]:
 
 
 @flow(name="prune", flow_run_name="prune {config}", task_runner=THREADS)
-def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any]:
+def prune(
+    config: str = "pegboard.toml", dry_run: bool = False, complete: bool = False
+) -> dict[str, Any]:
     """Remove releases of a board that [board.keep] no longer keeps, and orphaned data.
 
     Safe while readers search and runs publish.
@@ -200,6 +202,8 @@ def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any
     Args:
         config: The configuration's path.
         dry_run: Only show what would be removed.
+        complete: Look for replaced versions and files of killed runs even if that was done
+            recently.
 
     Returns:
         What `pegboard releases prune --json` prints.
@@ -209,7 +213,9 @@ def prune(config: str = "pegboard.toml", dry_run: bool = False) -> dict[str, Any
         uri = configuration.uri
         _identify(configuration, "prune")
         keep = configuration.board.keep or KeepSettings()
-        result = PrefectRunner(uri).call(partial(prune_board, uri, keep, dry_run=dry_run))
+        result = PrefectRunner(uri).call(
+            partial(prune_board, uri, keep, dry_run=dry_run, complete=complete)
+        )
         rows = [
             {"what": name, "count": len(items), "which": ", ".join(items)}
             for name, items in (

@@ -10,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from flows.build import build
 from flows.prefect.names import board_key
+from tasks.settings.configuration import KeepSettings
+from tasks.steps.prune import prune_board
 from tests.flows.prefect_api import Api, eventually
 
 pytestmark = pytest.mark.prefect
@@ -252,3 +255,32 @@ def test_a_run_publishes_though_its_worker_was_killed_and_nobody_reads_its_outpu
     assert run.returncode == 0
     (reported,) = api.runs("reindex", config)
     assert reported["state"]["name"] == "Published"
+
+
+def test_a_complete_prune_looks_for_files_of_killed_runs_though_that_was_done_recently(
+    workshop, prefect_server
+):
+    workshop.servers({"git": [workshop.tool("create_issue", "Opens an issue.")]})
+    configuration = workshop.configure()
+    build(configuration)
+    prune_board(workshop.uri, KeepSettings())
+    file = Path(workshop.uri) / "lake" / "documents" / "killed.parquet.tmp"
+    file.write_bytes(b"half")
+    os.utime(file, (0, 0))
+    script = (
+        "import json, sys; from flows.prefect.flows import prune; "
+        "prunes = [prune(sys.argv[1]), prune(sys.argv[1], complete=True)]; "
+        "print(json.dumps([pruned['bytes'] for pruned in prunes]))"
+    )
+
+    run = subprocess.run(
+        [sys.executable, "-c", script, str(configuration.file)],
+        env=prefect_server.environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert json.loads(run.stdout.splitlines()[-1]) == [0, len(b"half")]
+    assert not file.exists()
