@@ -14,7 +14,14 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, f
 from catalogs.shared.validity import member_text, texts_in
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
-from pegboard.foreign.files import check_names, flaw_of, matching_files, parse_json, read_json
+from pegboard.foreign.files import (
+    check_names,
+    decoded,
+    flaw_of,
+    matching_files,
+    parse_json,
+    read_json,
+)
 from pegboard.text.redaction import public_url
 
 
@@ -50,7 +57,7 @@ def read(listing: ListingBuilder, options: A2aOptions) -> None:
                 max_bytes=options.max_bytes,
                 retries=listing.retries,
             )
-            _add(listing, parse_json(content.decode("utf-8", "surrogateescape"), place), place)
+            _add(listing, parse_json(decoded(content, place), place), place)
 
 
 def _add(listing: ListingBuilder, card: Any, place: str) -> None:

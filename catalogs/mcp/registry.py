@@ -23,7 +23,7 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing, WatchedRegistry
 from pegboard.errors import SourceError
-from pegboard.foreign.files import check_names, matching_files, parse_json, read_json
+from pegboard.foreign.files import check_names, decoded, matching_files, parse_json, read_json
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, Transport
 from pegboard.text.redaction import public_url
@@ -119,7 +119,7 @@ def _pages(options: RegistryOptions, since: str, retries: Retries) -> Iterator[A
             max_bytes=options.max_bytes,
             retries=retries,
         )
-        page = parse_json(body.decode("utf-8", "surrogateescape"), public_url(url))
+        page = parse_json(decoded(body, public_url(url)), public_url(url))
         entries = _entries(page)
         if entries is None:
             raise SourceError(
@@ -278,7 +278,8 @@ async def updated_since(watched: WatchedRegistry, since: str) -> list[tuple[str,
         url, watched.headers, timeout=watched.timeout, max_bytes=watched.max_bytes
     )
     assert document is not None
-    page = parse_json(document.content.decode("utf-8", "surrogateescape"), public_url(url))
+    place = public_url(url)
+    page = parse_json(decoded(document.content, place), place)
     rows = [
         (_updated(entry), str(_server(entry).get("name")), str(_server(entry).get("version")))
         for entry in _entries(page) or ()

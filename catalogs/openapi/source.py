@@ -24,7 +24,7 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, f
 from catalogs.shared.validity import member_text, valid_text
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
-from pegboard.foreign.files import RepeatedNames, flaw_of, matching_files, read_text
+from pegboard.foreign.files import RepeatedNames, decoded, flaw_of, matching_files, read_text
 from pegboard.formatting import count_text
 from pegboard.text.redaction import public_url
 
@@ -113,7 +113,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             max_bytes=options.max_bytes,
             retries=listing.retries,
         )
-        document = parse(content.decode("utf-8-sig", "surrogateescape"), place)
+        document = parse(decoded(content, place), place)
         return document, References.of(document, None, 0), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:

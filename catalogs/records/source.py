@@ -5,6 +5,7 @@ no record has is an error; an invalid record is rejected. See docs/how-to/source
 
 import csv
 import io
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -34,6 +35,10 @@ from pegboard.schemas.loose import Unusable, loose_object, object_schema
 
 SUFFIXES = (".json", ".jsonl", ".ndjson", ".csv", ".tsv", ".parquet")
 """Suffixes of the supported formats, in lower case."""
+MAX_HEADER = 100_000
+"""Characters of a table in which the separator is looked for."""
+SEPARATOR_LINE = re.compile(r"sep=(.)\r?\n")
+"""Matches the first line of a CSV file in which Excel declares the separator."""
 DEPENDENCY_TYPES: Mapping[str, DependencyType] = {kind: kind for kind in get_args(DependencyType)}
 """Dependency types by name."""
 
@@ -225,9 +230,9 @@ def read_rows(path: Path, options: RecordsOptions | None = None) -> Iterator[Row
         case ".jsonl" | ".ndjson":
             return _lines(path, options.max_bytes)
         case ".csv":
-            return _csv(path, options.max_bytes, ",")
+            return _csv(path, options.max_bytes, ",;\t|")
         case ".tsv":
-            return _csv(path, options.max_bytes, "\t")
+            return _csv(path, options.max_bytes, "\t,;|")
         case ".parquet":
             return _parquet(path, options.max_bytes)
         case _:
@@ -286,11 +291,21 @@ def _json(path: Path, options: RecordsOptions) -> Iterator[Row]:
         )
 
 
-def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
+def _csv(path: Path, max_bytes: int, separators: str) -> Iterator[Row]:
+    """Yield the records of a table.
+
+    Args:
+        separators: of fields; the first one that the header has is used.
+    """
     # Not Polars, which accepts open quotes, short rows and files without line feeds.
     csv.field_size_limit(MAX_RECORD)
-    text = io.StringIO(read_text(path, max_bytes), newline="")
-    reader = csv.reader(text, delimiter=separator, strict=True)
+    content = read_text(path, max_bytes)
+    separator = next((sign for sign in separators if _has_columns(content, sign)), separators[0])
+    text = io.StringIO(content, newline="")
+    declared = SEPARATOR_LINE.match(content)
+    reader = csv.reader(text, delimiter=declared[1] if declared else separator, strict=True)
+    if declared:
+        next(reader)
     header = next(reader, [])
     if repeated := [name for name, count in Counter(header).items() if count > 1]:
         raise SourceError(f"{path} has the columns {repeated} twice. Rename or remove one of each.")
@@ -315,6 +330,15 @@ def _csv(path: Path, max_bytes: int, separator: str) -> Iterator[Row]:
             yield _csv_row(where, header, fields)
         else:
             number -= 1
+
+
+def _has_columns(content: str, separator: str) -> bool:
+    """Return whether the first row of a table has several fields."""
+    beginning = io.StringIO(content[:MAX_HEADER], newline="")
+    try:
+        return len(next(csv.reader(beginning, delimiter=separator), [])) > 1
+    except csv.Error:
+        return False
 
 
 def _csv_row(where: str, header: list[str], fields: list[str]) -> Row:

@@ -9,7 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pegboard.errors import SourceError
-from pegboard.foreign.files import flaw_of, parse_json, read_bytes
+from pegboard.foreign.files import (
+    decoded,
+    flaw_of,
+    parse_json,
+    read_bytes,
+    read_json,
+    read_lines,
+)
 from pegboard.foreign.limits import MAX_DEPTH, MAX_DIGITS, MAX_RECORD
 
 JSON = st.recursive(
@@ -64,3 +71,38 @@ def test_a_file_is_read_up_to_its_limit(tmp_path):
     assert len(read_bytes(tmp_path / "file", 3_000_000)) == 3_000_000
     with pytest.raises(SourceError, match=r"more than 2,999,999 bytes.*`max_bytes`"):
         read_bytes(tmp_path / "file", 2_999_999)
+
+
+TEXT = '{"name": "größe 城市 😀"}'
+ENCODINGS = {
+    "utf-8": TEXT.encode(),
+    "utf-8 with a mark": TEXT.encode("utf-8-sig"),
+    "utf-16 of Windows": b"\xff\xfe" + TEXT.encode("utf-16-le"),
+    "utf-16, the other order": b"\xfe\xff" + TEXT.encode("utf-16-be"),
+    "utf-16 without a mark": TEXT.encode("utf-16-le"),
+    "utf-32": TEXT.encode("utf-32"),
+}
+
+
+@pytest.mark.parametrize("content", ENCODINGS.values(), ids=ENCODINGS)
+def test_unicode_is_read_in_any_of_its_encodings(tmp_path, content):
+    (tmp_path / "file").write_bytes(content)
+
+    assert decoded(content, "it") == TEXT
+    assert read_json(tmp_path / "file") == json.loads(TEXT)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_lines_are_counted_in_any_encoding(tmp_path, encoding):
+    (tmp_path / "file").write_bytes(f"{TEXT}\n\n{TEXT}\r\n".encode(encoding))
+
+    assert list(read_lines(tmp_path / "file")) == [(1, TEXT), (3, f"{TEXT}\r")]
+
+
+def test_half_a_character_of_utf_16_is_an_error_with_its_place():
+    with pytest.raises(SourceError, match=r"it begins like UTF-16, but is not at byte 4: trunc"):
+        decoded(b"\xff\xfe{\x00}", "it")
+
+
+def test_an_invalid_character_of_utf_16_marks_its_text_as_invalid():
+    assert decoded(b"\xff\xfe\x00\xd8a\x00", "it") == "\ud800a"

@@ -134,6 +134,34 @@ def test_the_columns_of_a_csv_are_compared_in_linear_time(tmp_path):
     assert not grows_too_fast(read, lambda length: ",".join(f"c{n}" for n in range(length)))
 
 
+SEPARATED = {
+    "semicolons.csv": "name;description\nadd;Adds, at once\n",
+    "tabs.csv": "name\tdescription\nadd\tAdds, at once\n",
+    "bars.csv": "name|description\nadd|Adds, at once\n",
+    "quoted.csv": '"name";"description"\r\n"add";"Adds, at once"\r\n',
+    "declared.csv": "sep=;\r\nname;description\r\nadd;Adds, at once\r\n",
+    "commas.tsv": 'name,description\nadd,"Adds, at once"\n',
+    "commas.csv": 'name,description;\nadd,"Adds, at once"\n',
+}
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+@pytest.mark.parametrize("file", SEPARATED)
+def test_a_table_is_read_with_the_separator_of_its_header(listed, tmp_path, file, encoding):
+    (tmp_path / file).write_bytes(SEPARATED[file].encode(encoding))
+    columns = {"description": "description;"} if file == "commas.csv" else {}
+
+    (tool,) = listed("records", path=file, columns=columns).tools
+
+    assert (tool.name, tool.description) == ("add", "Adds, at once")
+
+
+def test_a_table_of_one_column_needs_no_separator(listed, tmp_path):
+    (tmp_path / "t.csv").write_text("name\nadd\nsub\n")
+
+    assert [tool.name for tool in listed("records", path="t.csv").tools] == ["add", "sub"]
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [

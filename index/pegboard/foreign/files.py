@@ -85,11 +85,30 @@ def read_bytes(path: Path, max_bytes: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: Path, max_bytes: int = MAX_BYTES) -> str:
-    """Read a text file. Invalid UTF-8 becomes lone surrogates, which mark a record as invalid.
+    """Read a text file, see `decoded`. Raises SourceError as `read_bytes` and `decoded` do."""
+    return decoded(read_bytes(path, max_bytes), str(path))
 
-    Raises SourceError as `read_bytes` does.
+
+def decoded(content: bytes, where: str) -> str:
+    """Return the text of a file or reply without its byte order mark.
+
+    It is UTF-8, whose invalid bytes become lone surrogates, which mark a record as invalid; or
+    UTF-16 or UTF-32, as PowerShell and Excel write it, with a mark or with the zero bytes of an
+    ASCII character at its beginning.
+
+    Raises:
+        SourceError: the content begins like UTF-16 or UTF-32, but is not.
     """
-    return read_bytes(path, max_bytes).decode("utf-8-sig", "surrogateescape")
+    encoding = json.detect_encoding(content)
+    if encoding.startswith("utf-8"):
+        return content.decode("utf-8-sig", "surrogateescape")
+    try:
+        return content.decode(encoding, "surrogatepass")
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"{where} begins like {encoding.upper()}, but is not at byte {error.start:,}: "
+            f"{error.reason}. Save it as UTF-8."
+        ) from error
 
 
 def parse_json(text: str, where: str) -> Any:
@@ -125,11 +144,14 @@ def check_names(value: Any, where: str) -> None:
 def read_lines(path: Path, max_bytes: int = MAX_BYTES) -> Iterator[tuple[int, str]]:
     """Yield the non-blank lines of a file, each with its number, counted from 1.
 
-    Raises SourceError as `read_bytes` does.
+    Raises SourceError as `read_text` does.
     """
-    for number, content in enumerate(BytesIO(read_bytes(path, max_bytes)), 1):
+    content = read_bytes(path, max_bytes)
+    if not json.detect_encoding(content).startswith("utf-8"):
+        content = decoded(content, str(path)).encode("utf-8", "surrogatepass")
+    for number, encoded in enumerate(BytesIO(content), 1):
         encoding = "utf-8" if number > 1 else "utf-8-sig"
-        line = content.decode(encoding, "surrogateescape").removesuffix("\n")
+        line = encoded.decode(encoding, "surrogateescape").removesuffix("\n")
         if line.strip():
             yield number, line
 
