@@ -247,3 +247,143 @@ def test_a_function_named_by_two_targets_is_listed_once(office):
 
     assert len(listing.tools) == 6
     assert "the same tool" in listing.rejected[0].why
+
+
+DOCSTRINGS = {
+    "one field": """Do it.
+
+    :param size: How much.
+    """,
+    "one field behind the summary": """Do it.
+    :param size: How much.""",
+    "one field with its type": """Do it.
+
+    :param int size: How much.
+    """,
+    "a field and a result": """Do it.
+
+    :param size: How much.
+    :returns: The size.""",
+    "Epydoc": """Do it.
+
+    @param size: How much.
+    @return: The size.
+    """,
+    "Google with a dash": """Do it.
+
+    Arguments:
+      - size: How much.
+    """,
+    "Google with a code name": """Do it.
+
+    Args:
+        `size` (int): How much.""",
+}
+WITHOUT_SUMMARY = {
+    "a field": """:param size: How much.""",
+    "Google in the first line": """Args:
+        size: How much.
+    """,
+    "Google in the second line": """
+    Args:
+        size: How much.
+    """,
+    "Google and a result": """Args:
+        size (int): How much.
+
+    Returns:
+        The size.
+    """,
+    "Google, other arguments": """Keyword Args:
+
+        size: How much.
+    """,
+    "numpy": """Parameters
+    ----------
+    size : int
+        How much.
+    """,
+}
+
+
+@pytest.mark.parametrize("text", DOCSTRINGS.values(), ids=DOCSTRINGS)
+def test_a_docstring_describes_its_parameter_in_every_style(module, text):
+    (tool,) = module(f'def do(size: int):\n    """{text}"""\n').tools
+
+    assert tool.description == "Do it."
+    assert tool.input_schema["properties"]["size"]["description"] == "How much."
+
+
+@pytest.mark.parametrize("text", WITHOUT_SUMMARY.values(), ids=WITHOUT_SUMMARY)
+def test_a_docstring_without_a_summary_describes_its_parameter(module, text):
+    (tool,) = module(f'def do(size: int):\n    """{text}"""\n').tools
+
+    assert tool.description == ""
+    assert tool.input_schema["properties"]["size"]["description"] == "How much."
+
+
+def test_items_of_a_heading_keep_their_further_lines_and_other_texts_stay(module):
+    args, steps = module(
+        'def args(a: str, b: str):\n    """Args:\n        a: One\n            line more.\n'
+        '        b: Two.\n    """\n'
+        'def steps():\n    """\n    Do it:\n        first\n        then\n    """\n'
+    ).tools
+
+    described = {
+        key: value["description"] for key, value in args.input_schema["properties"].items()
+    }
+    assert described == {"a": "One\nline more.", "b": "Two."}
+    assert steps.description == "Do it:\nfirst\nthen"
+
+
+TYPED_DICTS = """
+from __future__ import annotations
+import sqlite3
+from typing import TYPE_CHECKING, NotRequired, Optional, Required, TypedDict
+if TYPE_CHECKING:
+    from decimal import Decimal
+class Point(TypedDict):
+    x: int
+class Options(TypedDict, total=False):
+    '''How it is done.'''
+    urgent: Required[bool]
+    price: Decimal
+    at: Point
+    points: list[Point]
+    connection: sqlite3.Connection
+class Base(TypedDict):
+    name: str
+class Node(Base):
+    note: NotRequired[str]
+    children: list[Node]
+class Hidden(TypedDict):
+    connection: sqlite3.Connection
+"""
+
+
+@pytest.mark.parametrize("hint", ["Options | None", "Optional[Options]", "Options"])
+def test_an_optional_typed_dict_keeps_its_keys(module, hint):
+    (tool,) = module(f"{TYPED_DICTS}\ndef do(options: {hint} = None): ...\n").tools
+
+    options = tool.input_schema["$defs"]["Options"]
+    assert tool.annotations == {}
+    assert sorted(options["properties"]) == ["at", "points", "price", "urgent"]
+    assert options["required"] == ["urgent"]
+    assert options["description"] == "How it is done."
+    assert options["properties"]["at"] == {"$ref": "#/$defs/Point"}
+    assert tool.input_schema["$defs"]["Point"]["required"] == ["x"]
+
+
+def test_a_required_typed_dict_keeps_inherited_keys_and_may_contain_itself(module):
+    (tool,) = module(f"{TYPED_DICTS}\ndef do(nodes: list[Node]): ...\n").tools
+
+    node = tool.input_schema["$defs"]["Node"]
+    assert sorted(node["properties"]) == ["children", "name", "note"]
+    assert sorted(node["required"]) == ["children", "name"]
+    assert node["properties"]["children"]["items"]["type"] == "object"
+
+
+def test_a_typed_dict_that_requires_what_json_cannot_represent_is_named(module):
+    (tool,) = module(f"{TYPED_DICTS}\ndef do(hidden: Hidden): ...\n").tools
+
+    assert tool.annotations == {"loose": ["hidden"]}

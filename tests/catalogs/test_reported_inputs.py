@@ -41,3 +41,46 @@ def test_a_dump_that_powershell_saved_is_read(reported):
 )
 def test_tables_with_semicolons_tabs_or_utf_16_are_read(reported, file, expected):
     assert texts(reported("records", path=f"csv2/{file}")) == expected
+
+
+def arguments(listing, tool):
+    """Return the schema of each argument of a tool."""
+    (schema,) = [row.input_schema for row in listing.tools if row.name == tool]
+    return schema["properties"]
+
+
+@pytest.mark.parametrize(
+    ("module", "tool", "described"),
+    [
+        ("py4", "a", {"x": "The thing"}),
+        ("py4", "b", {"x": "The thing"}),
+        ("py4", "c", {"x": "The thing"}),
+        ("py4", "d", {"x": "The thing"}),
+        ("py4", "e", {"x": "The thing"}),
+        ("py4", "f", {"x": "The thing"}),
+        ("py4", "g", {"x": "The thing"}),
+        ("py5", "a", {"query": "the search query", "limit": "how many"}),
+        ("py5", "b", {"query": "the search query", "limit": "how many"}),
+        ("py5", "c", {"limit": "how many"}),
+        ("py5", "d", {"a": "First", "b": "Second"}),
+    ],
+)
+def test_docstrings_of_one_field_or_without_a_summary_are_read(reported, module, tool, described):
+    listing = reported("python", target=[f"{module}:{tool}"], search_path=".")
+
+    found = arguments(listing, tool)
+    assert {name: found[name].get("description") for name in described} == described
+
+
+def test_optional_typed_dicts_stay_and_names_of_type_checkers_are_kept(reported):
+    keyword = reported("python", target="mod_a", search_path="py3")
+    office = reported("python", target="office", search_path="py")
+
+    assert sorted(arguments(keyword, "kw")) == ["a", "flag", "opt"]
+    assert sorted(arguments(office, "move")) == ["mode", "opt", "where"]
+    assert arguments(office, "plot") == {
+        "frame": {"x-type": "DataFrame"},
+        "title": {"type": "string"},
+    }
+    slot = arguments(office, "book_room")["slot"]
+    assert slot == {"$ref": "#/$defs/Slot", "description": "When the room is needed"}

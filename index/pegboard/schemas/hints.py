@@ -8,6 +8,7 @@ import functools
 import importlib.util
 import inspect
 import sys
+import threading
 import types
 import typing
 from collections.abc import Mapping
@@ -77,6 +78,8 @@ def json_part(hint: Any, depth: int = 0) -> Any:
     value = getattr(hint, "__value__", None)  # of `type Name = ...`
     if value is not None and not arguments:
         return json_part(value, depth + 1)
+    if typing.is_typeddict(hint):
+        return _json_mapping(hint)
     if origin is typing.Annotated:
         inner = json_part(arguments[0], depth + 1)
         return NotJson if inner is NotJson else _typing.Annotated[(inner, *hint.__metadata__)]
@@ -115,6 +118,63 @@ def _json_generic(origin: Any, arguments: tuple[Any, ...], depth: int) -> Any:
         return NotJson
 
 
+def _json_mapping(hint: Any) -> Any:
+    """Return a TypedDict that pydantic accepts before Python 3.12, with the keys that JSON can
+    represent; NotJson if it requires another one.
+    """
+    with _mappings_lock:
+        if hint not in _mappings:
+            _mappings[hint] = dict[str, Any]  # of a TypedDict within itself
+            _mappings[hint] = _new_mapping(hint)
+        return _mappings[hint]
+
+
+def _new_mapping(hint: Any) -> Any:
+    import typing_extensions
+
+    names = vars(sys.modules.get(hint.__module__, typing))
+    try:
+        hints = typing.get_type_hints(hint, names, _Names(names), include_extras=True)
+    except Exception:  # an annotation is any expression
+        return NotJson
+    fields: dict[str, Any] = {}
+    for key, value in hints.items():
+        inner, required = _requirement(value, key in hint.__required_keys__)
+        part = json_part(inner)
+        if part is NotJson and required:
+            return NotJson
+        if part is not NotJson:
+            fields[key] = part if required else typing_extensions.NotRequired[part]
+    functional: Any = typing_extensions.TypedDict
+    reduced = functional(hint.__name__, fields)
+    for attribute in ("__doc__", "__module__", "__qualname__"):
+        setattr(reduced, attribute, getattr(hint, attribute))
+    return reduced if _adapter(reduced) is not None else NotJson
+
+
+def _requirement(hint: Any, required: bool) -> tuple[Any, bool]:
+    """Return the type of a TypedDict's key without `Required`, `NotRequired` and `ReadOnly`, and
+    whether the key is required.
+
+    Args:
+        required: whether the class says so, which cannot see marks in annotations that are text.
+    """
+    import typing_extensions as extensions
+
+    while (mark := typing.get_origin(hint)) in (
+        extensions.Required,
+        extensions.NotRequired,
+        extensions.ReadOnly,
+    ):
+        if mark is not extensions.ReadOnly:
+            required = mark is extensions.Required
+        hint = typing.get_args(hint)[0]
+    return hint, required
+
+
+_mappings: dict[Any, Any] = {}
+"""What each TypedDict was reduced to."""
+_mappings_lock = threading.RLock()
 _GENERIC = (list, tuple, set, frozenset, typing.Iterable, dict, Mapping)
 """Base classes of generic types that JSON can represent."""
 

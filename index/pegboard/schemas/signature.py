@@ -6,6 +6,8 @@ import functools
 import inspect
 import json
 import logging
+import re
+import textwrap
 import typing
 from collections.abc import Callable
 from typing import Any
@@ -26,6 +28,12 @@ INJECTED = {
 }
 """Classes of arguments that agent frameworks pass themselves: FastMCP, Pydantic AI, OpenAI Agents,
 Google ADK, LangChain."""
+
+
+HEADING = re.compile(r"(?:keyword |other )?(?:args|arguments|params|parameters):\s*", re.IGNORECASE)
+"""Matches the heading of parameters in a docstring of Google's style."""
+EPYDOC = re.compile(r"^@(?=(?:param|type|raises?)[ \t]+\w+:|(?:returns?|rtype):)", re.MULTILINE)
+"""Matches the sign of a field of Epydoc's style, which Griffe does not know."""
 
 
 class NoSchema(SourceError):
@@ -182,8 +190,8 @@ def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
     text = inspect.getdoc(function) or ""
     if not text.strip():
         return "", {}
-    docstring = griffe.Docstring(text, lineno=1)
-    style = griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
+    docstring = griffe.Docstring(EPYDOC.sub(":", _with_items_indented(text)), lineno=1)
+    style = _style(docstring.value)
     logger = logging.getLogger("griffe")
     was_disabled = logger.disabled
     logger.disabled = True  # it warns of missing types, which the signature has
@@ -202,5 +210,27 @@ def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
         ):
             for item in section.value:
                 kind = None if item.annotation is None else str(item.annotation)
-                documented[item.name.lstrip("*")] = (item.description.strip(), kind)
+                documented[item.name.strip("*-` ")] = (item.description.strip(), kind)
     return "\n\n".join(texts).strip(), documented
+
+
+def _with_items_indented(text: str) -> str:
+    """Return a docstring so that a heading in its first line keeps its items: `inspect.cleandoc`
+    takes the indentation of all other lines away, as if the first line were a summary.
+    """
+    heading, _, items = text.partition("\n")
+    if not HEADING.fullmatch(heading):
+        return text
+    items = items.lstrip("\n")
+    if not items.startswith((" ", "\t")):
+        items = textwrap.indent(items, "    ")
+    return f"\n{heading}\n{items}"
+
+
+def _style(text: str) -> Any:
+    """Return Griffe's parser for a docstring."""
+    import griffe
+
+    docstring = griffe.Docstring("")
+    docstring.value = f"\n{text}\n"  # its patterns match whole lines between others
+    return griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
