@@ -5,11 +5,11 @@ Raw records are read, not the SDK's models: pydantic rejects a whole page becaus
 tool."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from catalogs.shared.listing import ListingBuilder
-from catalogs.skills import add_skill
+from catalogs.skills import SkillFile, add_skills
 from pegboard.records import AgentKind
 
 VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
@@ -127,18 +127,36 @@ def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -
     return {**raw, "inputSchema": schema, "outputSchema": None, "annotations": annotations}
 
 
-def add_skill_of_server(listing: ListingBuilder, agent: str, raw: Any, *, where: str) -> None:
-    """Add a skill with its `uri` and the `text` of its SKILL.md, or reject it."""
+def add_others(
+    listing: ListingBuilder, agent: str, what: str, records: Iterable[Any], *, where: str
+) -> None:
+    """Add the records of a list of a server beside its tools, or reject them.
+
+    Args:
+        what: a key of `OTHERS`.
+        where: the place of the list; of its records, `where[position]`.
+    """
+    if what == "skills":
+        files = [_skill_file(raw, f"{where}[{position}]") for position, raw in enumerate(records)]
+        add_skills(listing, agent, files)
+        return
+    add = add_prompt if what == "prompts" else add_resource
+    for position, raw in enumerate(records):
+        add(listing, agent, raw, where=f"{where}[{position}]")
+
+
+def _skill_file(raw: Mapping[str, str], where: str) -> SkillFile:
+    """Return a skill of a server from its `uri` and the `text` of its SKILL.md."""
     uri = raw["uri"]
-    name = uri.split("/")[-2]
-    add_skill(listing, agent, raw["text"], where=where, name=name, place={"uri": uri})
+    folders = tuple(uri.removeprefix("skill://").split("/")[:-1])
+    return SkillFile(where, raw["text"], folders[-1], folders, {"uri": uri})
 
 
-OTHERS: Mapping[str, tuple[Callable[..., None], AgentKind, str]] = {
-    "prompts": (add_prompt, "prompt", "prompts"),
-    "resources": (add_resource, "resource", "resources"),
-    "resourceTemplates": (add_resource, "resource", "resources"),
-    "skills": (add_skill_of_server, "skill", "skills"),
+OTHERS: Mapping[str, tuple[AgentKind, str]] = {
+    "prompts": ("prompt", "prompts"),
+    "resources": ("resource", "resources"),
+    "resourceTemplates": ("resource", "resources"),
+    "skills": ("skill", "skills"),
 }
-"""For each list of a server beside its tools: the function that adds a record, the kind of its
-agent, and the suffix of the agent's name."""
+"""For each list of a server beside its tools: the kind of its agent, and the suffix of the agent's
+name."""

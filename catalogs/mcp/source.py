@@ -17,7 +17,7 @@ import anyio
 from pydantic import Field, model_validator
 
 from catalogs.mcp.client import ServerAnswer, list_server
-from catalogs.mcp.records import OTHERS, add_tool
+from catalogs.mcp.records import OTHERS, add_others, add_tool
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedServer
@@ -156,14 +156,13 @@ def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) 
     for position, raw in enumerate(answer.tools):
         add_tool(listing, agent, raw, where=f"{name}: tools[{position}]")
     for what, records in answer.others.items():
-        add, kind, suffix = OTHERS[what]
+        kind, suffix = OTHERS[what]
         if not records:
             continue
         agent = listing.agent(
             f"{name}:{suffix}", description=answer.description, kind=kind, source=source
         )
-        for position, raw in enumerate(records):
-            add(listing, agent, raw, where=f"{name}: {what}[{position}]")
+        add_others(listing, agent, what, records, where=f"{name}: {what}")
 
 
 def _fail(

@@ -84,3 +84,21 @@ def test_optional_typed_dicts_stay_and_names_of_type_checkers_are_kept(reported)
     }
     slot = arguments(office, "book_room")["slot"]
     assert slot == {"$ref": "#/$defs/Slot", "description": "When the room is needed"}
+
+
+def test_skills_are_read_as_their_authors_meant_them(reported):
+    listing = reported("skills", path="skills2")
+
+    assert texts(listing) == {
+        "kit/kit/e3": "Sends mail: to one or to many people with a trebuchet",
+        "kit/kit/e4": "'Reads logs': finds errors",
+        "kit/kit/e5": "Makes: tea",
+        "kit/kit/2048": "A game",
+        "kit/kit/x:review": "Reviews code of plug-in x",
+        "kit/kit/y:review": "Reviews contracts of plug-in y",
+    }
+    assert [need.tool for tool in listing.tools for need in tool.dependencies] == ["query"]
+    assert [(notice.kind, notice.where) for notice in listing.notices] == [
+        ("skipped", "skills2/e6-deploy/SKILL.md"),
+        ("renamed", "skills2/x/review/SKILL.md"),
+    ]
