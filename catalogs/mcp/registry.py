@@ -1,11 +1,12 @@
 """Source kind `registry`: the MCP servers in a registry (the API of
 https://registry.modelcontextprotocol.io), or in files with server.json or server cards.
 
-Each server becomes an agent with its own description. Registries list no tools: tools come from
-server cards, and from the servers that match `connect`, which are listed live. Several entries with
-the same package are one server with several addresses. See docs/how-to/sources.md."""
+Each server becomes an agent with its own description, which its latest active version has. Deleted
+servers are left out. Registries list no tools: tools come from server cards, and from the servers
+that match `connect`, which are listed live. See docs/how-to/sources.md."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from functools import partial
@@ -20,10 +21,10 @@ from catalogs.mcp.client import list_server
 from catalogs.mcp.records import add_tool, agent_description
 from catalogs.openapi.document import download, download_if_changed
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
-from catalogs.shared.retries import Retries
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing, WatchedRegistry
 from pegboard.errors import SourceError
 from pegboard.foreign.files import check_names, decoded, matching_files, parse_json, read_json
+from pegboard.formatting import count_text
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, Transport
 from pegboard.text.redaction import public_url
@@ -34,6 +35,8 @@ MAX_SERVERS = 100_000
 """Maximum number of servers read from one registry."""
 OFFICIAL = "io.modelcontextprotocol.registry/official"
 """Key in `_meta` of the registry's own data about an entry, such as `status` and `updatedAt`."""
+NUMBERS = re.compile(r"\d{1,18}")
+"""Matches the numbers of a version."""
 TRANSPORTS: Mapping[Any, Transport] = {"streamable-http": "http", "sse": "sse"}
 """Our name of a transport, by the registry's name of it."""
 
@@ -65,24 +68,92 @@ class RegistryOptions(SourceOptions):
 
 def read(listing: ListingBuilder, options: RegistryOptions) -> None:
     """List the servers. Raises SourceError for an invalid or empty reply of the registry."""
-    entries = list[Any]()
-    for path in matching_files(listing.base, options.path) if options.path else ():
-        with listing.file(path):
-            document = read_json(path, options.max_bytes)
-            check_names(document, str(path))
-            entries += _entries(document) or [document]
     if options.url:
         entries = [*_current_entries(listing, options).values()]
         if not entries:
             raise SourceError(f"{public_url(options.url)} lists no servers. Check the address.")
-    servers: dict[str, list[dict[str, Any]]] = {}
+        where = public_url(options.url)
+    else:
+        entries = _saved_entries(listing, options)
+        where = str(options.path)
+    for versions in _current_versions(listing, where, entries).values():
+        if versions:
+            _add(listing, [_server(entry) for entry in versions], options)
+
+
+def _saved_entries(listing: ListingBuilder, options: RegistryOptions) -> list[Any]:
+    """Return the entries of all files."""
+    entries: list[Any] = []
+    pages: list[tuple[str, bool]] = []
+    for path in matching_files(listing.base, str(options.path)):
+        with listing.file(path):
+            document = read_json(path, options.max_bytes)
+            check_names(document, str(path))
+            saved = _entries(document)
+            entries += saved or [document]
+            if saved is not None:
+                pages.append((path.name, _cursor(document) is not None))
+    if pages and all(has_more for _, has_more in pages):
+        listing.notice(
+            "partial",
+            pages[-1][0],
+            "it is one page of several, since it has a `nextCursor`; save the pages behind it, too",
+        )
+    return entries
+
+
+def _current_versions(
+    listing: ListingBuilder, where: str, entries: list[Any]
+) -> dict[str, list[Any]]:
+    """Return the entries that describe each server, by its name: none of a deleted server. What is
+    left out is reported, and entries that are not servers are rejected.
+    """
+    servers: dict[str, list[Any]] = {}
     for number, entry in enumerate(entries):
-        where = f"servers[{number}]"
-        with listing.record(where):
-            server = _server(entry)
-            servers.setdefault(_identity(server), []).append(server)
-    for instances in servers.values():
-        _add(listing, instances, options)
+        with listing.record(f"servers[{number}]"):
+            servers.setdefault(_name(_server(entry)), []).append(entry)
+    current = {name: _current(versions) for name, versions in servers.items()}
+    deleted = [name for name, versions in current.items() if not versions]
+    if deleted:
+        count = count_text(len(deleted), "deleted server")
+        listing.notice("skipped", where, f"{count} left out, the first is {deleted[0]:.200}")
+    older = sum(
+        len(servers[name]) - len(versions) for name, versions in current.items() if versions
+    )
+    if older:
+        count = count_text(older, "older or deleted version")
+        listing.notice("skipped", where, f"{count} of servers left out")
+    return current
+
+
+def _current(entries: list[Any]) -> list[Any]:
+    """Return the entries that describe a server: its latest active version, and further entries of
+    that version or of none. The first one has its description; none for a deleted server.
+    """
+    offered = [entry for entry in entries if _official(entry).get("status") != "deleted"]
+    if not offered:
+        return []
+    main = max(offered, key=_recency)
+    version = _server(main).get("version")
+    return [main] + [
+        entry
+        for entry in offered
+        if entry is not main and _server(entry).get("version") in (None, version)
+    ]
+
+
+def _recency(entry: Any) -> tuple[Any, ...]:
+    """Return what the latest active version of a server has most of."""
+    official = _official(entry)
+    release, _, candidate = str(_server(entry).get("version") or "").partition("-")
+    return (
+        official.get("status", "active") == "active",
+        official.get("isLatest") is True,
+        [int(digits) for digits in NUMBERS.findall(release)],
+        not candidate,
+        str(official.get("publishedAt") or ""),
+        _updated(entry),
+    )
 
 
 def _current_entries(listing: ListingBuilder, options: RegistryOptions) -> dict[str, Any]:
@@ -91,25 +162,28 @@ def _current_entries(listing: ListingBuilder, options: RegistryOptions) -> dict[
     state: Any = read_json(file, options.max_bytes) if file and file.is_file() else {}
     servers: dict[str, Any] = state.get("servers", {}) if state.get("url") == options.url else {}
     since = max((_updated(entry) for entry in servers.values()), default="")
-    for entry in _pages(options, since, listing.retries):
-        name = str(_server(entry).get("name"))
-        if _official(entry).get("status") == "deleted":
-            servers.pop(name, None)
-        else:
-            servers[name] = entry
-    if file is not None:
+    entries, complete = _pages(listing, options, since)
+    changed = _current_versions(listing, public_url(str(options.url)), entries)
+    for name, versions in changed.items():
+        servers.pop(name, None)
+        if versions:
+            servers[name] = versions[0]
+    if file is not None and complete:
         part = file.with_name(f"{file.name}.part")
         part.write_text(json.dumps({"url": options.url, "servers": servers}), "utf-8")
         part.replace(file)
     return servers
 
 
-def _pages(options: RegistryOptions, since: str, retries: Retries) -> Iterator[Any]:
-    """Yield the latest version of each server updated since the time `since`, page by page."""
+def _pages(listing: ListingBuilder, options: RegistryOptions, since: str) -> tuple[list[Any], bool]:
+    """Return the latest version of each server updated since the time `since`, and whether all
+    pages were read. A cursor that repeats ends the listing.
+    """
     query = {"version": "latest", "limit": str(PAGE)}
     query |= {"updated_since": since, "include_deleted": "true"} if since else {}
-    count = 0
     base = str(options.url).rstrip("/")
+    entries: list[Any] = []
+    cursors: set[str] = set()
     while True:
         url = f"{base}/v0/servers?{urlencode(query)}"
         body = download(
@@ -117,33 +191,52 @@ def _pages(options: RegistryOptions, since: str, retries: Retries) -> Iterator[A
             options.headers,
             timeout=options.timeout,
             max_bytes=options.max_bytes,
-            retries=retries,
+            retries=listing.retries,
         )
         page = parse_json(decoded(body, public_url(url)), public_url(url))
-        entries = _entries(page)
-        if entries is None:
+        rows = _entries(page)
+        if rows is None:
             raise SourceError(
                 f"{public_url(url)} is not an MCP registry: its reply has no list of servers. "
                 f"Set `url` to the part before /v0/servers."
             )
-        yield from entries
-        count += len(entries)
-        metadata = page.get("metadata")
-        cursor = metadata.get("nextCursor") if isinstance(metadata, dict) else None
-        if not isinstance(cursor, str) or not cursor or not entries:
-            return
-        if count > MAX_SERVERS:
+        entries += rows
+        cursor = _cursor(page)
+        if cursor is None:
+            return entries, True
+        if cursor in cursors or not rows:
+            listing.notice("partial", public_url(base), _why_ended(cursor, len(entries), rows))
+            return entries, False
+        if len(entries) > MAX_SERVERS:
             raise SourceError(
                 f"{public_url(base)} lists more than {MAX_SERVERS:,} servers. Use a smaller "
                 f"registry."
             )
+        cursors.add(cursor)
         query["cursor"] = cursor
+
+
+def _why_ended(cursor: str, count: int, rows: list[Any]) -> str:
+    what = "sent one cursor twice" if rows else "sent an empty page with a cursor"
+    return (
+        f"it {what} ({cursor!r:.200}), so the listing ends after {count_text(count, 'entry')}; "
+        "report it to the registry's operator"
+    )
+
+
+def _cursor(page: Any) -> str | None:
+    """Return the cursor of the next page; None on the last one."""
+    metadata = page.get("metadata") if isinstance(page, dict) else None
+    cursor = metadata.get("nextCursor") if isinstance(metadata, dict) else None
+    if isinstance(cursor, bool) or not isinstance(cursor, str | int) or cursor == "":
+        return None
+    return str(cursor)
 
 
 def _add(
     listing: ListingBuilder, instances: list[dict[str, Any]], options: RegistryOptions
 ) -> None:
-    """Add a server from its entries; the first entry has its name, description and tools."""
+    """Add a server from its entries; the first one has its description, and its tools if any."""
     main = instances[0]
     addresses: dict[str, None] = {}
     for server in instances:
@@ -151,15 +244,15 @@ def _add(
     server_info = main.get("serverInfo")
     about: dict[str, Any] = {key: main.get(key) for key in ("title", "description")}
     about |= server_info if isinstance(server_info, dict) else {}
-    name = str(main.get("name") or about.get("name"))
+    name = _name(main)
     agent = listing.agent(
         name,
         description=agent_description(about, main.get("instructions")),
         kind="mcp-server",
         source=", ".join(addresses),
     )
-    tools = main.get("tools")
-    for number, raw in enumerate(tools if isinstance(tools, list) else ()):
+    lists = [server["tools"] for server in instances if isinstance(server.get("tools"), list)]
+    for number, raw in enumerate(lists[0] if lists else ()):
         add_tool(listing, agent, raw, where=f"{name}: tools[{number}]")
     if any(fnmatchcase(name, pattern) for pattern in options.connect):
         _connect(listing, agent, name, instances, options)
@@ -217,10 +310,8 @@ def _server(entry: Any) -> dict[str, Any]:
     return server
 
 
-def _identity(server: Mapping[str, Any]) -> str:
-    """Return the key shared by all entries of one server: its first package, or its name."""
-    for package in _dicts(server, "packages"):
-        return f"{package.get('registryType')} {package.get('identifier')}"
+def _name(server: Mapping[str, Any]) -> str:
+    """Return the name of a server, which identifies it: different servers may share a package."""
     return str(server.get("name") or server["serverInfo"]["name"])
 
 

@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class JsonServer(ThreadingHTTPServer):
-    """Answers each GET by a function of the query's parameters.
+    """Answers each GET by a function of the query's parameters, which returns JSON or bytes.
 
     Attributes:
         url: without a path.
@@ -34,7 +34,8 @@ class Handler(BaseHTTPRequestHandler):
         query = {name: values[0] for name, values in parse_qs(urlsplit(self.path).query).items()}
         self.server.queries.append(query)
         self.server.headers.append(self.headers)
-        body = json.dumps(self.server.answer(query)).encode()
+        answer = self.server.answer(query)
+        body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()

@@ -61,19 +61,119 @@ def test_with_a_state_only_changes_are_requested(listed):
     assert server.queries[query_count]["updated_since"] == "2026-01-01T00:00:00Z"
 
 
-def test_several_entries_of_one_package_are_one_server_with_several_addresses(listed):
-    package = {"registryType": "npm", "identifier": "@acme/weather"}
-    remotes = [{"type": "streamable-http", "url": f"https://{host}.acme.io/mcp"} for host in "xy"]
+def test_servers_of_one_package_are_two_and_entries_of_one_version_are_one(listed):
+    package = {"registryType": "npm", "identifier": "mcp-remote"}
+    remotes = [{"type": "streamable-http", "url": f"https://{host}.acme.io/mcp"} for host in "xyz"]
     registry = Registry(
         entry("io.acme/x", packages=[package], remotes=remotes[:1]),
-        entry("io.acme/y", packages=[package], remotes=remotes[1:]),
+        entry("io.acme/y", packages=[package], remotes=remotes[1:2]),
+        entry("io.acme/y", packages=[package], remotes=remotes[2:]),
     )
     with json_server(registry) as server:
         listing = listed("registry", url=server.url)
 
-    (agent,) = listing.agents
-    assert agent.name == "io.acme/x"
-    assert agent.source == "https://x.acme.io/mcp, npm:@acme/weather, https://y.acme.io/mcp"
+    assert {agent.name: agent.source for agent in listing.agents} == {
+        "io.acme/x": "https://x.acme.io/mcp, npm:mcp-remote",
+        "io.acme/y": "https://y.acme.io/mcp, npm:mcp-remote",
+    }
+
+
+def version(number, name="io.acme/a", status="active", **official):
+    """An entry of one version of a server."""
+    row = entry(name, status=status, version=number, description=f"Version {number}.")
+    row["_meta"][OFFICIAL] |= official
+    return row
+
+
+LATEST = {
+    "the order is of no importance": ([version("2.0.0"), version("1.0.0")], "2.0.0"),
+    "numbers are compared as numbers": ([version("1.10.0"), version("1.9.0")], "1.10.0"),
+    "a candidate precedes its release": ([version("2.0.0-rc.1"), version("2.0.0")], "2.0.0"),
+    "the registry says which": ([version("1.0.0", isLatest=True), version("2.0.0")], "1.0.0"),
+    "a deleted one is not offered": (
+        [version("2.0.0", status="deleted"), version("1.0.0")],
+        "1.0.0",
+    ),
+    "an active one is preferred": (
+        [version("2.0.0", status="deprecated", isLatest=True), version("1.0.0")],
+        "1.0.0",
+    ),
+    "a deprecated one is offered": ([version("2.0.0", status="deprecated")], "2.0.0"),
+    "the later one, for other versions": (
+        [version("b", publishedAt="2026-02-01"), version("a", publishedAt="2026-01-01")],
+        "b",
+    ),
+}
+
+
+@pytest.mark.parametrize(("entries", "expected"), LATEST.values(), ids=LATEST)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_the_latest_active_version_describes_a_server(tmp_path, listed, entries, expected, turn):
+    (tmp_path / "saved.json").write_text(json.dumps({"servers": entries[::turn]}))
+
+    listing = listed("registry", path="saved.json")
+
+    assert agents(listing) == {"io.acme/a": f"Version {expected}."}
+    assert [notice.kind for notice in listing.notices] == ["skipped"] * (len(entries) - 1)
+
+
+def test_a_deleted_server_is_left_out_and_counted(tmp_path, listed):
+    servers = [version("1.0.0"), version("1.0.0", "io.acme/b", "deleted")]
+    (tmp_path / "saved.json").write_text(json.dumps({"servers": servers}))
+
+    listing = listed("registry", path="saved.json")
+
+    assert list(agents(listing)) == ["io.acme/a"]
+    (notice,) = listing.notices
+    assert (notice.kind, notice.where) == ("skipped", "saved.json")
+    assert notice.why == "1 deleted server left out, the first is io.acme/b"
+
+
+def test_a_saved_page_says_that_it_is_a_part_unless_the_last_one_is_there(tmp_path, listed):
+    first = {"servers": [version("1.0.0")], "metadata": {"nextCursor": 7}}
+    (tmp_path / "page1.json").write_text(json.dumps(first))
+
+    (notice,) = listed("registry", path="*.json").notices
+    (tmp_path / "page2.json").write_text(json.dumps({"servers": [version("1.0.0", "io.acme/b")]}))
+    listing = listed("registry", path="*.json")
+
+    assert (notice.kind, notice.where) == ("partial", "page1.json")
+    assert list(agents(listing)) == ["io.acme/a", "io.acme/b"]
+    assert listing.notices == ()
+
+
+def test_a_cursor_may_be_a_number(listed):
+    pages = {
+        None: {"servers": [entry("io.acme/a")], "metadata": {"nextCursor": 1}},
+        "1": {"servers": [entry("io.acme/b")], "metadata": {}},
+    }
+    with json_server(lambda query: pages[query.get("cursor")]) as server:
+        listing = listed("registry", url=server.url)
+
+    assert list(agents(listing)) == ["io.acme/a", "io.acme/b"]
+    assert listing.notices == ()
+
+
+@pytest.mark.parametrize("rows", [["io.acme/a", "io.acme/b"], []])
+def test_a_cursor_that_repeats_ends_the_listing_and_says_so(tmp_path, listed, rows):
+    first = {"servers": [entry("io.acme/a")], "metadata": {"nextCursor": "b"}}
+    again = {"servers": [entry(name) for name in rows], "metadata": {"nextCursor": "b"}}
+    with json_server(lambda query: again if "cursor" in query else first) as server:
+        listing = listed("registry", url=server.url, state="state.json")
+
+    assert list(agents(listing)) == (rows or ["io.acme/a"])
+    (notice,) = [notice for notice in listing.notices if notice.kind == "partial"]
+    assert notice.where == server.url
+    assert "('b'), so the listing ends after" in notice.why
+    assert len(server.queries) == 2
+    # A later build must not ask for changes only.
+    assert not (tmp_path / "state.json").exists()
+
+
+def test_a_reply_may_begin_with_a_byte_order_mark(listed):
+    body = json.dumps({"servers": [entry("io.acme/a")]}).encode("utf-8-sig")
+    with json_server(lambda _: body) as server:
+        assert list(agents(listed("registry", url=server.url))) == ["io.acme/a"]
 
 
 def test_tools_of_servers_that_match_connect_are_listed_live(listed, monkeypatch):

@@ -102,3 +102,16 @@ def test_skills_are_read_as_their_authors_meant_them(reported):
         ("skipped", "skills2/e6-deploy/SKILL.md"),
         ("renamed", "skills2/x/review/SKILL.md"),
     ]
+
+
+def test_a_saved_page_of_a_registry_has_current_servers_and_is_a_part(reported):
+    listing = reported("registry", path="reg/page.json")
+
+    assert {agent.name: agent.description for agent in listing.agents} == {
+        "io.example/crm": "Customers of the CRM",
+        "io.example/stats": "Statistics on your own machine",
+        "io.example/stats3": "New text three",
+        "io.example/wiki": "Pages of the wiki",
+    }
+    assert "dead.example" not in str(listing.agents)
+    assert [notice.kind for notice in listing.notices] == ["partial", "skipped", "skipped"]
