@@ -4,7 +4,7 @@ process that lists the catalog limits memory.
 The end of a stdio server is shielded from cancellation, so the time limit is an anyio scope: a
 native `asyncio.timeout` would kill the server at once."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,11 +21,13 @@ class ServerAnswer:
     Attributes:
         others: the raw records of the requested `prompts`, `resources` and `resourceTemplates`;
             and `skills`, each with its `uri` and the `text` of its SKILL.md.
+        problems: why lists end before their last page.
     """
 
     description: str
     tools: list[Any]
     others: dict[str, list[Any]] = field(default_factory=dict[str, list[Any]])
+    problems: list[str] = field(default_factory=list[str])
 
 
 async def list_server(
@@ -96,27 +98,33 @@ async def read_answer(session: Any, transport: Any, include: Collection[str]) ->
     """
     from pegboard.servers.connect import list_all
 
+    problems: list[str] = []
     transport.stage = "tools/list"
-    tools = await list_all(session)
+    tools = await list_all(session, report=problems.append)
     about = session.server_info.model_dump() if session.server_info else {}
     transport.stage = "what else it lists"
-    others = await _others(session, include)
-    return ServerAnswer(agent_description(about, session.instructions), tools, others)
+    others = await _others(session, include, problems.append)
+    return ServerAnswer(agent_description(about, session.instructions), tools, others, problems)
 
 
-async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]]:
+async def _others(
+    session: Any, include: Collection[str], report: Callable[[str], None]
+) -> dict[str, list[Any]]:
     """Return the requested prompts, resources and skills of a server.
 
     Skills (SEP-2640) are read as resources, which are the same in all versions of the protocol.
+
+    Args:
+        report: gets the reason if a list ends before its last page.
     """
     from pegboard.servers.connect import list_all
 
     capabilities = session.server_capabilities
     others: dict[str, list[Any]] = {}
     if "prompts" in include and capabilities.prompts:
-        others["prompts"] = await list_all(session, "prompts")
+        others["prompts"] = await list_all(session, "prompts", report)
     if {"resources", "skills"} & {*include} and capabilities.resources:
-        resources = await list_all(session, "resources")
+        resources = await list_all(session, "resources", report)
         uris = [str(resource.get("uri")) for resource in resources if isinstance(resource, dict)]
         if "skills" in include:
             skill_files = [
@@ -127,7 +135,7 @@ async def _others(session: Any, include: Collection[str]) -> dict[str, list[Any]
             ]
         if "resources" in include:
             others["resources"] = resources
-            others["resourceTemplates"] = await list_all(session, "resourceTemplates")
+            others["resourceTemplates"] = await list_all(session, "resourceTemplates", report)
     return others
 
 

@@ -285,6 +285,8 @@ def _connect(
     except ServerProblem as problem:
         listing.fail(agent_id(listing.catalog, name), f"The MCP server '{name}': {problem}")
         return
+    for problem in answer.problems:
+        listing.notice("partial", name, problem)
     for number, raw in enumerate(answer.tools):
         add_tool(listing, agent, raw, where=f"{name}: tools[{number}]")
 

@@ -153,6 +153,8 @@ async def _list_all(
 
 def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) -> None:
     agent = listing.agent(name, description=answer.description, kind="mcp-server", source=source)
+    for problem in answer.problems:
+        listing.notice("partial", name, problem)
     for position, raw in enumerate(answer.tools):
         add_tool(listing, agent, raw, where=f"{name}: tools[{position}]")
     for what, records in answer.others.items():

@@ -245,6 +245,32 @@ def hostile_port():
         yield port
 
 
+@pytest.mark.parametrize(
+    ("behaviour", "tools", "why"),
+    [
+        ("numbers", ["tool_0", "tool_1", "tool_null"], None),
+        ("blank", ["tool_null"], None),
+        ("stuck", ["a", "b", "c"], "ends after 3, because it sent the cursor '3' twice"),
+        (
+            "circle",
+            ['tool_"a"', 'tool_"b"', "tool_null"],
+            "ends after 3, because it sent the cursor 'a' twice",
+        ),
+        ("strange", ["tool_null"], "because the cursor of its next page is ['a'], expected text"),
+    ],
+)
+def test_any_cursor_is_sent_back_once_and_one_that_repeats_ends_the_list(
+    servers, behaviour, tools, why
+):
+    listing = servers({"raw": raw(behaviour)})
+
+    assert names(listing) == tools
+    assert (listing.rejected, listing.failures) == ((), ())
+    notices = [(notice.kind, notice.where) for notice in listing.notices]
+    assert notices == ([("partial", "raw")] if why else [])
+    assert all(why in notice.why for notice in listing.notices)
+
+
 def test_an_endless_event_fails_at_the_limit(servers, hostile_port):
     entry = {"url": f"http://127.0.0.1:{hostile_port}/events"}
 

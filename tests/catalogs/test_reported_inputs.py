@@ -1,5 +1,6 @@
 """Inputs of public reports: what a user expects of each. See `shared/cases/README.md`."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -115,3 +116,26 @@ def test_a_saved_page_of_a_registry_has_current_servers_and_is_a_part(reported):
     }
     assert "dead.example" not in str(listing.agents)
     assert [notice.kind for notice in listing.notices] == ["partial", "skipped", "skipped"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "tools", "notices"),
+    [
+        ("chat", ["a"], []),
+        ("pages", ["a", "b", "c"], []),
+        ("intcur", ["a", "b"], []),
+        ("stuck", ["a", "b", "c"], ["partial"]),
+        ("emptycur", ["a"], []),
+        ("old", ["a"], []),
+    ],
+)
+def test_a_live_server_is_listed_whatever_its_cursors(reported, mode, tools, notices):
+    script = str(CASES / "live" / "server.py")
+    servers = {mode: {"command": sys.executable, "args": [script, mode]}}
+
+    listing = reported("mcp", servers=servers, timeout=600)
+
+    assert texts(listing) == {
+        f"kit/{mode}/{tool}": f"Tool {tool} of the {mode} server" for tool in tools
+    }
+    assert [notice.kind for notice in listing.notices] == notices

@@ -1,12 +1,13 @@
 """Conversations with MCP servers over stdio, streamable HTTP or SSE, with the official SDK."""
 
 import asyncio
+import json
 import logging
 import os
 import re
 import signal
 import warnings
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -409,22 +410,27 @@ async def handshake(session: ClientSession, modern: bool = False) -> None:
             await preferred()  # the server was still starting, and answers the first request now
 
 
-async def list_all(session: Any, what: str = "tools") -> list[Any]:
-    """Return the rows that a server lists, unchanged.
+async def list_all(
+    session: Any, what: str = "tools", report: Callable[[str], None] | None = None
+) -> list[Any]:
+    """Return the rows that a server lists, unchanged. A cursor that repeats or cannot be sent back
+    ends the list.
 
     Args:
         session: a `RelaySession`.
         what: `tools`, or another key of `LISTS`.
+        report: gets the reason if the list ends before its last page.
 
     Raises:
         ServerProblem: the answer is not a list, or the list has more than `MAX_ROWS` rows.
     """
     method = LISTS[what]
     rows: list[Any] = []
-    cursor = ""
+    cursors: list[Any] = []
     while True:
+        params = {"cursor": cursors[-1]} if cursors else {}
         try:
-            answer = await session.raw_result(method, {"cursor": cursor} if cursor else {})
+            answer = await session.raw_result(method, params)
         except MCPError as error:
             capability = "resources" if what == "resourceTemplates" else what
             offered = getattr(session.server_capabilities, capability)
@@ -435,11 +441,36 @@ async def list_all(session: Any, what: str = "tools") -> list[Any]:
         cursor = answer.get("nextCursor")
         if not isinstance(page, list):
             raise ServerProblem(f"its answer to {method} has no list of {what}")
-        rows += page
+        problem = _cursor_problem(cursor, cursors)
+        rows += _new_rows(page, rows) if problem else page
         if len(rows) > MAX_ROWS:
             raise ServerProblem(f"it lists more than {MAX_ROWS:,} {what}; correct the server")
-        if not isinstance(cursor, str) or not cursor:
+        if problem and report is not None:
+            report(f"the list of {what} ends after {len(rows):,}, because {problem}")
+        if problem or _is_last(cursor):
             return rows
+        cursors.append(cursor)
+
+
+def _is_last(cursor: Any) -> bool:
+    return cursor is None or cursor is False or cursor == ""
+
+
+def _cursor_problem(cursor: Any, cursors: list[Any]) -> str:
+    """Return why a server's next page cannot be requested; "" if it can be, or there is none."""
+    if _is_last(cursor):
+        return ""
+    if isinstance(cursor, bool) or not isinstance(cursor, str | int | float):
+        return f"the cursor of its next page is {cursor!r:.200}, expected text; correct the server"
+    if cursor in cursors:
+        return f"it sent the cursor {cursor!r:.200} twice; correct the server"
+    return ""
+
+
+def _new_rows(page: list[Any], rows: list[Any]) -> list[Any]:
+    """Return the rows of a page that are not among those listed before."""
+    listed = {json.dumps(row, sort_keys=True, default=repr) for row in rows}
+    return [row for row in page if json.dumps(row, sort_keys=True, default=repr) not in listed]
 
 
 def silence_sdk() -> None:

@@ -14,6 +14,14 @@ GOOD = {
     "inputSchema": {"type": "object", "properties": {}},
 }
 
+CURSORS = {
+    "numbers": {"null": 0, "0": 1, "1": False},
+    "circle": {"null": "a", '"a"': "b", '"b"': "a"},
+    "strange": {"null": ["a"]},
+    "blank": {"null": ""},
+}
+"""The cursor of the next page by that of a page, as JSON."""
+
 
 def main(behaviour: str, *rest: str) -> None:
     if behaviour == "die":
@@ -115,7 +123,13 @@ def list_tools(behaviour: str, request: dict, rest: tuple[str, ...]) -> None:
         tools = [{**GOOD, "name": f"tool_{page}_{number}"} for number in range(2)]
         send(request, {"tools": tools, "nextCursor": str(page + 1) if page < 3 else None})
     elif behaviour == "endless":
-        send(request, {"tools": [GOOD] * 5_000, "nextCursor": "again"})
+        send(request, {"tools": [GOOD] * 5_000, "nextCursor": f"{cursor or ''}+"})
+    elif behaviour in CURSORS:
+        name = f"tool_{json.dumps(cursor)}"
+        following = CURSORS[behaviour].get(json.dumps(cursor))
+        send(request, {"tools": [{**GOOD, "name": name}], "nextCursor": following})
+    elif behaviour == "stuck":
+        send(request, {"tools": [{**GOOD, "name": name} for name in "abc"], "nextCursor": "3"})
     elif behaviour == "file":
         send_raw(request, b'{"tools": ' + Path(rest[0]).read_bytes() + b"}")
     elif behaviour == "closed":
