@@ -5,7 +5,7 @@ Each server becomes an agent with the name from the configuration and the server
 instructions as its description. Failures are isolated per server: a server that hangs, dies or does
 not speak MCP keeps its last good tools, and the others are listed.
 
-With `include`, prompts, resources and skills of a server are also listed, each kind as a separate
+With `others`, prompts, resources and skills of a server are also listed, each kind as a separate
 agent, such as `server:prompts`, because all rows of an agent have the same kind."""
 
 import json
@@ -30,7 +30,7 @@ class McpOptions(SourceOptions):
     """The options of a catalog of type `mcp`: either `path` or `servers`, and which to list.
 
     Attributes:
-        include: what to list besides tools.
+        others: what to list besides tools; a list in `include` means the same.
         instances: `one` lists servers with identical tools as one agent with all addresses.
         timeout: seconds for listing one server.
         concurrency: number of servers listed at the same time.
@@ -40,10 +40,22 @@ class McpOptions(SourceOptions):
     servers: dict[str, Any] | None = None
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
-    include: tuple[Literal["prompts", "resources", "skills"], ...] = ()
+    others: tuple[Literal["prompts", "resources", "skills"], ...] = ()
     instances: Literal["separate", "one"] = "separate"
     timeout: float = Field(default=30, gt=0, le=3600)
     concurrency: int = Field(default=4, ge=1, le=64)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _others_as_include(cls, values: Any) -> Any:
+        """Take a list in `include`, the earlier name of `others`, for `others`."""
+        if not isinstance(values, dict) or not isinstance(values.get("include"), list | tuple):
+            return values
+        if "others" in values:
+            raise ValueError("give the list of what else to list as `others` alone")
+        return {key: value for key, value in values.items() if key != "include"} | {
+            "others": values["include"]
+        }
 
     @model_validator(mode="after")
     def _one_origin(self) -> Self:
@@ -69,11 +81,11 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
             servers[name] = resolve_server(entry, base)
             listing.secrets.add(servers[name].private)
         except ServerProblem as problem:
-            _fail(listing, name, problem, options.include)
+            _fail(listing, name, problem, options.others)
     answers: dict[str, ServerAnswer] = {}
     for name, outcome in anyio.run(_list_all, servers, options, listing.retries).items():
         if isinstance(outcome, ServerProblem):
-            _fail(listing, name, outcome, options.include)
+            _fail(listing, name, outcome, options.others)
         else:
             answers[name] = outcome
     for names in _grouped(answers, options.instances == "one"):
@@ -140,7 +152,7 @@ async def _list_all(
                     options.timeout,
                     options.max_bytes,
                     retries.named(name),
-                    options.include,
+                    options.others,
                 )
             except ServerProblem as problem:
                 outcomes[name] = problem
@@ -168,9 +180,9 @@ def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) 
 
 
 def _fail(
-    listing: ListingBuilder, name: str, problem: ServerProblem, include: Sequence[str] = ()
+    listing: ListingBuilder, name: str, problem: ServerProblem, others: Sequence[str] = ()
 ) -> None:
-    for agent in (name, *(f"{name}:{what}" for what in include)):
+    for agent in (name, *(f"{name}:{what}" for what in others)):
         listing.fail(
             agent_id(listing.catalog, agent), f"The MCP server '{name}' was not listed: {problem}"
         )
@@ -188,7 +200,7 @@ def watched(base: Path, options: McpOptions) -> list[Watched]:
         return rows  # a build reports it; the file is watched until it is correct
     for name, entry in _listed(entries, options).items():
         limits = options.timeout, options.max_bytes
-        rows.append(WatchedServer(name, entry, folder, options.include, *limits))
+        rows.append(WatchedServer(name, entry, folder, options.others, *limits))
     return rows
 
 

@@ -21,6 +21,7 @@ from catalogs.openapi.operation import Operation, arguments, output_schema, reso
 from catalogs.openapi.plain import as_text, plain
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
+from catalogs.shared.selection import Candidate
 from catalogs.shared.validity import member_text, valid_text
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedUrl
 from pegboard.errors import SourceError
@@ -172,10 +173,7 @@ class _Api:
         _check_path(path)
         for part, base in _path_items(self.graph.refs, item):
             for method in METHODS:
-                spec = part.get(method)
-                if not self.internal and (_is_internal(part) or _is_internal(spec)):
-                    self.left_out.extend([f"{method.upper()} {path}"] if spec is not None else [])
-                elif spec is not None:
+                if part.get(method) is not None:
                     with self.listing.record(f"{self.place} {method.upper()} {path}"):
                         self._list_operation(path, method, part, base)
 
@@ -184,11 +182,24 @@ class _Api:
         spec = plain(raw)
         if not isinstance(spec, dict):
             raise SourceError(f"it is {type(spec).__name__}, expected an operation object")
+        where = f"{self.place} {method.upper()} {path}"
+        annotations = {
+            **_annotations(self.document, spec, method, path),
+            **self._base_url(item, spec),
+        }
+        declared = (spec.get("operationId") or "").strip()
+        name = _name(method, path) if not declared or declared in self.repeated else declared
+        tags = spec.get("tags") or ()
+        record = raw if isinstance(raw, RepeatedNames) else {**_extensions(item), **raw}
+        if not self.listing.selection.selects(Candidate(name, tags, annotations, record), where):
+            return
+        if not self.internal and (_is_internal(item) or _is_internal(raw)):
+            self.left_out.append(f"{method.upper()} {path}")
+            return
         operation = resolve_operation(self.graph.refs, item, spec, base)
         if swagger2.is_swagger_2(self.document):
             operation = swagger2.convert_operation(operation, self.document, base)
         operation.check()
-        where = f"{self.place} {method.upper()} {path}"
         if undeclared := _undeclared(operation, path):
             names = ", ".join(repr(name)[:200] for name in undeclared)
             self.listing.notice(
@@ -200,21 +211,16 @@ class _Api:
             added = tuple((_path_parameter(name), base) for name in undeclared)
             operation = replace(operation, parameters=(*operation.parameters, *added))
         inputs = arguments(self.graph, operation)
-        declared = (spec.get("operationId") or "").strip()
         self.listing.tool(
             self.agent,
-            _name(method, path) if not declared or declared in self.repeated else declared,
+            name,
             where=where,
-            raw=raw,
+            raw=record,
             description=_description(spec, item),
             input_schema=inputs.schema,
             output_schema=output_schema(self.graph, operation),
-            annotations={
-                **_annotations(self.document, spec, method, path),
-                **self._base_url(item, spec),
-                **inputs.annotations,
-            },
-            tags=spec.get("tags") or (),
+            annotations={**annotations, **inputs.annotations},
+            tags=tags,
         )
 
     def _base_url(self, item: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
@@ -278,6 +284,11 @@ def _repeated_ids(refs: References, paths: Mapping[str, Any]) -> frozenset[str]:
 def _operation_id(spec: Any) -> str:
     name = as_text(spec.get("operationId")) if isinstance(spec, dict) else None
     return name.strip() if isinstance(name, str) else ""
+
+
+def _extensions(item: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the extensions of a path, which apply to its operations."""
+    return {key: value for key, value in item.items() if key.startswith("x-")}
 
 
 def _is_internal(part: Any) -> bool:

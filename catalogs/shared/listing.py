@@ -18,6 +18,7 @@ from typing import Any, Literal, cast
 from pydantic import BaseModel, ConfigDict, Field
 
 from catalogs.shared.retries import ATTEMPTS, MAX_WAIT, Retries
+from catalogs.shared.selection import Candidate, Selection, ToolFilter
 from catalogs.shared.tool_row import tool_of, tool_row
 from catalogs.shared.validity import (
     beside,
@@ -71,6 +72,8 @@ class SourceOptions(BaseModel):
         max_wait: seconds; longest wait between two attempts, also if the server asks for more.
         trust: `limited` drops the catalog's examples and reasons of dependencies: texts that weigh
             much in searches and cannot be verified.
+        include: conditions that every listed tool fulfils.
+        exclude: conditions of which no listed tool fulfils any.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
@@ -83,6 +86,12 @@ class SourceOptions(BaseModel):
     attempts: int = Field(default=ATTEMPTS, ge=1, le=20)
     max_wait: float = Field(default=MAX_WAIT, ge=0)
     trust: Literal["full", "limited"] = "full"
+    include: ToolFilter | None = None
+    exclude: ToolFilter | None = None
+
+    def selection(self) -> Selection:
+        """Return what decides which tools are listed."""
+        return Selection(self.include, self.exclude)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +137,8 @@ class ListingBuilder:
         tags: added to every tool.
         secrets: values that the source was given; they are redacted in everything that is added.
         retries: the policy for transient failures; `retries.call(function)` applies it.
+        selection: the options `include` and `exclude`. `tool` applies them; a source that would
+            read much of a tool in vain asks `selection.selects` before.
         repeatable: a source sets it to False if it used more than its declared inputs.
     """
 
@@ -136,6 +147,7 @@ class ListingBuilder:
     tags: tuple[str, ...] = ()
     secrets: SecretValues = field(default_factory=SecretValues)
     retries: Retries = field(default_factory=Retries)
+    selection: Selection = field(default_factory=Selection)
     _agents: dict[str, Agent] = field(default_factory=dict[str, Agent])
     repeatable: bool = True
     _rows: dict[str, bytes] = field(default_factory=dict[str, bytes])
@@ -238,12 +250,17 @@ class ListingBuilder:
     ) -> bool:
         """Add a tool of an agent, or reject it with all reasons; return whether it is listed.
 
+        A tool that the catalog's `include` and `exclude` leave out is counted instead.
+
         Args:
             where: the place of the record in its source, for people: `tools.json[3].tools[4]`.
             raw: the unchanged record of the source, which is checked for size and depth.
             input_schema: a JSON Schema object; None means no arguments.
         """
         with self.record(where):
+            tags = tuple(tags)
+            if not self.selection.selects(Candidate(name, tags, annotations, raw), where):
+                return False
             parts = self.secrets.hide_in(
                 {
                     "name": name,
@@ -253,7 +270,7 @@ class ListingBuilder:
                     "annotations": annotations,
                     "examples": tuple(examples),
                     "dependencies": tuple(map(astuple, dependencies)),
-                    "tags": tuple(tags),
+                    "tags": tags,
                 }
             )
             problems = self._add_tool(agent, where, raw, parts)
@@ -355,12 +372,17 @@ class ListingBuilder:
     def build(self) -> Listing:
         """Return everything that was added, including agents without tools.
 
-        Raises SourceError if none of the files could be read.
+        Raises SourceError if none of the files could be read, or if a pattern of `include` or
+        `exclude` matches no tool of a source that was read completely.
         """
         if self._unreadable and not self._readable:
             others = len(self._unreadable) - 1
             rest = f" {others:,} other files cannot be read either." if others else ""
             raise SourceError(f"{self._unreadable[0]}{rest}")
+        if not self._unreadable and not self._failures:
+            self.selection.check()
+        for sentence in self.selection.left_out():
+            self.notice("skipped", self.catalog, sentence)
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             rows=tuple(self._rows[key] for key in sorted(self._rows)),

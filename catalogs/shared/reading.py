@@ -29,6 +29,7 @@ def list_source(kind: SourceKind, builder: ListingBuilder, options: Any) -> List
     def attempt() -> Listing:
         changing.clear()
         builder.clear()
+        builder.selection = options.selection()
         before = _file_states(kind, builder, options)
         try:
             kind.read(builder, options)
