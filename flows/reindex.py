@@ -15,7 +15,7 @@ process, `flows.prefect.runner` as subflows and tasks.
 import logging
 import time
 from collections import Counter
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import partial
@@ -26,6 +26,7 @@ from flows.options import BuildOptions
 from flows.runner import DirectRunner, Runner
 from pegboard.encoders import runs_here
 from pegboard.errors import PegboardError
+from pegboard.records import Notice
 from pegboard.store.releases import Pin
 from tasks.gate.spec import has_gate
 from tasks.lake.files import DamagedFile, Lake
@@ -385,7 +386,7 @@ class Build:
                     "agents": snapshot.agents,
                     "rejected": len(snapshot.rejected),
                     "rejections": Counter(row.kind for row in snapshot.rejected),
-                    "notices": Counter(row.kind for row in snapshot.notices),
+                    "notices": _counts_by_kind(snapshot.notices),
                     "kept": list(snapshot.kept),
                     "problems": list(snapshot.problems),
                 }
@@ -425,3 +426,11 @@ class Build:
         if self._enriched is None:
             return []
         return [*self._enriched.problems, *filter(None, [self._enriched.stopped])]
+
+
+def _counts_by_kind(notices: Iterable[Notice]) -> Counter[str]:
+    """Return the number of records that notices stand for, by kind."""
+    counts = Counter[str]()
+    for notice in notices:
+        counts[notice.kind] += notice.count
+    return counts

@@ -100,6 +100,7 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
             place,
             f"{count_text(len(api.left_out), 'operation')} marked as internal left out, the first "
             f"is {api.left_out[0]:.200}. Set `internal = true` to list them.",
+            len(api.left_out),
         )
     listing.repeatable = listing.repeatable and not refs.left_document
 

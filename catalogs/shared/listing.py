@@ -350,15 +350,18 @@ class ListingBuilder:
             )
         self.rejected.append(Rejected(self.catalog, self.text(where), self.text(why), kind))
 
-    def notice(self, kind: NoticeKind, where: str, why: str) -> None:
+    def notice(self, kind: NoticeKind, where: str, why: str, count: int = 1) -> None:
         """Report what is listed otherwise than it is written, or not listed on purpose.
+
+        Args:
+            count: the number of records for which it is said once.
 
         No source fails for its notices: from `MAX_REJECTED` on, they are left out.
         """
         if len(self.notices) == MAX_REJECTED:
             where, why = self.catalog, f"there are more than {MAX_REJECTED:,} notices"
         if len(self.notices) <= MAX_REJECTED:
-            self.notices.append(Notice(self.catalog, self.text(where), self.text(why), kind))
+            self.notices.append(Notice(self.catalog, self.text(where), self.text(why), kind, count))
 
     def fail(self, agent: str, why: str) -> None:
         """Record that an agent (by id) could not be listed; its last good tools are kept."""
@@ -381,8 +384,8 @@ class ListingBuilder:
             raise SourceError(f"{self._unreadable[0]}{rest}")
         if not self._unreadable and not self._failures:
             self.selection.check()
-        for sentence in self.selection.left_out():
-            self.notice("skipped", self.catalog, sentence)
+        for count, sentence in self.selection.left_out():
+            self.notice("skipped", self.catalog, sentence, count)
         return Listing(
             agents=tuple(self._agents[key] for key in sorted(self._agents)),
             rows=tuple(self._rows[key] for key in sorted(self._rows)),

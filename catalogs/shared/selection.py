@@ -216,15 +216,18 @@ class Selection:
             return False
         return True
 
-    def left_out(self) -> Iterator[str]:
-        """Yield a sentence for each condition that left tools out."""
+    def left_out(self) -> Iterator[tuple[int, str]]:
+        """Yield how many tools each condition left out, if any, and a sentence about them."""
         for condition in (*self._excluding, *self._including):
             if condition.left_out:
                 patterns = ", ".join(map(str, condition.patterns[:MAX_SHOWN]))
                 yield (
-                    f"{count_text(condition.left_out, 'tool')} left out by "
-                    f"`{condition.option}.{condition.key}` ({patterns}), the first is "
-                    f"{condition.first:.200}"
+                    condition.left_out,
+                    (
+                        f"{count_text(condition.left_out, 'tool')} left out by "
+                        f"`{condition.option}.{condition.key}` ({patterns}), the first is "
+                        f"{condition.first:.200}"
+                    ),
                 )
 
     def check(self) -> None:

@@ -246,9 +246,14 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """What a listing did to a record, or did not list, without rejecting it."""
+    """What a listing did to a record, or did not list, without rejecting it.
+
+    Attributes:
+        count: the number of records that it stands for; `where` is the place of all.
+    """
 
     catalog: str
     where: str
     why: str
     kind: NoticeKind
+    count: int = 1

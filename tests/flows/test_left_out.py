@@ -109,3 +109,15 @@ def test_a_source_does_not_fail_for_its_notices(tmp_path, monkeypatch):
     notices = builder.build().notices
     assert len(notices) == 4
     assert "more than 3 notices" in notices[-1].why
+
+
+def test_a_plan_counts_what_conditions_leave_out(workshop):
+    workshop.servers({"git": [workshop.tool(name) for name in ("list_a", "list_b", "show")]})
+    kit = '[catalogs.kit]\ntype = "mcp-dump"\npath = "servers.json"\nexclude.names = "list_*"\n'
+    board = workshop.configure(catalogs=kit)
+
+    outcome = json.loads(json.dumps(reindex(board, BuildOptions(dry_run=True))))
+
+    assert outcome["plan"]["new"] == ["kit/git/show"]
+    assert outcome["catalogs"]["kit"]["notices"] == {"skipped": 2}
+    assert "  kit: 1 tool of 1 agent, 2 skipped" in run_lines(outcome)
