@@ -111,6 +111,7 @@ def add_skills(
             hidden[0],
             f"{count_text(len(hidden), 'skill')} with `{INTERNAL}` left out, this is the first. "
             "Set `internal = true` to list them.",
+            count=len(hidden),
         )
     for name, skills in names.items():
         _add_named(listing, agent, name, skills)
@@ -138,6 +139,7 @@ def _add_named(
         skills[0][0].where,
         f"{count_text(len(unique), 'skill')} named '{name:.200}' are listed under their folders, "
         f"this one as '{unique[0]:.200}'. Give them different names.",
+        count=len(unique),
     )
     for new_name, (file, head, body) in zip(unique, different.values(), strict=True):
         _add(listing, agent, new_name, file, head, body)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from catalogs.mcp.records import add_tool, agent_description, is_tool_list
+from catalogs.mcp.records import add_tools, agent_description, is_tool_list
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.validity import member_text
 from pegboard.errors import SourceError
@@ -18,20 +18,30 @@ FORMATS = (
     "a tools/list answer {'tools': [...]}, alone or as the result of a JSON-RPC response; "
     "a list of servers [{'name': ..., 'tools': {key: {'tools': [...]}}}]; "
     "a list of tools [{'name': ..., 'inputSchema': ...}]; "
-    "an object of server names and their tools/list answers"
+    "an object of server names and their tools/list answers; "
+    "a list of tools/list answers, such as the pages of one server"
 )
 
 
 class McpDumpOptions(SourceOptions):
-    """The options of a catalog of type `mcp-dump`; `agent` names the server of the file."""
+    """The options of a catalog of type `mcp-dump`; `agent` names the server of the file.
+
+    Attributes:
+        internal: whether tools that their server hides from models are listed.
+    """
 
     path: str
     agent: str | None = None
+    internal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class SavedServer:
-    """The saved result of one server; `name` may be empty, and `tools` is not validated yet."""
+    """The saved result of one server; `name` may be empty, and `tools` is not validated yet.
+
+    Attributes:
+        has_more: whether it is a page that has another one behind it.
+    """
 
     name: str
     where: str
@@ -39,6 +49,7 @@ class SavedServer:
     description: str = ""
     source: str = ""
     tags: tuple[str, ...] = ()
+    has_more: bool = False
 
 
 def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
@@ -47,22 +58,37 @@ def read(listing: ListingBuilder, options: McpDumpOptions) -> None:
     A file is unreadable if it is not JSON, has an unknown format, or holds several servers while
     `agent` names one. Raises SourceError if no file matches.
     """
+    pages: dict[str, list[tuple[str, bool]]] = {}
     for path in matching_files(listing.base, options.path):
         with listing.file(path):
             document = read_json(path, options.max_bytes)
             check_names(document, str(path))
             servers = _servers(document, path)
-            if options.agent is not None and len(servers) > 1:
+            names = {saved.name.strip() for saved in servers}
+            if options.agent is not None and len(names) > 1:
                 raise SourceError(
-                    f"{path} holds {len(servers)} servers, but agent names one: "
+                    f"{path} holds {len(names)} servers, but agent names one: "
                     f"'{options.agent}'. Remove `agent`."
                 )
             for saved in servers:
-                with listing.record(f"{path.name}: {saved.where}"):
-                    _add(listing, path, saved, options.agent or saved.name.strip() or path.stem)
+                where = f"{path.name}: {saved.where}"
+                with listing.record(where):
+                    name = options.agent or saved.name.strip() or path.stem
+                    pages.setdefault(name, []).append((where, saved.has_more))
+                    _add(listing, path, saved, name, options.internal)
+    for saved_pages in pages.values():
+        if all(has_more for _, has_more in saved_pages):
+            listing.notice(
+                "partial",
+                saved_pages[-1][0],
+                "it is one page of several, since it has a `nextCursor`; save the pages behind it, "
+                "too, such as in one list",
+            )
 
 
-def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> None:
+def _add(
+    listing: ListingBuilder, path: Path, saved: SavedServer, name: str, internal: bool
+) -> None:
     if not isinstance(saved.tools, list):
         raise SourceError(
             f"it has no list of tools (got {type(saved.tools).__name__}); save the whole result "
@@ -74,10 +100,8 @@ def _add(listing: ListingBuilder, path: Path, saved: SavedServer, name: str) -> 
         kind="mcp-server",
         source=public_url(saved.source) or path.name,
     )
-    for position, raw in enumerate(saved.tools):
-        add_tool(
-            listing, agent, raw, where=f"{path.name}: {saved.where}[{position}]", tags=saved.tags
-        )
+    where = f"{path.name}: {saved.where}"
+    add_tools(listing, agent, saved.tools, where=where, tags=saved.tags, internal=internal)
 
 
 def _servers(document: Any, path: Path) -> list[SavedServer]:
@@ -89,6 +113,12 @@ def _servers(document: Any, path: Path) -> list[SavedServer]:
         for index, entry in enumerate(document):
             servers += _servers_of(entry, f"[{index}].tools")
         return servers
+    if isinstance(document, list) and document and all(map(_is_page, document)):
+        pages = [_server(page, f"[{index}].tools") for index, page in enumerate(document)]
+        return [
+            replace(saved, name=saved.name or member_text(page, "name"))
+            for saved, page in zip(pages, document, strict=True)
+        ]
     if is_tool_list(document):
         return [SavedServer("", "", document)]
     if isinstance(document, Mapping) and any(
@@ -111,8 +141,19 @@ def _server(answer: Any, where: str) -> SavedServer:
     envelope = {**(result if isinstance(result, Mapping) else {}), **members}
     info = envelope.get("serverInfo") or envelope.get("server")
     name = info.get("name") if isinstance(info, Mapping) else info
-    description = agent_description(info, envelope.get("instructions"))
-    return SavedServer(name if isinstance(name, str) else "", where, _tools(answer), description)
+    cursor = envelope.get("nextCursor")
+    return SavedServer(
+        name=name if isinstance(name, str) else "",
+        where=where,
+        tools=_tools(answer),
+        description=agent_description(info, envelope.get("instructions")),
+        has_more=isinstance(cursor, str | int) and cursor is not False and cursor != "",
+    )
+
+
+def _is_page(entry: Any) -> bool:
+    """Whether an entry of a list is a tools/list result, rather than a tool."""
+    return isinstance(entry, Mapping) and isinstance(_tools(entry), list)
 
 
 def _servers_of(entry: Any, where: str) -> Iterator[SavedServer]:

@@ -10,16 +10,61 @@ from typing import Any
 
 from catalogs.shared.listing import ListingBuilder
 from catalogs.skills import SkillFile, add_skills
+from pegboard.formatting import count_text
 from pegboard.records import AgentKind
 
 VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]+)\}")
 """Matches an expression in the URI template (RFC 6570) of a resource."""
 
 
+def add_tools(
+    listing: ListingBuilder,
+    agent: str,
+    records: Iterable[Any],
+    *,
+    where: str,
+    tags: Iterable[str] = (),
+    internal: bool = False,
+) -> None:
+    """Add the records of a tools/list result to the listing, or reject them.
+
+    Args:
+        where: the place of the list; of its records, `where[position]`.
+        internal: whether tools that are not for models are listed.
+    """
+    without_schema: list[str] = []
+    hidden: list[str] = []
+    for position, raw in enumerate(records):
+        place = f"{where}[{position}]"
+        if not internal and is_hidden(raw):
+            hidden.append(place)
+            continue
+        listed = add_tool(listing, agent, raw, where=place, tags=tags)
+        if listed and raw.get("inputSchema") is None:
+            without_schema.append(place)
+    if without_schema:
+        count = count_text(len(without_schema), "tool")
+        listing.notice(
+            "repaired",
+            without_schema[0],
+            f"{count} without an `inputSchema`, this is the first; listed without arguments",
+            count=len(without_schema),
+        )
+    if hidden:
+        listing.notice(
+            "skipped",
+            hidden[0],
+            f"{count_text(len(hidden), 'tool')} left out that the server hides from models, this "
+            "is the first. Set `internal = true` to list them.",
+            count=len(hidden),
+        )
+
+
 def add_tool(
     listing: ListingBuilder, agent: str, raw: Any, *, where: str, tags: Iterable[str] = ()
-) -> None:
-    """Add one record of a tools/list result to the listing, or reject it.
+) -> bool:
+    """Add one record of a tools/list result to the listing, or reject it; return whether it is
+    listed.
 
     The title replaces a missing description, and is stored as an annotation."""
     if not isinstance(raw, Mapping):
@@ -28,9 +73,9 @@ def add_tool(
             f"it is {type(raw).__name__}, expected an object with name, description and "
             f"inputSchema",
         )
-        return
+        return False
     annotations, title = _annotations(raw)
-    listing.tool(
+    return listing.tool(
         agent,
         raw.get("name"),
         where=where,
@@ -41,6 +86,19 @@ def add_tool(
         annotations=annotations,
         tags=tags,
     )
+
+
+def is_hidden(raw: Any) -> bool:
+    """Whether the record of a tool says that only an app's user interface calls it: the visibility
+    of MCP Apps (SEP-1865), or that of OpenAI's Apps SDK.
+    """
+    meta = raw.get("_meta") if isinstance(raw, Mapping) else None
+    if not isinstance(meta, Mapping):
+        return False
+    ui = meta.get("ui")
+    visibility = ui.get("visibility") if isinstance(ui, Mapping) else None
+    for_app = isinstance(visibility, list) and visibility and "model" not in visibility
+    return bool(for_app) or meta.get("openai/visibility") == "private"
 
 
 def agent_description(server_info: Any, instructions: Any = None) -> str:
@@ -128,17 +186,24 @@ def _with_schema(raw: Any, schema: Mapping[str, Any], annotations: Any = None) -
 
 
 def add_others(
-    listing: ListingBuilder, agent: str, what: str, records: Iterable[Any], *, where: str
+    listing: ListingBuilder,
+    agent: str,
+    what: str,
+    records: Iterable[Any],
+    *,
+    where: str,
+    internal: bool = False,
 ) -> None:
     """Add the records of a list of a server beside its tools, or reject them.
 
     Args:
         what: a key of `OTHERS`.
         where: the place of the list; of its records, `where[position]`.
+        internal: whether skills that only users start are listed.
     """
     if what == "skills":
         files = [_skill_file(raw, f"{where}[{position}]") for position, raw in enumerate(records)]
-        add_skills(listing, agent, files)
+        add_skills(listing, agent, files, internal=internal)
         return
     add = add_prompt if what == "prompts" else add_resource
     for position, raw in enumerate(records):

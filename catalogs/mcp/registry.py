@@ -18,7 +18,7 @@ import anyio
 from pydantic import Field, model_validator
 
 from catalogs.mcp.client import list_server
-from catalogs.mcp.records import add_tool, agent_description
+from catalogs.mcp.records import add_tools, agent_description
 from catalogs.openapi.document import download, download_if_changed
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedListing, WatchedRegistry
@@ -49,6 +49,7 @@ class RegistryOptions(SourceOptions):
         headers: sent with each request; `${NAME}` is replaced by an environment variable.
         state: a file that stores the entries, so that later builds request changes only.
         connect: patterns of server names, such as `io.github.acme/*`, whose tools are listed live.
+        internal: whether tools that their server hides from models are listed.
         timeout: seconds for each page, and for listing each server.
     """
 
@@ -57,6 +58,7 @@ class RegistryOptions(SourceOptions):
     headers: dict[str, str] = Field(default_factory=dict[str, str], repr=False)
     state: str | None = None
     connect: tuple[str, ...] = ()
+    internal: bool = False
     timeout: float = Field(30.0, gt=0)
 
     @model_validator(mode="after")
@@ -116,13 +118,14 @@ def _current_versions(
     deleted = [name for name, versions in current.items() if not versions]
     if deleted:
         count = count_text(len(deleted), "deleted server")
-        listing.notice("skipped", where, f"{count} left out, the first is {deleted[0]:.200}")
+        why = f"{count} left out, the first is {deleted[0]:.200}"
+        listing.notice("skipped", where, why, count=len(deleted))
     older = sum(
         len(servers[name]) - len(versions) for name, versions in current.items() if versions
     )
     if older:
         count = count_text(older, "older or deleted version")
-        listing.notice("skipped", where, f"{count} of servers left out")
+        listing.notice("skipped", where, f"{count} of servers left out", count=older)
     return current
 
 
@@ -252,8 +255,8 @@ def _add(
         source=", ".join(addresses),
     )
     lists = [server["tools"] for server in instances if isinstance(server.get("tools"), list)]
-    for number, raw in enumerate(lists[0] if lists else ()):
-        add_tool(listing, agent, raw, where=f"{name}: tools[{number}]")
+    if lists:
+        add_tools(listing, agent, lists[0], where=f"{name}: tools", internal=options.internal)
     if any(fnmatchcase(name, pattern) for pattern in options.connect):
         _connect(listing, agent, name, instances, options)
 
@@ -287,8 +290,7 @@ def _connect(
         return
     for problem in answer.problems:
         listing.notice("partial", name, problem)
-    for number, raw in enumerate(answer.tools):
-        add_tool(listing, agent, raw, where=f"{name}: tools[{number}]")
+    add_tools(listing, agent, answer.tools, where=f"{name}: tools", internal=options.internal)
 
 
 def _is_reachable(remote: Mapping[str, Any]) -> bool:

@@ -17,7 +17,7 @@ import anyio
 from pydantic import Field, model_validator
 
 from catalogs.mcp.client import ServerAnswer, list_server
-from catalogs.mcp.records import OTHERS, add_others, add_tool
+from catalogs.mcp.records import OTHERS, add_others, add_tools
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedServer
@@ -31,6 +31,7 @@ class McpOptions(SourceOptions):
 
     Attributes:
         others: what to list besides tools; a list in `include` means the same.
+        internal: whether tools and skills that their server hides from models are listed.
         instances: `one` lists servers with identical tools as one agent with all addresses.
         timeout: seconds for listing one server.
         concurrency: number of servers listed at the same time.
@@ -41,6 +42,7 @@ class McpOptions(SourceOptions):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     others: tuple[Literal["prompts", "resources", "skills"], ...] = ()
+    internal: bool = False
     instances: Literal["separate", "one"] = "separate"
     timeout: float = Field(default=30, gt=0, le=3600)
     concurrency: int = Field(default=4, ge=1, le=64)
@@ -90,7 +92,7 @@ def read(listing: ListingBuilder, options: McpOptions) -> None:
             answers[name] = outcome
     for names in _grouped(answers, options.instances == "one"):
         sources = dict.fromkeys(servers[name].source for name in names)
-        _add(listing, names[0], ", ".join(sources), answers[names[0]])
+        _add(listing, names[0], ", ".join(sources), answers[names[0]], options)
 
 
 def _grouped(answers: Mapping[str, ServerAnswer], as_one: bool) -> list[list[str]]:
@@ -163,12 +165,13 @@ async def _list_all(
     return {name: outcomes[name] for name in servers}
 
 
-def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) -> None:
+def _add(
+    listing: ListingBuilder, name: str, source: str, answer: ServerAnswer, options: McpOptions
+) -> None:
     agent = listing.agent(name, description=answer.description, kind="mcp-server", source=source)
     for problem in answer.problems:
         listing.notice("partial", name, problem)
-    for position, raw in enumerate(answer.tools):
-        add_tool(listing, agent, raw, where=f"{name}: tools[{position}]")
+    add_tools(listing, agent, answer.tools, where=f"{name}: tools", internal=options.internal)
     for what, records in answer.others.items():
         kind, suffix = OTHERS[what]
         if not records:
@@ -176,7 +179,8 @@ def _add(listing: ListingBuilder, name: str, source: str, answer: ServerAnswer) 
         agent = listing.agent(
             f"{name}:{suffix}", description=answer.description, kind=kind, source=source
         )
-        add_others(listing, agent, what, records, where=f"{name}: {what}")
+        place = f"{name}: {what}"
+        add_others(listing, agent, what, records, where=place, internal=options.internal)
 
 
 def _fail(

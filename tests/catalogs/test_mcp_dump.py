@@ -215,3 +215,86 @@ def test_the_name_of_an_agent_is_bounded_and_stays_its_own(dump):
     assert [len(agent.name) for agent in listing.agents] == [512, 512]
     assert len(listing.tools) == 2
     assert [notice.kind for notice in listing.notices] == ["renamed", "renamed"]
+
+
+def page(tool, /, **more):
+    """A page of a tools/list result with one tool."""
+    return {"tools": [{"name": tool, "inputSchema": {"type": "object"}}], **more}
+
+
+def partial(listing):
+    return [notice.where for notice in listing.notices if notice.kind == "partial"]
+
+
+@pytest.mark.parametrize(
+    ("document", "expected", "is_part"),
+    [
+        (page("a", nextCursor="2"), ["maths/a"], "maths.json: tools"),
+        ({"result": page("a", nextCursor=0)}, ["maths/a"], "maths.json: tools"),
+        ({"calc": page("a", nextCursor="2")}, ["calc/a"], "maths.json: calc.tools"),
+        (page("a", nextCursor=""), ["maths/a"], None),
+        ([page("a", nextCursor="2"), page("b")], ["maths/a", "maths/b"], None),
+        (
+            [{"id": 1, "result": page("a", nextCursor=2)}, {"id": 2, "result": page("b")}],
+            ["maths/a", "maths/b"],
+            None,
+        ),
+        (
+            [page("a", nextCursor="2"), page("b", nextCursor="3")],
+            ["maths/a", "maths/b"],
+            "maths.json: [1].tools",
+        ),
+        (
+            [page("a", serverInfo={"name": "calc"}), page("b", name="sums", nextCursor="2")],
+            ["calc/a", "sums/b"],
+            "maths.json: [1].tools",
+        ),
+    ],
+)
+def test_pages_are_read_as_one_server_and_a_part_says_so(dump, document, expected, is_part):
+    listing = dump(document)
+
+    assert ids(listing) == [f"kit/{tool}" for tool in expected]
+    assert partial(listing) == ([is_part] if is_part else [])
+
+
+def test_pages_in_files_are_one_server_if_an_option_names_it(dump, tmp_path):
+    (tmp_path / "last.json").write_text(json.dumps(page("b")))
+    listing = dump(page("a", nextCursor="2"), agent="calc")
+
+    assert ids(listing) == ["kit/calc/a", "kit/calc/b"]
+    assert partial(listing) == []
+
+
+def test_tools_without_a_schema_are_listed_and_counted(dump):
+    tools = [{"name": "a"}, {"name": "b", "inputSchema": None}, {"name": "c", "inputSchema": {}}]
+    listing = dump({"tools": tools})
+
+    assert [tool.input_schema for tool in listing.tools] == [
+        {"type": "object", "properties": {}}
+    ] * 3
+    (notice,) = listing.notices
+    assert (notice.kind, notice.where, notice.count) == ("repaired", "maths.json: tools[0]", 2)
+
+
+@pytest.mark.parametrize(
+    ("meta", "is_listed"),
+    [
+        ({"ui": {"visibility": ["app"]}}, False),
+        ({"openai/visibility": "private"}, False),
+        ({"ui": {"visibility": ["model", "app"]}}, True),
+        ({"ui": {"visibility": []}}, True),
+        ({"ui": "a page"}, True),
+        ("no object", True),
+    ],
+)
+def test_tools_that_a_server_hides_from_models_are_left_out_and_counted(dump, meta, is_listed):
+    tools = {"tools": [{"name": "refresh", "inputSchema": {}, "_meta": meta}]}
+
+    listing = dump(tools)
+
+    assert len(listing.tools) == is_listed
+    assert [(notice.kind, notice.where) for notice in listing.notices] == (
+        [] if is_listed else [("skipped", "maths.json: tools[0]")]
+    )
+    assert len(dump(tools, internal=True).tools) == 1

@@ -26,6 +26,48 @@ def texts(listing):
     return {tool.id: tool.description for tool in listing.tools}
 
 
+def test_saved_pages_are_one_server(reported):
+    listing = reported("mcp-dump", path="mcp/pages.json")
+
+    assert texts(listing) == {"kit/pages/p1": "First page", "kit/pages/p2": "Second page"}
+    assert "partial" not in [notice.kind for notice in listing.notices]
+
+
+def test_a_saved_page_with_odd_schemas_says_what_was_repaired_and_that_it_is_a_part(reported):
+    listing = reported("mcp-dump", path="mcp/forms.json")
+
+    assert {row.where: row.kind for row in listing.rejected} == {
+        "forms.json: tools[4]": "schema",
+        "forms.json: tools[9]": "schema",
+    }
+    assert [(notice.kind, notice.where, notice.count) for notice in listing.notices] == [
+        ("repaired", "forms.json: tools[2]", 1),
+        ("repaired", "forms.json: tools[5]", 1),
+        ("repaired", "forms.json: tools[7]", 1),
+        ("repaired", "forms.json: tools[0]", 8),
+        ("partial", "forms.json: tools", 1),
+    ]
+    assert len(listing.tools) == 15
+
+
+@pytest.mark.parametrize(
+    ("file", "count", "repaired"),
+    [
+        ("mcp/schemas.json", 15, [1]),
+        ("mcp2/refuse.json", 12, [10, 11]),
+        ("mcp2/texts.json", 12, []),
+    ],
+)
+def test_every_tool_with_an_odd_schema_is_listed(reported, file, count, repaired):
+    listing = reported("mcp-dump", path=file)
+
+    assert len(texts(listing)) == count
+    name = file.rpartition("/")[2]
+    assert [(notice.kind, notice.where) for notice in listing.notices] == [
+        ("repaired", f"{name}: tools[{number}]") for number in repaired
+    ]
+
+
 def test_a_dump_that_powershell_saved_is_read(reported):
     listing = reported("mcp-dump", path="mcp/utf16.json")
 
