@@ -3,6 +3,7 @@ or at URLs. A card becomes an agent. Each of its skills becomes a row of that ag
 skill's tags, and its examples as requests. See docs/how-to/sources.md."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -42,11 +43,30 @@ class A2aOptions(SourceOptions):
         return self
 
 
+@dataclass(frozen=True, slots=True)
+class Card:
+    """An agent card, and the file or URL that it comes from."""
+
+    value: dict[str, Any]
+    place: str
+
+    @property
+    def name(self) -> str:
+        return self.value["name"].strip()
+
+    @property
+    def address(self) -> str:
+        """The URL of the agent; the card's place if the card has none."""
+        address = next(_addresses(self.value), "")
+        return public_url(address) if address else self.place
+
+
 def read(listing: ListingBuilder, options: A2aOptions) -> None:
     """List the agents and their skills. Raises SourceError if no card can be read."""
+    cards: list[Card] = []
     for path in files_of_path(listing.base, options) or ():
         with listing.file(path):
-            _add(listing, read_json(path, options.max_bytes), path.name)
+            cards.append(_card(read_json(path, options.max_bytes), path.name))
     for url in options.urls:
         place = public_url(url)
         with listing.file(place):
@@ -57,27 +77,62 @@ def read(listing: ListingBuilder, options: A2aOptions) -> None:
                 max_bytes=options.max_bytes,
                 retries=listing.retries,
             )
-            _add(listing, parse_json(decoded(content, place), place), place)
+            cards.append(_card(parse_json(decoded(content, place), place), place))
+    by_name: dict[str, list[Card]] = {}
+    for card in cards:
+        by_name.setdefault(card.name, []).append(card)
+    for name, same_name in by_name.items():
+        _add_named(listing, name, same_name)
 
 
-def _add(listing: ListingBuilder, card: Any, place: str) -> None:
-    """Add the agent of a card and its skills; invalid skills are rejected."""
-    check_names(card, place)
-    skills = card.get("skills") if isinstance(card, dict) else None
-    name = card.get("name") if isinstance(card, dict) else None
+def _card(value: Any, place: str) -> Card:
+    """Return the card. Raises SourceError if the value is not one."""
+    check_names(value, place)
+    skills = value.get("skills") if isinstance(value, dict) else None
+    name = value.get("name") if isinstance(value, dict) else None
     if not isinstance(skills, list) or not isinstance(name, str) or not name.strip():
         raise SourceError(
             f"{place} is not an agent card. Expected an object with a name and a list of skills."
         )
-    address = next(_addresses(card), "")
+    return Card(value, place)
+
+
+def _add_named(listing: ListingBuilder, name: str, cards: list[Card]) -> None:
+    """Add the agents of one name: one for each address, whose cards are taken together."""
+    different: list[Card] = []
+    for card in cards:
+        same = next((other for other in different if other.value == card.value), None)
+        if same is None:
+            different.append(card)
+        else:
+            listing.notice("skipped", card.place, f"it is the same card as {same.place}")
+    addresses = {card.address for card in different}
+    if len(addresses) > 1:
+        listing.notice(
+            "renamed",
+            different[0].place,
+            f"{len(addresses):,} agents are named '{name:.200}'; each is listed with its address, "
+            f"this one as '{_name_with_address(different[0]):.200}'. Give them different names.",
+            count=len(addresses),
+        )
+    for card in different:
+        _add(listing, card, _name_with_address(card) if len(addresses) > 1 else card.value["name"])
+
+
+def _name_with_address(card: Card) -> str:
+    return f"{card.name} ({card.address.partition('://')[2].rstrip('/') or card.address})"
+
+
+def _add(listing: ListingBuilder, card: Card, name: str) -> None:
+    """Add the agent of a card and its skills; invalid skills are rejected."""
     agent = listing.agent(
         name,
-        description=card.get("description") or "",
+        description=card.value.get("description") or "",
         kind="agent",
-        source=public_url(address) if address else place,
+        source=card.address,
     )
-    for number, skill in enumerate(skills):
-        where = f"{place}: skills[{number}]"
+    for number, skill in enumerate(card.value["skills"]):
+        where = f"{card.place}: skills[{number}]"
         with listing.record(where):
             _add_skill(listing, agent, skill, where)
 

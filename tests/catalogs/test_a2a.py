@@ -78,3 +78,64 @@ def test_a_source_without_any_card_is_an_error(tmp_path, listed):
 
     with pytest.raises(SourceError, match="is not an agent card"):
         listed("a2a", path="card.json")
+
+
+def card(**more):
+    """A card of an agent named Assistant, with one skill."""
+    skill = {"id": "ask", "name": "Ask", "description": "Answers questions."}
+    return {"name": "Assistant", "skills": [skill], **more}
+
+
+@pytest.fixture
+def cards(tmp_path, listed):
+    """A function that lists cards by the name of their file."""
+
+    def listing_of(**values):
+        for name, value in values.items():
+            (tmp_path / f"{name}.json").write_text(json.dumps(value))
+        return listed("a2a", path="*.json")
+
+    return listing_of
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "expected"),
+    [
+        (
+            card(url="https://one.example/a2a", description="Tax."),
+            card(url="https://two.example/", description="Garden."),
+            {
+                "Assistant (one.example/a2a)": ("Tax.", "https://one.example/a2a"),
+                "Assistant (two.example)": ("Garden.", "https://two.example/"),
+            },
+        ),
+        (
+            card(description="Tax."),
+            card(description="Garden.", url="https://two.example/b"),
+            {
+                "Assistant (one.json)": ("Tax.", "one.json"),
+                "Assistant (two.example/b)": ("Garden.", "https://two.example/b"),
+            },
+        ),
+    ],
+)
+def test_two_cards_of_one_name_are_two_agents(cards, one, two, expected):
+    listing = cards(one=one, two=two)
+
+    assert {agent.name: (agent.description, agent.source) for agent in listing.agents} == expected
+    assert {tool.agent for tool in listing.tools} == {agent.id for agent in listing.agents}
+    assert len(listing.tools) == 2
+    assert listing.rejected == ()
+    assert [(notice.kind, notice.where, notice.count) for notice in listing.notices] == [
+        ("renamed", "one.json", 2)
+    ]
+
+
+def test_cards_of_one_agent_are_taken_together_and_a_copy_is_left_out(cards):
+    other = {"id": "plan", "name": "Plan", "description": "Plans."}
+    first = card(url="https://one.example/a2a")
+    listing = cards(a=first, b={**first, "skills": [other]}, c=first)
+
+    assert [tool.id for tool in listing.tools] == ["kit/Assistant/ask", "kit/Assistant/plan"]
+    assert [(notice.kind, notice.where) for notice in listing.notices] == [("skipped", "c.json")]
+    assert listing.rejected == ()

@@ -181,3 +181,14 @@ def test_a_live_server_is_listed_whatever_its_cursors(reported, mode, tools, not
         f"kit/{mode}/{tool}": f"Tool {tool} of the {mode} server" for tool in tools
     }
     assert [notice.kind for notice in listing.notices] == notices
+
+
+def test_two_agent_cards_of_one_name_are_two_agents_with_their_addresses(reported):
+    listing = reported("a2a", path="a2a2/*.json")
+
+    assert {agent.name: agent.source for agent in listing.agents} == {
+        "Assistant (one.example/a2a)": "https://one.example/a2a",
+        "Assistant (two.example/a2a)": "https://two.example/a2a",
+    }
+    assert sorted(texts(listing).values()) == ["Answer garden questions", "Answer tax questions"]
+    assert [notice.kind for notice in listing.notices] == ["renamed"]
