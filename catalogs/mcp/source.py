@@ -22,6 +22,7 @@ from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions
 from catalogs.shared.retries import Retries
 from catalogs.shared.watching import Watched, WatchedFiles, WatchedServer
 from pegboard.errors import SourceError
+from pegboard.formatting import count_text
 from pegboard.records import agent_id
 from pegboard.servers.config import Server, ServerProblem, configured_servers, resolve_server
 
@@ -117,16 +118,26 @@ def _entries(listing: ListingBuilder, options: McpOptions) -> tuple[dict[str, An
                     f"it is named by 'only' but not configured. Configured: {configured}"
                 ),
             )
+    disabled = [name for name, entry in _chosen(entries, options).items() if _disabled(entry)]
+    if disabled:
+        count = count_text(len(disabled), "server")
+        why = f"{count} left out that the configuration disables, the first is {disabled[0]:.200}"
+        listing.notice("skipped", options.path or "servers", why, count=len(disabled))
     return _listed(entries, options), base
 
 
 def _listed(entries: Mapping[str, Any], options: McpOptions) -> dict[str, Any]:
     return {
+        name: entry for name, entry in _chosen(entries, options).items() if not _disabled(entry)
+    }
+
+
+def _chosen(entries: Mapping[str, Any], options: McpOptions) -> dict[str, Any]:
+    """Return the entries that `only` and `skip` leave."""
+    return {
         name: entry
         for name, entry in entries.items()
-        if name not in options.skip
-        and (not options.only or name in options.only)
-        and not _disabled(entry)
+        if name not in options.skip and (not options.only or name in options.only)
     }
 
 

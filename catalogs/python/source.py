@@ -59,7 +59,7 @@ def read(listing: ListingBuilder, options: PythonOptions) -> None:
 
 def _list_function(listing: ListingBuilder, agent: str, where: str, function: Any) -> None:
     declaration = described(function)
-    listing.tool(
+    listed = listing.tool(
         agent,
         where.rpartition(":")[2].rpartition(".")[2],
         where=where,
@@ -69,6 +69,10 @@ def _list_function(listing: ListingBuilder, agent: str, where: str, function: An
         output_schema=declaration.output_schema,
         annotations=declaration.annotations,
     )
+    parameters = inspect.signature(function).parameters.values()
+    if listed and (unnamed := [str(one) for one in parameters if one.kind is one.VAR_POSITIONAL]):
+        why = f"{unnamed[0]} is left out, since tools are called with named arguments"
+        listing.notice("cut", where, why)
 
 
 def _put_on_path(folders: list[Path]) -> None:

@@ -364,6 +364,8 @@ def test_disabled_and_skipped_servers_are_not_started(servers):
 
     assert names(skipped) == names(named) == ["good"]
     assert skipped.failures == ()
+    assert [(notice.kind, notice.count) for notice in skipped.notices] == [("skipped", 2)]
+    assert named.notices == ()
     assert "is named by 'only' but not configured. Configured: a, b, c, d" in only_failure(named)
 
 

@@ -110,6 +110,15 @@ def test_parameters_that_a_framework_injects_are_left_out_and_noted(module):
     )
 
 
+def test_arguments_without_names_are_left_out_and_noted(module):
+    listing = module("def add(*items: int): ...\ndef say(text: str): ...\n")
+
+    assert [list(tool.input_schema["properties"]) for tool in listing.tools] == [[], ["text"]]
+    (notice,) = listing.notices
+    assert (notice.kind, notice.where) == ("cut", "given_module:add")
+    assert notice.why.startswith("*items: int is left out")
+
+
 @pytest.mark.parametrize(
     ("hint", "schema"),
     [
