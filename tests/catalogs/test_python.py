@@ -331,6 +331,15 @@ def test_a_docstring_without_a_summary_describes_its_parameter(module, text):
     assert tool.input_schema["properties"]["size"]["description"] == "How much."
 
 
+@pytest.mark.parametrize(
+    "field", [":returns: The size.", "@return: The size.", ":raises OSError: x"]
+)
+def test_a_result_alone_stays_in_the_description(module, field):
+    (tool,) = module(f'def do(size: int):\n    """Do it.\n\n    {field}"""\n').tools
+
+    assert tool.description == f"Do it.\n\n{field}"
+
+
 def test_items_of_a_heading_keep_their_further_lines_and_other_texts_stay(module):
     args, steps = module(
         'def args(a: str, b: str):\n    """Args:\n        a: One\n            line more.\n'

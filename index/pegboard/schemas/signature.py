@@ -32,6 +32,8 @@ Google ADK, LangChain."""
 
 HEADING = re.compile(r"(?:keyword |other )?(?:args|arguments|params|parameters):\s*", re.IGNORECASE)
 """Matches the heading of parameters in a docstring of Google's style."""
+FIELD = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\b", re.MULTILINE)
+"""Matches the field of a parameter in a docstring of Sphinx's style."""
 EPYDOC = re.compile(r"^@(?=(?:param|type|raises?)[ \t]+\w+:|(?:returns?|rtype):)", re.MULTILINE)
 """Matches the sign of a field of Epydoc's style, which Griffe does not know."""
 
@@ -190,8 +192,11 @@ def _docstring(function: Any) -> tuple[str, dict[str, tuple[str, str | None]]]:
     text = inspect.getdoc(function) or ""
     if not text.strip():
         return "", {}
-    docstring = griffe.Docstring(EPYDOC.sub(":", _with_items_indented(text)), lineno=1)
-    style = _style(docstring.value)
+    text = _with_items_indented(text)
+    if "@param" in text:
+        text = EPYDOC.sub(":", text)
+    docstring = griffe.Docstring(text, lineno=1)
+    style = _style(docstring)
     logger = logging.getLogger("griffe")
     was_disabled = logger.disabled
     logger.disabled = True  # it warns of missing types, which the signature has
@@ -227,10 +232,15 @@ def _with_items_indented(text: str) -> str:
     return f"\n{heading}\n{items}"
 
 
-def _style(text: str) -> Any:
+def _style(docstring: Any) -> Any:
     """Return Griffe's parser for a docstring."""
     import griffe
 
-    docstring = griffe.Docstring("")
-    docstring.value = f"\n{text}\n"  # its patterns match whole lines between others
-    return griffe.infer_docstring_style(docstring)[0] or griffe.Parser.google
+    style = griffe.infer_docstring_style(docstring)[0]
+    if style is None:
+        between_lines = griffe.Docstring("")
+        between_lines.value = f"\n{docstring.value}\n"  # Griffe looks for lines between others
+        style = griffe.infer_docstring_style(between_lines)[0]
+        if style is griffe.Parser.sphinx and not FIELD.search(docstring.value):
+            style = None  # a result alone belongs to the description
+    return style or griffe.Parser.google
