@@ -1,28 +1,20 @@
-"""Download an OpenAPI document within limits, parse it as JSON or YAML, and resolve its `$ref`s.
-
-Documents are untrusted. A `$ref` to another file is followed only from a local document and only
-inside its folder; no `$ref` is followed over the network.
-"""
+"""Download an OpenAPI document within limits, and parse it as JSON or YAML."""
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from http import HTTPStatus
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urldefrag, urljoin, urlsplit
-from urllib.request import url2pathname
+from urllib.parse import urljoin
 
 from catalogs.shared.retries import Retries
 from pegboard.errors import SourceError
-from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json, read_text
+from pegboard.foreign.files import RepeatedNames, Unreadable, parse_json
 from pegboard.foreign.limits import ENCODINGS, MAX_DEPTH
 from pegboard.text.redaction import public_url
 from pegboard.transient import TRANSIENT_STATUSES, is_transient_network, retry_after_seconds
 
-MAX_HOPS = 20
-"""Maximum length of a chain of references; a longer chain is treated as a cycle."""
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch", "trace", "query")
 """Members of a path item that are operations: the HTTP methods, in lower case."""
 NULLABLE = {"const", "default", *METHODS}
@@ -327,103 +319,3 @@ def _drop_nulls(document: Any) -> None:
                 pending += value.values()
             elif key not in OPAQUE and not str(key).startswith("x-"):
                 pending.append(value)
-
-
-@dataclass(slots=True)
-class References:
-    """Resolves references within a document and to files beside it.
-
-    Attributes:
-        uri: URI of the document; empty for a document from the network.
-        folder: the only folder from which files are read; None for a document from the network.
-        max_bytes: bytes that may still be read from other files, in total.
-        left_document: whether any reference led out of the document, even to a missing file.
-    """
-
-    uri: str
-    folder: Path | None
-    max_bytes: int
-    left_document: bool = False
-    _files: dict[str, Any] = field(default_factory=dict[str, Any])
-
-    @classmethod
-    def of(cls, document: Any, path: Path | None, max_bytes: int) -> "References":
-        uri = path.resolve().as_uri() if path else ""
-        folder = path.resolve().parent if path else None
-        return cls(uri, folder, max_bytes, _files={uri: document})
-
-    def key(self, ref: Any, base: str) -> str:
-        """Return the absolute form of a reference in the file `base`, or raise SourceError."""
-        if not isinstance(ref, str):
-            raise SourceError(f"a $ref is {type(ref).__name__}, expected text")
-        try:
-            uri, fragment = urldefrag(ref)
-            return f"{urljoin(base, uri) if uri else base}#{fragment}"
-        except ValueError as error:
-            raise SourceError(f"a $ref is not a valid URI reference: {error}") from None
-
-    def lookup(self, key: str) -> Any:
-        """Return the target of an absolute reference, or raise SourceError."""
-        uri, _, fragment = key.partition("#")
-        if uri not in self._files:
-            try:
-                self._files[uri] = self._load(uri)
-            except SourceError as error:
-                # Errors are cached, too: a thousand operations may refer to the same broken file.
-                self._files[uri] = error
-        part = self._files[uri]
-        if isinstance(part, SourceError):
-            raise SourceError(*part.args)
-        # A JSON Pointer, RFC 6901.
-        for token in unquote(fragment, errors="surrogatepass").split("/")[1:]:
-            name = token.replace("~1", "/").replace("~0", "~")
-            if isinstance(part, RepeatedNames) and name in part.repeated:
-                raise SourceError(f"it refers to {name!r}, which is repeated; remove one")
-            if isinstance(part, dict) and name in part:
-                part = part[name]
-            elif isinstance(part, list) and name in map(str, range(len(part))):
-                part = part[int(name)]
-            else:
-                break
-        else:
-            if not fragment or fragment.startswith("/"):
-                return part
-        file = "" if uri == self.uri else Path(urlsplit(uri).path).name
-        raise SourceError(f"it refers to {file}#{fragment}, which does not exist")
-
-    def follow(self, part: Any, base: str) -> tuple[Any, str]:
-        """Return the part itself or the target of its `$ref`, and the file that contains it."""
-        for _ in range(MAX_HOPS):
-            if not (isinstance(part, dict) and "$ref" in part):
-                return part, base
-            key = self.key(part["$ref"], base)
-            part = self.lookup(key)
-            base = key.partition("#")[0]
-        raise SourceError(
-            f"its references form a cycle, or a chain of more than {MAX_HOPS} references"
-        )
-
-    def _load(self, uri: str) -> Any:
-        self.left_document = True
-        parts = urlsplit(uri)
-        if self.folder is None or parts.scheme != "file" or parts.netloc:
-            raise SourceError(
-                f"it refers to {public_url(uri)}, and only references inside a local folder are "
-                f"followed; bundle it in one file"
-            )
-        path = Path(url2pathname(parts.path))
-        try:
-            path = path.resolve()
-        except (OSError, ValueError) as error:
-            raise SourceError(f"it refers to a file with an invalid name: {error}") from None
-        if not path.is_relative_to(self.folder):
-            raise SourceError(
-                f"it refers to {path.name} outside the document's folder, where references are "
-                f"not followed"
-            )
-        try:
-            text = read_text(path, self.max_bytes)
-            self.max_bytes -= len(text)
-            return parse(text, str(path))
-        except (SourceError, ValueError) as error:
-            raise SourceError(f"it refers to {path.name}, which cannot be read: {error}") from error

@@ -13,8 +13,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from catalogs.openapi.document import References
 from catalogs.openapi.plain import plain
+from catalogs.openapi.references import References
 from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
 from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
@@ -28,6 +28,7 @@ FLAT = {
     "type", "properties", "required", "allOf", "anyOf", "oneOf", "not", "title", "description",
     "example", "examples", "default", "deprecated", "additionalProperties", "minProperties",
     "maxProperties", "nullable", "discriminator", "xml", "externalDocs", "$schema", "$id", "$defs",
+    "definitions",
 }  # fmt: skip
 """Keywords allowed in a body schema whose properties are merged with the parameters. Constraints on
 the body as a whole are not copied; the server checks them."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal
 
-from catalogs.openapi.document import References
+from catalogs.openapi.references import References
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of
 from pegboard.schemas.openapi import (

@@ -16,9 +16,10 @@ from urllib.parse import urljoin, urlsplit
 from pydantic import Field, model_validator
 
 from catalogs.openapi import swagger2
-from catalogs.openapi.document import METHODS, References, download, parse
+from catalogs.openapi.document import METHODS, download
 from catalogs.openapi.operation import Operation, arguments, output_schema, resolve_operation
 from catalogs.openapi.plain import as_text, plain
+from catalogs.openapi.references import References
 from catalogs.openapi.schema import SchemaGraph
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.selection import Candidate
@@ -47,6 +48,8 @@ class OpenAPIOptions(SourceOptions):
 
     path: str | None = None
     url: str | None = None
+    root: str | None = None
+    """The folder whose files the document may refer to; by default its own."""
     headers: dict[str, str] = Field(default_factory=dict, repr=False)
     timeout: float = Field(30.0, gt=0)
     agent: str | None = None
@@ -59,6 +62,10 @@ class OpenAPIOptions(SourceOptions):
             raise ValueError("give either `path` or `url` of the document")
         if self.url and urlsplit(self.url).scheme not in ("http", "https"):
             raise ValueError("`url` must begin with http:// or https://; for a file use `path`")
+        if self.url and self.root is not None:
+            raise ValueError(
+                "`root` is for a document at a `path`; remove it, or save the document"
+            )
         return self
 
 
@@ -67,7 +74,8 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
 
     Raises SourceError if the document cannot be read or is neither OpenAPI 3 nor Swagger 2.0.
     """
-    document, refs, place = _load(listing, options)
+    refs, place = _load(listing, options)
+    document = refs.document
     _check(document, place)
     info = document.get("info")
     info = info if isinstance(info, dict) else {}
@@ -105,7 +113,8 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     listing.repeatable = listing.repeatable and not refs.left_document
 
 
-def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, References, str]:
+def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[References, str]:
+    """Return the document, as references to it, and its place."""
     if options.url:
         place = public_url(options.url)
         content = download(
@@ -115,8 +124,7 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             max_bytes=options.max_bytes,
             retries=listing.retries,
         )
-        document = parse(decoded(content, place), place)
-        return document, References.of(document, None, 0), place
+        return References.of_url(decoded(content, place), place, options.url), place
     files = matching_files(listing.base, options.path or "")
     if len(files) > 1:
         raise SourceError(
@@ -124,8 +132,24 @@ def _load(listing: ListingBuilder, options: OpenAPIOptions) -> tuple[Any, Refere
             f"document."
         )
     text = read_text(files[0], options.max_bytes)
-    document = parse(text, str(files[0]))
-    return document, References.of(document, files[0], options.max_bytes), options.path or ""
+    root = _root(listing.base, options, files[0])
+    return References.of_file(text, files[0], options.max_bytes, root), options.path or ""
+
+
+def _root(base: Path, options: OpenAPIOptions, file: Path) -> Path | None:
+    """Return the folder of the option `root`; None without it.
+
+    Raises SourceError if it does not have the document.
+    """
+    if options.root is None:
+        return None
+    root = (base / Path(options.root).expanduser()).resolve()
+    if not root.is_dir() or not file.resolve().is_relative_to(root):
+        raise SourceError(
+            f"`root` is {root}, expected a folder that has the document {file.resolve()}. Relative "
+            f"paths count from the folder of pegboard.toml."
+        )
+    return root
 
 
 def _check(document: Any, place: str) -> None:
@@ -421,14 +445,13 @@ def watched(base: Path, options: OpenAPIOptions) -> list[Watched]:
     """Return the document, and if it refers to other files, those of its folder."""
     if options.url:
         return [WatchedUrl(options.url, options.headers, options.timeout, options.max_bytes)]
-    path = options.path or ""
-    return [WatchedFiles(partial(_files, base, path, options.max_bytes), (path,))]
+    return [WatchedFiles(partial(_files, base, options), (options.path or "",))]
 
 
-def _files(base: Path, path: str, max_bytes: int) -> list[Path]:
-    files = matching_files(base, path)
-    if OUTSIDE.search(read_text(files[0], max_bytes)):
-        others = files[0].resolve().parent.rglob("*")
+def _files(base: Path, options: OpenAPIOptions) -> list[Path]:
+    files = matching_files(base, options.path or "")
+    if OUTSIDE.search(read_text(files[0], options.max_bytes)):
+        others = (_root(base, options, files[0]) or files[0].resolve().parent).rglob("*")
         files += sorted(file for file in others if file.suffix in (".json", ".yaml", ".yml"))
     return files
 

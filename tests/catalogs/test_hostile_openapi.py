@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from catalogs.openapi.document import References, parse_yaml
+from catalogs.openapi.document import parse_yaml
+from catalogs.openapi.references import References
 from pegboard.errors import SourceError
 
 FINE = {"responses": {"200": {"description": "ok"}}}
