@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import chain
 from typing import Any, Literal
 
@@ -15,7 +16,14 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from catalogs.openapi.plain import plain
 from catalogs.openapi.references import References
-from catalogs.openapi.schema import SchemaGraph, SchemaWriter, has_flag
+from catalogs.openapi.schema import (
+    Detail,
+    SchemaGraph,
+    SchemaWriter,
+    check_length,
+    has_flag,
+    shortened,
+)
 from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
 from pegboard.schemas.loose import object_schema
@@ -105,6 +113,7 @@ class Arguments:
         styles: the serialization of parameters that differ from OpenAPI's default: the style,
             followed by `,false` or `,true` if `explode` is given; `json` for a media type.
         content_type: media type of the body.
+        left_out: names of the schemas that are replaced by a note, since the whole is too long.
     """
 
     properties: dict[str, Any] = field(default_factory=dict[str, Any])
@@ -114,6 +123,7 @@ class Arguments:
     styles: dict[str, str] = field(default_factory=dict[str, str])
     content_type: str = ""
     extra: dict[str, Any] = field(default_factory=dict[str, Any])
+    left_out: tuple[str, ...] = ()
 
     def add(self, name: str, schema: Any, location: str, required: bool, style: str = "") -> None:
         argument = name
@@ -186,6 +196,10 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
 
     Raises SourceError for an invalid schema.
     """
+    return shortened(partial(_arguments, graph, operation))
+
+
+def _arguments(graph: SchemaGraph, operation: Operation, detail: Detail) -> Arguments:
     parameters = [
         (part, _parameter_schema(part, base))
         for part, base in operation.parameters
@@ -193,7 +207,7 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
     ]
     body = _Body.of(graph, operation.body) if operation.body else None
     roots = [schema for _, schema in parameters] + (body.roots if body else [])
-    writer = SchemaWriter(graph, "input", roots)
+    writer = SchemaWriter(graph, "input", roots, detail)
     out = Arguments()
     for part, schema in parameters:
         described = _described(writer.write(*schema), part)
@@ -203,6 +217,8 @@ def arguments(graph: SchemaGraph, operation: Operation) -> Arguments:
         body.add_to(out, writer)
     if writer.defs:
         out.extra["$defs"] = writer.defs
+    out.left_out = tuple(writer.left_out)
+    check_length(out.schema, "input")
     return out
 
 
@@ -218,19 +234,21 @@ def output_schema(graph: SchemaGraph, operation: Operation) -> dict[str, Any] | 
         if kind is None or not isinstance(media[kind], dict) or "schema" not in media[kind]:
             continue
         try:
-            return _output(graph, media[kind]["schema"], base)
+            return shortened(partial(_output, graph, media[kind]["schema"], base))
         except (SourceError, RecursionError):
             return None
     return None
 
 
-def _output(graph: SchemaGraph, declared: Any, base: str) -> dict[str, Any] | None:
-    root = graph.refs.follow(declared, base)
-    writer = SchemaWriter(graph, "output", [root])
-    schema = writer.write(*root)
-    if not isinstance(schema, dict) or not schema:
+def _output(graph: SchemaGraph, schema: Any, base: str, detail: Detail) -> dict[str, Any] | None:
+    root = graph.refs.follow(schema, base)
+    writer = SchemaWriter(graph, "output", [root], detail)
+    written = writer.write(*root)
+    if not isinstance(written, dict) or not written:
         return None
-    return object_schema(schema) | ({"$defs": writer.defs} if writer.defs else {})
+    out = object_schema(written) | ({"$defs": writer.defs} if writer.defs else {})
+    check_length(out, "output")
+    return out
 
 
 @dataclass(slots=True)

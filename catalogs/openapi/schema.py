@@ -1,19 +1,23 @@
 """Convert OpenAPI schemas to JSON Schema 2020-12 without OpenAPI keywords or external references.
 
 References are inlined, unless they are cyclic or too large; then the target is written once under
-the tool's `$defs`. The choice depends on the tool's schemas only, so the digest of a tool does not
-change with other operations of the document.
+the tool's `$defs`. If the whole is too long nevertheless, no reference is inlined. The choice
+depends on the tool's schemas only, so the digest of a tool does not change with other operations of
+the document.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from catalogs.openapi.references import References
+from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of
+from pegboard.foreign.limits import MAX_SCHEMA
 from pegboard.schemas.openapi import (
     LISTED,
     NAMED,
@@ -35,11 +39,88 @@ documents every schema leads to thousands of others. The nearest ones are writte
 MAX_WRITTEN = 50_000
 """Maximum number of subschemas of a tool; more would exceed the size limit of a schema by far."""
 
+T = TypeVar("T")
+Side = Literal["input", "output"]
+"""Whether a schema describes the arguments or the result of a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much of its references a schema writes out.
+
+    Attributes:
+        inlined: most subschemas of all references together of which each is inlined.
+        small: most subschemas of a reference that is inlined in a larger schema.
+        parts: subschemas after which further references are replaced by a note.
+    """
+
+    inlined: int = MAX_INLINED
+    small: int = MAX_SMALL
+    parts: int = MAX_PARTS
+
+
+DETAILS = (
+    Detail(),
+    Detail(inlined=0, small=0),
+    Detail(inlined=0, small=0, parts=MAX_PARTS // 10),
+    Detail(inlined=0, small=0, parts=MAX_PARTS // 100),
+)
+"""What is tried in turn, until a schema is short enough."""
+
+
+class TooLong(SourceError):
+    """A schema that is too long in each detail."""
+
+
+def shortened(write: Callable[[Detail], T]) -> T:
+    """Return what a function writes in the first detail in which it is short enough.
+
+    Args:
+        write: writes a schema, or something with one; raises TooLong.
+
+    Raises:
+        TooLong: it is too long in each detail.
+    """
+    for detail in DETAILS[:-1]:
+        with suppress(TooLong):
+            return write(detail)
+    return write(DETAILS[-1])
+
+
+def check_length(schema: Any, side: Side) -> None:
+    """Raise TooLong for a schema that no tool may have."""
+    size = _least_size(schema)
+    if MAX_SCHEMA // 2 < size <= MAX_SCHEMA:
+        size = len(canonical_json(schema))
+    if size > MAX_SCHEMA:
+        raise TooLong(
+            f"its {side} schema has more than {MAX_SCHEMA:,} characters, even with references; "
+            f"shorten it"
+        )
+
+
+def _least_size(value: Any) -> int:
+    """Return a number of characters that the JSON of a value has at least; not above MAX_SCHEMA by
+    much, since inlined references may make it long beyond measure.
+    """
+    size = 0
+    pending = [value]
+    while pending and size <= MAX_SCHEMA:
+        part = pending.pop()
+        if isinstance(part, dict):
+            size += sum(map(len, part)) + 4 * len(part)
+            pending += part.values()
+        elif isinstance(part, list):
+            size += len(part)
+            pending += part
+        else:
+            size += len(part) if isinstance(part, str) else 1
+    return size
+
+
 IDENTITY = {"$schema", "$id", "$anchor", "$dynamicAnchor", "$vocabulary", "$defs", "definitions"}
 """Keywords that identify schemas. They are dropped because references are resolved, and an `$id`
 would change the meaning of `#/$defs/...`."""
-Side = Literal["input", "output"]
-"""Whether a schema describes the arguments or the result of a tool."""
 
 
 def _title(key: str) -> str:
@@ -159,12 +240,19 @@ class SchemaWriter:
 
     Args:
         roots: all schemas that will be written, with the URIs of their files.
+        detail: how much of the references is written out.
+
+    Attributes:
+        defs: the definitions that the schemas refer to.
+        left_out: names of the definitions that are replaced by a note.
     """
 
     graph: SchemaGraph
     side: Side
     roots: Iterable[tuple[Any, str]]
+    detail: Detail = Detail()
     defs: dict[str, Any] = field(default_factory=dict[str, Any])
+    left_out: dict[str, None] = field(default_factory=dict[str, None])
     _names: dict[str, str] = field(default_factory=dict[str, str])
     _numbers: dict[str, "count[int]"] = field(default_factory=dict[str, "count[int]"])
     _waiting: list[str] = field(default_factory=list[str])
@@ -173,7 +261,8 @@ class SchemaWriter:
 
     def __post_init__(self) -> None:
         total = sum(self.graph.size(schema, base) for schema, base in self.roots)
-        self._inlined = MAX_INLINED if total <= MAX_INLINED else MAX_SMALL
+        is_small = total <= self.detail.inlined
+        self._inlined = self.detail.inlined if is_small else self.detail.small
 
     def write(self, schema: Any, base: str) -> Any:
         """Return the schema as JSON Schema that refers only to `defs`, and add to `defs`."""
@@ -188,7 +277,7 @@ class SchemaWriter:
     def _write(self, schema: Any, base: str) -> Any:
         self._written += 1
         if self._written > MAX_WRITTEN:
-            raise SourceError(
+            raise TooLong(
                 f"its {self.side} schema has more than {MAX_WRITTEN:,} parts; describe less, or "
                 f"split it"
             )
@@ -208,10 +297,12 @@ class SchemaWriter:
     def _reference(self, schema: dict[str, Any], base: str) -> Any:
         key = self.graph.refs.key(schema["$ref"], base)
         if not self.graph.ends_within(key, self._inlined):
-            described = key in self._names or self._written <= MAX_PARTS
+            described = key in self._names or self._written <= self.detail.parts
+            if not described:
+                self.left_out[_title(key)] = None
             left_out = (
                 f"{_title(key)}, whose schema is left out, because the whole would have "
-                f"over {MAX_PARTS:,} parts."
+                f"over {self.detail.parts:,} parts."
             )
             target = (
                 {"$ref": f"#/$defs/{self._name(key)}"} if described else {"description": left_out}

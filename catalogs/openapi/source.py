@@ -5,7 +5,7 @@ A document of another version fails as a whole. An operation is rejected with th
 invalid, or if a reference in it is missing or not allowed; the others are listed."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -35,7 +35,7 @@ TEMPLATE = re.compile(r"\{([^{}]+)\}")
 INTERNAL = ("x-internal", "x-hidden", "x-excluded", "x-speakeasy-ignore", "x-fern-ignore")
 """Flags of operations and paths that are not for the API's users."""
 MAX_NAMES = 5
-"""Most repeated operationIds that a message names."""
+"""Most names in a message."""
 OUTSIDE = re.compile(r"""["']?\$ref["']?\s*:\s*["']?[^#"'\s]""")
 """Matches a reference that leads out of its document."""
 
@@ -88,12 +88,11 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
     )
     repeated = _repeated_ids(refs, document["paths"])
     if repeated:
-        shown = ", ".join(repr(name)[:100] for name in sorted(repeated)[:MAX_NAMES])
-        more = f" and {len(repeated) - MAX_NAMES:,} others" if len(repeated) > MAX_NAMES else ""
+        shown = _shown(sorted(repeated))
         listing.notice(
             "renamed",
             place,
-            f"several operations have the operationId {shown}{more}; they are listed under names "
+            f"several operations have the operationId {shown}; they are listed under names "
             f"of their method and path. Give each an operationId of its own.",
         )
     api = _Api(listing, agent, document, SchemaGraph(refs), place, repeated, options.internal)
@@ -236,7 +235,7 @@ class _Api:
             added = tuple((_path_parameter(name), base) for name in undeclared)
             operation = replace(operation, parameters=(*operation.parameters, *added))
         inputs = arguments(self.graph, operation)
-        self.listing.tool(
+        is_listed = self.listing.tool(
             self.agent,
             name,
             where=where,
@@ -247,6 +246,14 @@ class _Api:
             annotations={**annotations, **inputs.annotations},
             tags=tags,
         )
+        if is_listed and inputs.left_out:
+            names = _shown(inputs.left_out)
+            self.listing.notice(
+                "cut",
+                where,
+                f"its input schema names {names} without what they have, since the whole would be "
+                f"too long. Describe fewer in one operation, or split it.",
+            )
 
     def _base_url(self, item: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, str]:
         """Return the base URL of the operation, if the document has one."""
@@ -314,6 +321,12 @@ def _operation_id(spec: Any) -> str:
 def _extensions(item: Mapping[str, Any]) -> dict[str, Any]:
     """Return the extensions of a path, which apply to its operations."""
     return {key: value for key, value in item.items() if key.startswith("x-")}
+
+
+def _shown(names: Sequence[str]) -> str:
+    """Return the first names for a message, and the number of the others."""
+    shown = ", ".join(repr(name)[:100] for name in names[:MAX_NAMES])
+    return shown + (f" and {len(names) - MAX_NAMES:,} others" if len(names) > MAX_NAMES else "")
 
 
 def _is_internal(part: Any) -> bool:
