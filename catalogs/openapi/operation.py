@@ -24,6 +24,7 @@ from catalogs.openapi.schema import (
     has_flag,
     shortened,
 )
+from catalogs.openapi.subtypes import LITERALS, UNION
 from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
 from pegboard.schemas.loose import object_schema
@@ -44,6 +45,9 @@ STYLE = "x-pegboard-style"
 """Member that holds the style of a Swagger 2 parameter; OpenAPI lacks some of these styles."""
 WHOLE_BODY = "requestBody"
 """Location of an argument that is the whole body; a single property of the body has `body`."""
+
+MAX_NOTED = 12
+"""Most properties that the description of a discriminator names for each of its values."""
 
 Placed = tuple[Any, str]
 """A part of the document, and the URI of the file that contains it."""
@@ -276,7 +280,7 @@ class _Body:
         media = part.get("content") or {}
         kind = min(media, key=_preference, default="")
         declared = media[kind].get("schema", {}) if kind else {}
-        schema = graph.refs.follow(declared, base)
+        schema = graph.follow(declared, base)
         name = part.get("x-body-name")
         body = cls(
             required=part.get("required") is True,
@@ -285,7 +289,7 @@ class _Body:
             schema=schema,
             name=name if isinstance(name, str) and name else "body",
         )
-        required_names = body._collect(graph.refs, schema, set())
+        required_names = body._collect(graph, schema, set())
         if required_names is None:
             body.properties = {}
         elif body.required:
@@ -315,7 +319,15 @@ class _Body:
         if self.schema[0].get("additionalProperties") is False:
             out.extra["additionalProperties"] = False
 
-    def _collect(self, refs: References, placed: Placed, seen: set[int]) -> set[str] | None:
+    def sent_names(self) -> set[str]:
+        """Return the names of the properties that a request may have."""
+        return {
+            name
+            for name, placed in self.properties.items()
+            if not all(has_flag(schema, "readOnly") for schema, _ in placed)
+        }
+
+    def _collect(self, graph: SchemaGraph, placed: Placed, seen: set[int]) -> set[str] | None:
         """Collect the properties of a schema, of its `allOf` and of its alternatives.
 
         Returns the names of required properties; None if the body is not a plain object.
@@ -329,15 +341,68 @@ class _Body:
         for name, item in schema.get("properties", {}).items():
             self.properties.setdefault(name, []).append((item, base))
         names = {name for name in schema.get("required", []) if isinstance(name, str)}
+        marked = graph.subtypes.marked(schema, base) if graph.subtypes else schema
         for key in ("allOf", "anyOf", "oneOf"):
-            parts = [refs.follow(part, base) for part in schema.get(key, [])]
-            collected = [self._collect(refs, part, seen) for part in parts]
+            if key != "allOf" and UNION in marked:
+                required = self._collect_subtypes(graph, marked, key, base, seen)
+                if required is None:
+                    return None
+                names |= required
+                continue
+            parts = [graph.follow(part, base, schema) for part in schema.get(key, [])]
+            collected = [self._collect(graph, part, seen) for part in parts]
             sets = [required for required in collected if required is not None]
             if len(sets) < len(collected):
                 return None
             if sets:
                 names |= set[str].union(*sets) if key == "allOf" else set[str].intersection(*sets)
         return names
+
+    def _collect_subtypes(
+        self, graph: SchemaGraph, union: Mapping[str, Any], key: str, base: str, seen: set[int]
+    ) -> set[str] | None:
+        """Collect the properties of all subtypes of a union; the one that tells them apart has
+        their values, and says which properties belong to which.
+
+        Returns the names of required properties; None if a subtype is not a plain object.
+        """
+        discriminator = union[UNION]
+        subtypes: list[tuple[list[str], _Body, set[str]]] = []
+        for part in union.get(key, ()):
+            body = _Body(self.required, "", "", (part, base), "")
+            # A base that subtypes share is collected for each.
+            required = body._collect(graph, graph.refs.follow(part, base), {*seen})
+            if required is None:
+                return None
+            subtypes.append((part[LITERALS][1], body, required))
+        if not subtypes:
+            return set()
+        for _, body, _ in subtypes:
+            for name, placed in body.properties.items():
+                self.properties.setdefault(name, []).extend(placed)
+        declared = self.properties.get(discriminator, [({}, base)])[0]
+        schema, place = graph.refs.follow(*declared)
+        values = [value for texts, _, _ in subtypes for value in texts]
+        names = [body.sent_names() for _, body, _ in subtypes]
+        shared = set.intersection(*names) if len(names) > 1 else {discriminator}
+        note = "; ".join(
+            f"{' or '.join(texts)}: {_names_text(sent - shared)}"
+            for (texts, _, _), sent in zip(subtypes, names, strict=True)
+        )
+        own = schema if isinstance(schema, dict) else {}
+        text = " ".join(
+            filter(None, [str(own.get("description") or ""), f"Arguments by value: {note}."])
+        )
+        literal = {"type": "string"} | own | {"enum": values, "description": text}
+        self.properties[discriminator] = [(literal, place)]
+        return set.intersection(*(required for _, _, required in subtypes)) | {discriminator}
+
+
+def _names_text(names: set[str]) -> str:
+    """Return the names of properties for a description."""
+    shown = ", ".join(sorted(names)[:MAX_NOTED])
+    more = f" and {len(names) - MAX_NOTED} others" if len(names) > MAX_NOTED else ""
+    return f"{shown}{more}" or "nothing else"
 
 
 def _either(schemas: Iterable[Any]) -> dict[str, Any]:

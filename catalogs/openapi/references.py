@@ -29,12 +29,14 @@ class References:
         folder: the only folder from which files are read, links followed; None for a document from
             the network.
         max_bytes: bytes that may still be read from other files, in total.
+        has_subtypes: whether any document that was read has a `discriminator`.
         left_document: whether any reference led out of the document, even to a missing file.
     """
 
     uri: str
     folder: Path | None
     max_bytes: int
+    has_subtypes: bool = False
     left_document: bool = False
     _files: dict[str, Any] = field(default_factory=dict[str, Any])
     _anchors: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
@@ -146,6 +148,7 @@ class References:
     def _add(self, uri: str, text: str, where: str, address: str = "") -> Any:
         """Add a document, and return it."""
         document = parse(text, where)
+        self.has_subtypes = self.has_subtypes or "discriminator" in text
         self._files[uri] = document
         self._anchors[uri] = localize(document, text, address)
         return document

@@ -7,13 +7,14 @@ the document.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Literal, TypeVar
 
 from catalogs.openapi.references import References
+from catalogs.openapi.subtypes import LITERALS, Subtypes, with_literals
 from pegboard.canonical import canonical_json
 from pegboard.errors import SourceError
 from pegboard.foreign.files import RepeatedNames, flaw_of
@@ -139,9 +140,14 @@ def _subschemas(schema: dict[str, Any]) -> Iterator[Any]:
 
 @dataclass(slots=True)
 class SchemaGraph:
-    """References between the schemas of a document: which are cyclic, and the size of others."""
+    """References between the schemas of a document: which are cyclic, and the size of others.
+
+    Attributes:
+        subtypes: the subtypes that references to their base mean; None for no such references.
+    """
 
     refs: References
+    subtypes: Subtypes | None = None
     _parts: dict[str, tuple[int, list[str]]] = field(
         default_factory=dict[str, tuple[int, list[str]]]
     )
@@ -159,23 +165,49 @@ class SchemaGraph:
         self._explore(key)
         return key not in self._cyclic and self._sizes[key] <= size
 
+    def key(self, reference: Mapping[str, Any], base: str, holder: Any) -> str:
+        """Return the absolute form of what a `$ref` means.
+
+        Args:
+            holder: the schema that has the reference.
+        """
+        key = self.refs.key(reference["$ref"], base)
+        return self.subtypes.key(key, reference, holder) if self.subtypes else key
+
+    def lookup(self, key: str) -> Any:
+        """Return what a key of this graph leads to."""
+        return self.subtypes.lookup(key) if self.subtypes else self.refs.lookup(key)
+
+    def follow(self, part: Any, base: str, holder: Any = None) -> tuple[Any, str]:
+        """Return the part itself or what its `$ref` means, and the file that contains it."""
+        if self.subtypes and isinstance(part, dict) and "$ref" in part:
+            key = self.key(part, base, holder)
+            uri = key.partition("#")[0]
+            if key != self.refs.key(part["$ref"], base):
+                return self.lookup(key), uri
+            target = self.lookup(key)
+            if isinstance(target, dict) and "$ref" in target:
+                return self.refs.follow(target, uri)
+            return target, uri
+        return self.refs.follow(part, base)
+
     def _scan(self, schema: Any, base: str) -> tuple[int, list[str]]:
         """Return the number of subschemas, and the keys of the references among them."""
         subschema_count = 0
         keys: list[str] = []
-        pending = [schema]
+        pending: list[tuple[Any, Any]] = [(schema, None)]
         while pending:
-            current = pending.pop()
+            current, holder = pending.pop()
             subschema_count += 1
             if isinstance(current, dict):
                 if "$ref" in current:
-                    keys.append(self.refs.key(current["$ref"], base))
-                pending.extend(_subschemas(current))
+                    keys.append(self.key(current, base, holder))
+                pending.extend((part, current) for part in _subschemas(current))
         return subschema_count, keys
 
     def _children(self, key: str) -> list[str]:
         if key not in self._parts:
-            self._parts[key] = self._scan(self.refs.lookup(key), key.partition("#")[0])
+            self._parts[key] = self._scan(self.lookup(key), key.partition("#")[0])
         return self._parts[key][1]
 
     def _explore(self, root: str) -> None:
@@ -269,12 +301,10 @@ class SchemaWriter:
         out = self._write(schema, base)
         while self._waiting:
             key = self._waiting.pop(0)
-            self.defs[self._names[key]] = self._write(
-                self.graph.refs.lookup(key), key.partition("#")[0]
-            )
+            self.defs[self._names[key]] = self._write(self.graph.lookup(key), key.partition("#")[0])
         return out
 
-    def _write(self, schema: Any, base: str) -> Any:
+    def _write(self, schema: Any, base: str, holder: Any = None) -> Any:
         self._written += 1
         if self._written > MAX_WRITTEN:
             raise TooLong(
@@ -290,12 +320,16 @@ class SchemaWriter:
                 f"its {self.side} schema has a $dynamicRef, which is not supported; use $ref"
             )
         if "$ref" in schema:
-            return self._reference(schema, base)
-        bare = {key: value for key, value in schema.items() if key not in IDENTITY}
-        return self._of_this_side(to_json_schema(bare, lambda item: self._write(item, base)))
+            return self._reference(schema, base, holder)
+        subtypes = self.graph.subtypes
+        marked = subtypes.marked(schema, base) if subtypes else schema
+        bare = {key: value for key, value in marked.items() if key not in IDENTITY}
+        return self._of_this_side(
+            to_json_schema(bare, lambda item: self._write(item, base, schema))
+        )
 
-    def _reference(self, schema: dict[str, Any], base: str) -> Any:
-        key = self.graph.refs.key(schema["$ref"], base)
+    def _reference(self, schema: dict[str, Any], base: str, holder: Any) -> Any:
+        key = self.graph.key(schema, base, holder)
         if not self.graph.ends_within(key, self._inlined):
             described = key in self._names or self._written <= self.detail.parts
             if not described:
@@ -308,7 +342,9 @@ class SchemaWriter:
                 {"$ref": f"#/$defs/{self._name(key)}"} if described else {"description": left_out}
             )
         else:
-            target = self._write(self.graph.refs.lookup(key), key.partition("#")[0])
+            target = self._write(self.graph.lookup(key), key.partition("#")[0])
+        if LITERALS in schema and isinstance(target, dict):
+            target = with_literals(target, *schema[LITERALS])
         # OpenAPI 3.0 ignores siblings of a $ref, but authors mean them, and 3.1 allows them.
         own = ("$ref", "nullable", "x-nullable")
         siblings = {key: value for key, value in schema.items() if key not in own}

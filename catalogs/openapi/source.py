@@ -21,6 +21,7 @@ from catalogs.openapi.operation import Operation, arguments, output_schema, reso
 from catalogs.openapi.plain import as_text, plain
 from catalogs.openapi.references import References
 from catalogs.openapi.schema import SchemaGraph
+from catalogs.openapi.subtypes import Subtypes
 from catalogs.shared.listing import ListingBuilder, SourceKind, SourceOptions, files_of_path
 from catalogs.shared.selection import Candidate
 from catalogs.shared.validity import member_text, valid_text
@@ -95,7 +96,17 @@ def read(listing: ListingBuilder, options: OpenAPIOptions) -> None:
             f"several operations have the operationId {shown}; they are listed under names "
             f"of their method and path. Give each an operationId of its own.",
         )
-    api = _Api(listing, agent, document, SchemaGraph(refs), place, repeated, options.internal)
+    subtypes = Subtypes(refs) if refs.has_subtypes else None
+    api = _Api(
+        listing,
+        agent,
+        document,
+        SchemaGraph(refs, subtypes),
+        SchemaGraph(refs),
+        place,
+        repeated,
+        options.internal,
+    )
     for path, item in document["paths"].items():
         if path.startswith("x-"):
             continue
@@ -181,6 +192,8 @@ class _Api:
     agent: str
     document: Mapping[str, Any]
     graph: SchemaGraph
+    outputs: SchemaGraph
+    """The graph of output schemas, in which a base stands for itself."""
     place: str
     repeated: frozenset[str]
     """The operationIds of several operations, none of which is named by it."""
@@ -242,7 +255,7 @@ class _Api:
             raw=record,
             description=_description(spec, item),
             input_schema=inputs.schema,
-            output_schema=output_schema(self.graph, operation),
+            output_schema=output_schema(self.outputs, operation),
             annotations={**annotations, **inputs.annotations},
             tags=tags,
         )
