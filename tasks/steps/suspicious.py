@@ -6,8 +6,10 @@ the live release (`safety/changed.py`), or have one that the lock file does not 
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from pegboard.formatting import count_text
 from pegboard.store.releases import ReleaseStore
 from tasks.lake.files import Lake
 from tasks.lake.snapshot_rows import agents_of, snapshot_rows, tools_of
@@ -32,7 +34,9 @@ if TYPE_CHECKING:
     import polars as pl
 
 MAX_WARNINGS = 10
-"""Largest number of suspicious tools that warnings name."""
+"""Largest number of warnings about suspicious tools."""
+MAX_NAMED = 5
+"""Most tools that a warning names."""
 
 Suspicious = dict[str, list[dict[str, Any]]]
 
@@ -108,21 +112,80 @@ def _stuffed_tools(
 
 def warnings_of(suspicious: Suspicious) -> list[str]:
     """Return a sentence with the next step for each suspicious tool that does not wait for
-    approval, at most `MAX_WARNINGS`.
+    approval, at most `MAX_WARNINGS`. Tools that repeat each other share one.
     """
-    lines: list[str] = []
-    reasons_by_tool: dict[str, list[str]] = {}
+    groups = [group for group in _repeating(suspicious) if len(group.flagged) > 1]
+    grouped = {tool for group in groups for tool in group.flagged}
+    lines: list[tuple[str, int]] = [(group.warning(), len(group.flagged)) for group in groups]
     for tool, rows in suspicious.items():
-        if reasons := [_reason(row) for row in rows if row["flag"] != UNAPPROVED]:
-            reasons_by_tool[tool] = reasons
-    for tool, reasons in list(reasons_by_tool.items())[:MAX_WARNINGS]:
-        lines.append(
-            f"{tool} is suspicious: {' and '.join(reasons)}. Look at it; skip it under "
-            f'[overrides], or set trust = "limited" for its catalog.'
+        reasons = [
+            _reason(row)
+            for row in rows
+            if row["flag"] != UNAPPROVED and not (row["flag"] == NEAR_COPY and tool in grouped)
+        ]
+        if reasons:
+            line = (
+                f"{tool} is suspicious: {' and '.join(reasons)}. Look at it; skip it under "
+                f'[overrides], or set trust = "limited" for its catalog.'
+            )
+            lines.append((line, 1))
+    warnings = [line for line, _ in lines[:MAX_WARNINGS]]
+    if more := sum(count for _, count in lines[MAX_WARNINGS:]):
+        warnings.append(f"{more} more tools are suspicious; the report has all.")
+    return warnings
+
+
+@dataclass(slots=True)
+class _Repeating:
+    """Tools whose descriptions repeat each other.
+
+    Attributes:
+        flagged: those that are suspicious for it.
+        originals: the others, which they repeat.
+    """
+
+    flagged: list[str] = field(default_factory=list[str])
+    originals: list[str] = field(default_factory=list[str])
+
+    def warning(self) -> str:
+        """Return a sentence with the next step."""
+        owners = {tool.rpartition("/")[0] for tool in self.flagged}
+        whose = f"the descriptions of {_named(self.originals)}" if self.originals else "each other"
+        return (
+            f"{len(self.flagged)} tools of {count_text(len(owners), 'agent')} are suspicious: they "
+            f"repeat {whose}: {_named(self.flagged)}. Look at them; unless they are one service's, "
+            f'skip some under [overrides], or set trust = "limited" for a catalog.'
         )
-    if more := len(reasons_by_tool) - len(lines):
-        lines.append(f"{more} more tools are suspicious; the report has all.")
-    return lines
+
+
+def _repeating(suspicious: Suspicious) -> list[_Repeating]:
+    """Return the tools that repeat each other, such as the health checks of many services. Those of
+    the same agents, such as one server with two accounts, are together.
+    """
+    originals = {
+        tool: row["of"]
+        for tool, rows in suspicious.items()
+        for row in rows
+        if row["flag"] == NEAR_COPY
+    }
+    sets: dict[str, set[str]] = {}
+    for tool, original in originals.items():
+        pair = sets.setdefault(tool, {tool}), sets.setdefault(original, {original})
+        smaller, larger = sorted(pair, key=len)
+        if smaller is not larger:
+            larger |= smaller
+            sets |= dict.fromkeys(smaller, larger)
+    groups: dict[frozenset[str], _Repeating] = defaultdict(_Repeating)
+    for tools in {id(tools): tools for tools in sets.values()}.values():
+        group = groups[frozenset(tool.rpartition("/")[0] for tool in tools)]
+        group.flagged += sorted(tools & originals.keys())
+        group.originals += sorted(tools - originals.keys())
+    return [*groups.values()]
+
+
+def _named(tools: list[str]) -> str:
+    more = f" and {len(tools) - MAX_NAMED:,} others" if len(tools) > MAX_NAMED else ""
+    return f"{', '.join(tools[:MAX_NAMED])}{more}"
 
 
 def _reason(row: Mapping[str, Any]) -> str:

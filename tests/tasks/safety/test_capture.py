@@ -1,9 +1,11 @@
 """Stuffed tools and copies of other agents' tools, as the manifest of a release names them."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from flows.reindex import reindex
 from pegboard.records import Tool
 from tasks.safety.capture import (
     CLONE,
@@ -15,6 +17,7 @@ from tasks.safety.capture import (
 )
 from tasks.steps.suspicious import warnings_of
 
+CASES = Path(__file__).parents[4] / "shared" / "cases" / "ingest"
 NOUNS = [
     "door",
     "window",
@@ -178,17 +181,74 @@ def test_families_of_operations_are_not_clones(copies, others):
 
 
 def test_warnings_name_tool_reason_and_next_step_for_a_bounded_number_of_tools():
-    copy = [{"flag": NEAR_COPY, "of": "good/good/tool", "similarity": 1.0}]
-    copies = {f"other/other/tool_{number:02}": copy for number in range(13)}
+    copies = {
+        f"other/agent_{number:02}/tool": [
+            {"flag": NEAR_COPY, "of": f"good/good/tool_{number}", "similarity": 1.0}
+        ]
+        for number in range(13)
+    }
 
     first_warning, *_, last_warning = warnings_of(copies)
 
-    assert "other/other/tool_00 is suspicious" in first_warning
-    assert "it repeats the description of good/good/tool" in first_warning
+    assert "other/agent_00/tool is suspicious" in first_warning
+    assert "it repeats the description of good/good/tool_0" in first_warning
     assert "trust = " in first_warning
     assert last_warning.startswith("3 more tools")
     assert warnings_of({"a/b/c": [{"flag": "unapproved", "fields": {}}]}) == []
     assert warnings_of({}) == []
+
+
+def copy_of(original):
+    return [{"flag": NEAR_COPY, "of": original, "similarity": 1.0}]
+
+
+def test_health_checks_of_many_services_are_warned_of_once():
+    checks = [f"kit/service_{number}/health" for number in range(8)]
+    flagged = {tool: copy_of(checks[0 if tool != checks[0] else 1]) for tool in checks}
+
+    (warning,) = warnings_of(flagged)
+
+    assert warning.startswith(
+        "8 tools of 8 agents are suspicious: they repeat each other: kit/service_0/health, "
+    )
+    assert "kit/service_4/health and 3 others. Look at them" in warning
+
+
+def test_one_server_with_two_accounts_is_warned_of_once():
+    flagged = {
+        f"kit/{account}/tool_{number}": copy_of(f"kit/{other}/tool_{number}")
+        for number in range(12)
+        for account, other in (("home", "work"), ("work", "home"))
+    }
+
+    (warning,) = warnings_of(flagged)
+
+    assert warning.startswith("24 tools of 2 agents are suspicious: they repeat each other: ")
+
+
+def test_copies_of_a_published_tool_name_it_and_keep_their_other_reasons():
+    flagged = {f"new/{name}/pay": copy_of("bank/bank/pay") for name in "ab"}
+    flagged["new/a/pay"] = [*flagged["new/a/pay"], {"flag": CLONE, "clones": 30}]
+
+    group, other = warnings_of(flagged)
+
+    assert "they repeat the descriptions of bank/bank/pay: new/a/pay, new/b/pay. Look" in group
+    assert other.startswith("new/a/pay is suspicious: it is one of 30 near-copies")
+
+
+def test_reported_services_with_the_same_health_check_are_warned_of_once(workshop):
+    if not CASES.is_dir():
+        pytest.skip("the inputs from public reports are not here")
+    catalogs = "".join(
+        f'[catalogs.{name}]\ntype = "openapi"\npath = "{CASES}/health/{name}.yaml"\n'
+        for name in "ab"
+    )
+
+    outcome = reindex(workshop.configure(catalogs=catalogs))
+
+    (warning,) = warnings_of(outcome["suspicious"])
+    assert "2 tools of 2 agents" in warning
+    assert "a/a/health_a, b/b/health_b" in warning
 
 
 def test_comparing_tools_in_chunks_finds_the_same_copies(monkeypatch):
