@@ -6,6 +6,7 @@ Unchanged file sources are skipped; see `fingerprint_of`.
 
 import hashlib
 import inspect
+import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -20,7 +21,7 @@ from catalogs.shared.kinds import source_kind
 from catalogs.shared.listing import Listing
 from catalogs.shared.tool_row import row_frame
 from pegboard import canonical, foreign, records, schemas
-from pegboard.canonical import digest
+from pegboard.canonical import canonical_json, digest
 from pegboard.errors import SourceError
 from pegboard.formatting import count_text
 from pegboard.records import Agent, Notice, Rejected
@@ -122,7 +123,7 @@ def _list_and_store(
     # run.
     inputs = fingerprint_of(configuration, catalog)
     listing = list_isolated(catalog, configuration.base, configuration.options(catalog))
-    rows = row_frame(listing.rows)
+    rows = _with_earlier_order(row_frame(listing.rows), lake, previous)
     max_removal = 1.0 if allow_removal else configuration.board.max_removal
     held_removal = _held_removal(listing, rows, lake, previous, max_removal)
     agents, tools, kept = _merge(
@@ -252,6 +253,56 @@ def _held_removal(
         f"{len(removed)} of the {previous_tools.height} tools of {previous.catalog} are no longer "
         f"listed, more than [board] max_removal = {max_removal:g} allows"
     )
+
+
+def _with_earlier_order(
+    tools: "pl.DataFrame", lake: Lake, previous: Snapshot | None
+) -> "pl.DataFrame":
+    """Return the rows of a listing, but the earlier row of each tool that differs from it only in
+    the order of lists that JSON Schema reads as sets. Some generators write them in any order, and
+    a change of order would be a change of the tool's definition.
+    """
+    import polars as pl
+
+    if previous is None or not has_snapshot(lake, previous.catalog, previous.digest):
+        return tools
+    snapshots = {previous.catalog: previous.digest}
+    digests = snapshot_rows(lake, snapshots, "tools", ["id", "digest"])
+    changed = tools.join(digests, on="id").filter(pl.col("digest") != pl.col("digest_right"))
+    earlier_rows = snapshot_rows(lake, snapshots, "tools", ids=changed.get_column("id").to_list())
+    earlier = {row["id"]: row for row in earlier_rows.iter_rows(named=True)}
+    reordered = [
+        row["id"]
+        for row in changed.select(tools.columns).iter_rows(named=True)
+        if _without_order(row) == _without_order(earlier[row["id"]])
+    ]
+    if not reordered:
+        return tools
+    is_reordered = pl.col("id").is_in(reordered)
+    kept = earlier_rows.select(tools.columns).filter(is_reordered)
+    return pl.concat([tools.filter(~is_reordered), kept]).sort("id")
+
+
+def _without_order(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row of a tool with its schemas as values whose sets are sorted."""
+    schemas = {
+        key: row[key] and _sorted_sets(json.loads(row[key]))
+        for key in ("input_schema", "output_schema")
+    }
+    return {key: value for key, value in row.items() if key != "digest"} | schemas
+
+
+def _sorted_sets(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_sorted_sets(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: sorted(value, key=canonical_json)
+        if key in ("enum", "type") and isinstance(value, list)
+        else _sorted_sets(value)
+        for key, value in schema.items()
+    }
 
 
 def _merge(

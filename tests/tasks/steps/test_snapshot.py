@@ -214,3 +214,41 @@ def test_rejected_records_are_stored_with_place_and_reason(workshop):
     assert pointer["rejected"] == [asdict(row) for row in snapshot.rejected]
     workshop.lake.write_json(place, pointer | {"rejected": "1f0c"})  # as earlier versions did
     assert stored_snapshot(configuration, "kit").rejected == ()
+
+
+def test_the_order_of_an_enum_is_no_change(workshop):
+    def publish(colours, **others):
+        schema = {"type": "object", "properties": {"colour": {"enum": colours}}}
+        tools = [
+            workshop.tool(name) | {"inputSchema": value}
+            for name, value in {"paint": schema, **others}.items()
+        ]
+        workshop.servers({"shop": tools})
+        return take_snapshot(configuration, "kit")
+
+    def colours(snapshot):
+        tools = listing_of(workshop.lake, kit=snapshot.digest).tools
+        return {tool.name: tool.input_schema["properties"]["colour"]["enum"] for tool in tools}
+
+    configuration = workshop.configure()
+    first = publish(["red", "blue", "green"])
+
+    assert publish(["green", "red", "blue"]).digest == first.digest
+    assert colours(publish(["blue", "red"])) == {"paint": ["blue", "red"]}
+    other = {"type": "object", "properties": {"colour": {"enum": ["a"]}}}
+    assert colours(publish(["red", "blue"], mix=other)) == {"paint": ["blue", "red"], "mix": ["a"]}
+
+
+def test_a_tool_whose_text_changes_gets_the_new_order_of_its_enum(workshop):
+    def publish(description, values):
+        schema = {"type": "object", "properties": {"a": {"type": values}}}
+        workshop.servers({"shop": [workshop.tool("paint", description) | {"inputSchema": schema}]})
+        snapshot = take_snapshot(configuration, "kit")
+        (tool,) = listing_of(workshop.lake, kit=snapshot.digest).tools
+        return tool.input_schema["properties"]["a"]["type"]
+
+    configuration = workshop.configure()
+
+    assert publish("Paint it", ["string", "null"]) == ["string", "null"]
+    assert publish("Paint it", ["null", "string"]) == ["string", "null"]
+    assert publish("Paint it now", ["null", "string"]) == ["null", "string"]
