@@ -462,9 +462,16 @@ def _joined(*texts: str) -> str:
 
 
 def _name(method: str, path: str) -> str:
-    """Return a name derived from method and path: `get_pets_by_petId` for `GET /pets/{petId}`."""
+    """Return a name derived from method and path: `get_pets_by_petId` for `GET /pets/{petId}`.
+
+    A path that has more letters of other scripts than of ASCII keeps them.
+    """
     words = re.sub(r"\{([^{}]*)\}", r"by_\1", path)
-    return re.sub(r"[^A-Za-z0-9_]+", "_", f"{method}_{words}").strip("_").replace("__", "_")
+    letters = [character for character in path if character.isalpha()]
+    is_foreign = 2 * sum(map(str.isascii, letters)) < len(letters)
+    text = f"{method}_{words}"
+    name = re.sub(r"\W+", "_", text) if is_foreign else re.sub(r"[^A-Za-z0-9_]+", "_", text)
+    return name.strip("_").replace("__", "_")
 
 
 def watched(base: Path, options: OpenAPIOptions) -> list[Watched]:

@@ -481,3 +481,14 @@ def test_internal_operations_are_left_out_and_counted_unless_wanted(listed, tmp_
     assert (listing.rejected, said.kind) == ((), "skipped")
     assert said.why.startswith("3 operations marked as internal left out")
     assert set(by_name(listed("openapi", path="api.json", internal=True))) == set("abcd")
+
+
+def test_paths_of_other_scripts_give_names_of_their_own(listed_document):
+    operation = {"responses": {}}
+    paths = {path: {"get": operation} for path in ("/天气/{城市}", "/地图", "/größe", "/pets/{id}")}
+
+    listing = listed_document({"openapi": "3.1.0", "info": {"title": "T"}, "paths": paths})
+
+    assert [tool.name for tool in listing.tools] == [
+        *("get_gr_e", "get_pets_by_id", "get_地图", "get_天气_by_城市"),
+    ]
