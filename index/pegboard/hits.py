@@ -102,9 +102,10 @@ class Hit:
 def call_names(hits: Sequence[Hit]) -> dict[str, Hit]:
     """Return each hit by the unique name under which a model is given it, in their order.
 
-    It is the true name where an API takes it; an invalid character becomes `_`, and tools with one
-    name are called `agent__name`. Look the model's call up here to find the tool's true name and
-    agent. Skills, prompts and resources are left out: nothing can call them.
+    It is the true name where an API takes it; an invalid character becomes `_`, words of other
+    scripts are transliterated, and tools with one name are called `agent__name`. Look the model's
+    call up here to find the tool's true name and agent. Skills, prompts and resources are left out:
+    nothing can call them.
     """
     callable_hits = {hit.tool.id: hit for hit in hits if hit.agent.kind not in READ_KINDS}
     names = CallNames(

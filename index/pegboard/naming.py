@@ -4,19 +4,39 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from hashlib import sha256
+from unicodedata import category
 
 MAX_CALL_NAME = 64
 """Characters of a tool's name for OpenAI and Anthropic, which take letters, digits, `_` and `-`."""
 _HASH = 8
 _REFUSED = re.compile(r"[^A-Za-z0-9_-]")
+_WORD = re.compile(r"(?:[A-Za-z0-9]|[^\x00-\x7f])+")
 _TOKEN = re.compile(r"[^\s,;:!?()\[\]{}<>\"'`]+")
 _CAMEL_CASE = re.compile(r"[a-z]{2,}[A-Z][a-z]")
 _AROUND = " \t\r\n\"'`.,:;!?()[]{}<>"
 
 
 def valid_name(name: str) -> str:
-    """Return the name with `_` for what APIs do not take, cut to 64 characters."""
-    return _REFUSED.sub("_", name)[:MAX_CALL_NAME]
+    """Return the name with `_` for what APIs do not take, cut to 64 characters. Words of other
+    scripts are transliterated, since nothing of them would be left.
+
+    Example:
+        >>> valid_name("get_天气"), valid_name("größe.suchen")
+        ('get_TianQi', 'gr__e_suchen')
+    """
+    readable = name if name.isascii() else _WORD.sub(_transliterated, name)
+    return _REFUSED.sub("_", readable)[:MAX_CALL_NAME]
+
+
+def _transliterated(match: re.Match[str]) -> str:
+    """Return a word in ASCII if it has more letters and digits of other scripts than of ASCII."""
+    word = match[0]
+    foreign = sum(not char.isascii() and category(char)[0] in "LMN" for char in word)
+    if foreign <= sum(char.isascii() for char in word):
+        return word
+    from anyascii import anyascii
+
+    return anyascii(word)
 
 
 class CallNames:
@@ -24,7 +44,8 @@ class CallNames:
 
     A tool keeps its true name if no other tool has it. Otherwise each of them is called
     `agent__name`, and those that share that as well have a hash of their id. Names that differ by
-    upper and lower case only count as one. Characters that APIs do not take become `_`.
+    upper and lower case only count as one. Characters that APIs do not take become `_`, and words
+    of other scripts are transliterated.
 
     Args:
         tools: id, true name and agent's name of every tool, as `LoadedRelease.tool_names` returns

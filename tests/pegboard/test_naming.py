@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pegboard.naming import CallNames
+from pegboard.naming import CallNames, valid_name
 
 VALID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 GIT = ("kit/git/search", "search", "git")
@@ -62,6 +62,45 @@ def test_a_tool_cannot_be_named_as_the_hash_of_another():
 
     assert names.ids[hashed] == "a/evil/x"
     assert names.names["kit/git/search"].startswith(hashed)
+
+
+@pytest.mark.parametrize(
+    ("name", "call_name"),
+    [
+        ("天气查询", "TianQiChaXun"),
+        ("日本語検索", "RiBenYuJianSuo"),
+        ("검색", "GeomSaeg"),
+        ("поиск_писем", "poisk_pisem"),
+        ("بحث", "bhth"),
+        ("get_天气", "get_TianQi"),
+        ("检索 文档", "JianSuo_WenDang"),
+        ("天" * 40, ("Tian" * 40)[:64]),
+    ],
+)
+def test_words_of_other_scripts_can_be_read(name, call_name):
+    assert valid_name(name) == call_name
+    assert CallNames([("kit/a/x", name, "a")]).names == {"kit/a/x": call_name}
+
+
+@pytest.mark.parametrize(
+    ("name", "call_name"),
+    [
+        ("größe.suchen", "gr__e_suchen"),
+        ("überprüfen", "_berpr_fen"),
+        ("search。", "search_"),
+        ("🔍search", "_search"),
+        ("🔍", "_"),
+        ("a/b:c", "a_b_c"),
+    ],
+)
+def test_names_that_could_be_read_stay_as_they_were(name, call_name):
+    assert valid_name(name) == call_name
+
+
+def test_tools_of_one_name_in_another_script_name_their_agents():
+    names = CallNames([(f"kit/{agent}/天气", "天气", agent) for agent in ("气象", "desk")]).names
+
+    assert names == {"kit/气象/天气": "QiXiang__TianQi", "kit/desk/天气": "desk__TianQi"}
 
 
 @given(
