@@ -17,6 +17,8 @@ COLLECTIONS = {"ssv": "spaceDelimited", "tsv": "tabDelimited", "pipes": "pipeDel
 """OpenAPI style of a list parameter by its `collectionFormat`."""
 SWAGGER_ONLY = {"consumes", "produces", "schemes", "collectionFormat"}
 """Members that OpenAPI 3 does not have."""
+FILE = {"type": "string", "format": "binary"}
+"""What OpenAPI 3 has in place of the type `file`."""
 FORMS = ("multipart/form-data", "application/x-www-form-urlencoded")
 """Media types of forms."""
 
@@ -95,7 +97,10 @@ def _schema_of(part: Mapping[str, Any]) -> dict[str, Any]:
     excluded = {*PARAMETER, *SWAGGER_ONLY}
     schema = {key: value for key, value in part.items() if key not in excluded}
     if schema.get("type") == "file":
-        schema |= {"type": "string", "format": "binary"}
+        schema |= FILE
+    items = schema.get("items")
+    if isinstance(items, dict) and items.get("type") == "file":
+        schema["items"] = items | FILE
     return schema
 
 
