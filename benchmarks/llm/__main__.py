@@ -35,6 +35,7 @@ from pegboard.errors import CompletionError, ConfigurationError
 from pegboard.formatting import markdown_table
 from pegboard.llm.recorded import OPEN_FILE, ReplyFolder
 
+UNRECORDED = [experiment.name for experiment in EXPERIMENTS if not experiment.recorded]
 NAME = "python -m benchmarks llm"
 MAX_FALLBACKS = 0.02
 """Share of a system's requests in which a reply may be unusable; a missing one ends the program."""
@@ -54,8 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         choices=[experiment.name for experiment in EXPERIMENTS],
-        help="only this table; may be repeated. parts, plan-select and graph have no recorded "
-        "replies yet: write their requests down (--missing-replies write) and have them answered",
+        help=f"only this table; may be repeated. {', '.join(UNRECORDED)} have no recorded replies "
+        "yet: write their requests down (--missing-replies write) and have them answered",
     )
     add("--replies", type=Path, default=REPLIES, metavar="DIR", help="the recorded replies")
     add("--missing-replies", choices=("write", "fail"), default="fail")

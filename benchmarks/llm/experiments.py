@@ -2,11 +2,11 @@
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from benchmarks.papers.benchmark import Benchmark
+from benchmarks.papers.benchmark import Benchmark, sampled
 from benchmarks.papers.indexes import IndexFile, read_index_files
 from benchmarks.papers.loading import load_benchmark
 from benchmarks.papers.strategies import chosen_strategies
@@ -15,6 +15,7 @@ from benchmarks.run import BenchSettings, run_benchmark
 from pegboard.evaluation.golden import GoldenQuery
 from pegboard.evaluation.measures import measures_of
 from pegboard.evaluation.searcher import Searcher
+from pegboard.llm.recorded import ReplyFolder
 
 HERE = Path(__file__).parent
 REPLIES = HERE / "replies"
@@ -45,6 +46,7 @@ class Experiment:
             the benchmark's own index, without written texts, if empty.
         limit: requests of each set of a paper's benchmark; None for all.
         catalogs: of `real`; all if empty.
+        boards: of a paper's benchmark, with the requests that are asked there; all if empty.
         unanswerable: whether requests that nothing answers are asked, too.
         recorded: whether its replies stand in `replies`; if not, it runs only where it is named.
     """
@@ -56,6 +58,7 @@ class Experiment:
     indexes: str = ""
     limit: int | None = None
     catalogs: tuple[str, ...] = ()
+    boards: tuple[str, ...] = ()
     unanswerable: bool = False
     recorded: bool = True
 
@@ -69,6 +72,17 @@ EXPERIMENTS = (
         ("default",),
         indexes="written.toml",
         catalogs=WRITTEN_CATALOGS,
+    ),
+    Experiment(
+        "products",
+        "What each text of a tool's document adds, alone and together (Toolshed, table I and "
+        "appendix I)",
+        ("metatool", "real"),
+        ("vector", "default"),
+        indexes="products.toml",
+        catalogs=("spotify",),
+        boards=("single-without-examples", "multi"),
+        recorded=False,
     ),
     Experiment(
         "asked",
@@ -193,9 +207,21 @@ def benchmarks_of(experiment: Experiment, places: Places) -> Iterator[Benchmark]
     """Yield the benchmarks of an experiment; raises as `load_benchmark` does."""
     for name in experiment.benchmarks:
         if name != "real":
-            yield load_benchmark(name, places.data, experiment.limit)
+            benchmark = load_benchmark(name, places.data, experiment.limit)
+            yield with_boards(benchmark, experiment.boards)
         elif places.real is not None:
             yield load_benchmark(name, places.real, only=experiment.catalogs)
+
+
+def with_boards(benchmark: Benchmark, names: Sequence[str]) -> Benchmark:
+    """Return a benchmark with the boards of these names and what is asked there; all if empty."""
+    if not names:
+        return benchmark
+    return replace(
+        benchmark,
+        boards=tuple(board for board in benchmark.boards if board.name in names),
+        query_sets=tuple(one for one in benchmark.query_sets if one.board in names),
+    )
 
 
 def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
@@ -210,17 +236,31 @@ def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
 
 
 def index_files(experiment: Experiment, places: Places) -> list[IndexFile]:
-    """Return the indexes of an experiment with the recorded replies."""
+    """Return the indexes of an experiment with the recorded replies.
+
+    Where missing replies are written down, boards are built without them, so that one run writes
+    the requests of all boards.
+    """
     if not experiment.indexes:
         return []
     files = read_index_files([str(HERE / experiment.indexes)])
-    return [file.with_replies(str(places.replies), places.missing) for file in files]
+    incomplete = "publish" if places.missing == "write" else None
+    return [file.with_replies(str(places.replies), places.missing, incomplete) for file in files]
 
 
 def run_experiment(experiment: Experiment, places: Places) -> tuple[list[Row], list[NothingFits]]:
-    """Build the boards, ask, and measure; returns the rows and what was said to fit nothing."""
+    """Build the boards, ask, and measure; returns the rows and what was said to fit nothing.
+
+    Where missing replies are written down and texts of the boards are among them, nothing is
+    measured: there are no rows.
+    """
     rows: list[Row] = []
     settings = settings_of(experiment, places)
+    if settings.indexes and places.missing == "write":
+        for benchmark in benchmarks_of(experiment, places):
+            run_benchmark(sampled(benchmark, 1, 0), places.boards, settings)
+        if ReplyFolder(places.replies).open_requests():
+            return [], []
     for benchmark in benchmarks_of(experiment, places):
         result, _ = run_benchmark(benchmark, places.boards, settings)
         rows += rows_of(benchmark.name, result)

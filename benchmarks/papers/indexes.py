@@ -41,12 +41,19 @@ class IndexFile:
         """The names of its indexes."""
         return [str(index.get("name", "full")) for index in self.tables["indexes"]]
 
-    def with_replies(self, folder: str | None, missing: str | None) -> "IndexFile":
-        """The file with recorded replies in its table `[enrich]`, if it has one."""
+    def with_replies(
+        self, folder: str | None, missing: str | None, incomplete: str | None = None
+    ) -> "IndexFile":
+        """The file with recorded replies in its table `[enrich]`, if it has one.
+
+        Args:
+            incomplete: what a build does that lacks replies: `stop` or `publish`.
+        """
         if folder is None:
             return self
         lines = [f"replies = {json.dumps(str(Path(folder).absolute()))}"]
         lines += [f"missing_replies = {json.dumps(missing)}"] if missing else []
+        lines += [f"incomplete = {json.dumps(incomplete)}"] if incomplete else []
         table = "\n".join(["[enrich]", *lines])
         return replace(self, text=re.sub(r"(?m)^\[enrich\]$", lambda _: table, self.text))
 
