@@ -11,28 +11,17 @@ import argparse
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from math import sqrt
 from pathlib import Path
-from statistics import NormalDist
 
 from benchmarks.documents import HEADLINE, missing_marks, write_between_marks
 from benchmarks.headline import headline
-from benchmarks.llm.experiments import (
-    EXPERIMENTS,
-    MEASURES,
-    MODEL,
-    REPLIES,
-    Experiment,
-    NothingFits,
-    Places,
-    Row,
-    run_experiment,
-)
+from benchmarks.llm.experiments import EXPERIMENTS, run_experiment
+from benchmarks.llm.measured import MODEL, REPLIES, Experiment, Places, Row
+from benchmarks.llm.tables import markdown
 from benchmarks.run import working_folder
 from flows.cli.options import quiet_encoders
 from pegboard.cli.main import run_command
 from pegboard.errors import CompletionError, ConfigurationError
-from pegboard.formatting import markdown_table
 from pegboard.llm.recorded import OPEN_FILE, ReplyFolder
 
 UNRECORDED = [experiment.name for experiment in EXPERIMENTS if not experiment.recorded]
@@ -88,16 +77,13 @@ def _run(options: argparse.Namespace) -> int:
             options.data, options.real, boards, options.missing_replies, options.replies.absolute()
         )
         for experiment in experiments:
-            rows, verdicts = run_experiment(experiment, places)
-            check_replies(experiment, rows, places)
-            text = markdown(experiment, rows, verdicts)
+            measured = run_experiment(experiment, places)
+            check_replies(experiment, measured.rows, places)
+            text = markdown(experiment, measured)
             print(text, flush=True)
             if page is not None:
                 write_between_marks(page, f"llm-{experiment.name}", text)
-            values[experiment.name] = {
-                "rows": [asdict(row) for row in rows],
-                "nothing_fits": [asdict(verdict) for verdict in verdicts],
-            }
+            values[experiment.name] = asdict(measured)
     if options.json:
         options.json.write_text(json.dumps(values, ensure_ascii=False, indent=1) + "\n", "utf-8")
     if page is not None:
@@ -125,52 +111,6 @@ def check_replies(experiment: Experiment, rows: Iterable[Row], places: Places) -
         )
 
 
-def markdown(experiment: Experiment, rows: Sequence[Row], verdicts: Sequence[NothingFits]) -> str:
-    """Return the tables of an experiment as Markdown."""
-    header = ["requests", "n", "strategy", "texts", *MEASURES, "calls", "tokens"]
-    lines = [
-        [
-            row.task,
-            str(row.queries),
-            row.strategy,
-            "none" if row.index in ("full", "nothing") else row.index,
-            *(_value(row.values[measure]) for measure in MEASURES),
-            f"{row.calls:.1f}",
-            f"{row.tokens:.0f}",
-        ]
-        for row in rows
-    ]
-    parts = [f"**{experiment.title}**", "", *markdown_table(header, lines), ""]
-    if verdicts:
-        header = ["strategy", "texts", "nothing fits, rightly", "nothing fits, falsely"]
-        lines = [
-            [
-                verdict.strategy,
-                "none" if verdict.index in ("full", "nothing") else verdict.index,
-                share(verdict.right, verdict.without_answer),
-                share(verdict.false, verdict.with_answer),
-            ]
-            for verdict in verdicts
-        ]
-        parts += [*markdown_table(header, lines), ""]
-    return "\n".join(parts)
-
-
-def share(count: int, number: int) -> str:
-    """Return how many of a number of requests, with the share and its 95 % interval by Wilson's
-    score, which also holds for none and for all.
-    """
-    if not number:
-        return "0 of 0"
-    z = NormalDist().inv_cdf(0.975)
-    part = count / number
-    centre = part + z * z / (2 * number)
-    width = z * sqrt(part * (1 - part) / number + z * z / (4 * number * number))
-    low = (centre - width) / (1 + z * z / number)
-    high = (centre + width) / (1 + z * z / number)
-    return f"{count} of {number}, {part:.3f} [{max(low, 0):.3f}, {min(high, 1):.3f}]"
-
-
 def authors(replies: Path) -> str:
     """Return who wrote the replies."""
     written: dict[str, int] = {}
@@ -180,8 +120,3 @@ def authors(replies: Path) -> str:
         written[who] = written.get(who, 0) + 1
     listed = "; ".join(f"{count:,} by {who}" for who, count in sorted(written.items()))
     return f"Replies: {listed}. The prompts are those that {MODEL} would get.\n"
-
-
-def _value(value: tuple[float, float, float]) -> str:
-    mean, low, high = value
-    return f"{mean:.3f} [{low:.3f}, {high:.3f}]"

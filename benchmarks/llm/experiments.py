@@ -1,11 +1,21 @@
 """The experiments: which boards, with which texts, are asked by which strategies."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from benchmarks.llm.edges import measure_edges
+from benchmarks.llm.measured import (
+    MODEL,
+    Experiment,
+    Measured,
+    NothingFits,
+    Places,
+    Row,
+    rows_of,
+)
 from benchmarks.papers.benchmark import Benchmark, sampled
 from benchmarks.papers.indexes import IndexFile, read_index_files
 from benchmarks.papers.loading import load_benchmark
@@ -18,49 +28,17 @@ from pegboard.evaluation.searcher import Searcher
 from pegboard.llm.recorded import ReplyFolder
 
 HERE = Path(__file__).parent
-REPLIES = HERE / "replies"
-MODEL = "openai/gpt-4o-mini"
-"""The model whose prompts are asked; the replies were recorded, and name their authors."""
-MEASURES = ("Recall@1", "Recall@5", "Recall@10")
 QUERIES = 100
 """Requests of each set that are asked with an LLM at request time, drawn with seed 0."""
 WRITTEN_CATALOGS = ("spotify", "slack", "mcp")
 """The real catalogs about whose tools texts were written."""
+SELECTED = ("Recall", "Precision", "F1")
+"""Measures of all tools that a strategy selects, however many."""
 SHARED_PARTS: Mapping[str, Any] = {"fuse_steps": "round-robin"}
 
 
 def _part(name: str, **fields: Any) -> str:
     return json.dumps({"name": name, **fields})
-
-
-@dataclass(frozen=True, slots=True)
-class Experiment:
-    """One table.
-
-    Attributes:
-        name: of the table.
-        title: what it shows.
-        benchmarks: the names of the benchmarks, `real` among them.
-        strategies: as for --strategy.
-        indexes: the file in this folder with the indexes of the boards, and the texts in them;
-            the benchmark's own index, without written texts, if empty.
-        limit: requests of each set of a paper's benchmark; None for all.
-        catalogs: of `real`; all if empty.
-        boards: of a paper's benchmark, with the requests that are asked there; all if empty.
-        unanswerable: whether requests that nothing answers are asked, too.
-        recorded: whether its replies stand in `replies`; if not, it runs only where it is named.
-    """
-
-    name: str
-    title: str
-    benchmarks: tuple[str, ...]
-    strategies: tuple[str, ...]
-    indexes: str = ""
-    limit: int | None = None
-    catalogs: tuple[str, ...] = ()
-    boards: tuple[str, ...] = ()
-    unanswerable: bool = False
-    recorded: bool = True
 
 
 PAPERS = ("seal-tools", "metatool", "toollinkos", "ultratool", "livemcpbench")
@@ -82,6 +60,8 @@ EXPERIMENTS = (
         indexes="products.toml",
         catalogs=("spotify",),
         boards=("single-without-examples", "multi"),
+        measures=("Recall@1", "Recall@5"),
+        published=True,
         recorded=False,
     ),
     Experiment(
@@ -126,14 +106,39 @@ EXPERIMENTS = (
             "rag-tool-fusion",
         ),
         limit=QUERIES,
+        published=True,
         recorded=False,
     ),
     Experiment(
         "plan-select",
-        "Retrieval-Plan-Select on UltraTool",
+        "Retrieval-Plan-Select on UltraTool, by its own measures: recall and F1 of the tools that "
+        "are selected",
         ("ultratool",),
-        ("hybrid", "dummy-steps", "rag-only-select", "rps-dummy", "plan-select"),
+        ("rag-only-select", "rps-dummy", "plan-select", "plan-select-precise"),
         limit=QUERIES,
+        measures=SELECTED,
+        published=True,
+        recorded=False,
+    ),
+    Experiment(
+        "plan-select-written",
+        "The same end to end where texts are written, as in the paper",
+        ("ultratool",),
+        ("plan-select", "plan-select-precise"),
+        indexes="both.toml",
+        limit=QUERIES,
+        measures=SELECTED,
+        published=True,
+        recorded=False,
+    ),
+    Experiment(
+        "edges",
+        "Dependencies on ToolLinkOS by rules, proposed by an LLM, by both, and declared",
+        ("toollinkos",),
+        ("hybrid", "dependencies"),
+        measures=("mAP@10", "Recall@10"),
+        compared="edges",
+        published=True,
         recorded=False,
     ),
     Experiment(
@@ -142,65 +147,14 @@ EXPERIMENTS = (
         ("toollinkos",),
         ("hybrid", "dependencies", "graph-rag-tool-fusion"),
         limit=QUERIES,
+        measures=("mAP@10", "Recall@10", "nDCG@10"),
+        published=True,
         recorded=False,
     ),
 )
 """In the order of the page."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One system on one set of requests.
-
-    Attributes:
-        values: the mean and its 95 % interval by measure.
-        calls, tokens: of the LLM for a request.
-        fallbacks: the share of the requests in which a reply was missing.
-    """
-
-    task: str
-    strategy: str
-    index: str
-    queries: int
-    values: Mapping[str, tuple[float, float, float]]
-    calls: float
-    tokens: float
-    fallbacks: float
-
-
-@dataclass(frozen=True, slots=True)
-class NothingFits:
-    """How often a strategy said that nothing fits: of requests without an answer, and of others."""
-
-    strategy: str
-    index: str
-    right: int
-    without_answer: int
-    false: int
-    with_answer: int
-
-
-@dataclass(frozen=True, slots=True)
-class Places:
-    """Where an experiment finds its files.
-
-    Attributes:
-        data: the folder of the papers' benchmarks.
-        real: the fetched real catalogs; None leaves them out.
-        boards: the folder for boards.
-        missing: what happens to requests without a recorded reply.
-    """
-
-    data: Path
-    real: Path | None
-    boards: Path
-    missing: str = "fail"
-    replies: Path = REPLIES
-
-    @property
-    def llm_options(self) -> dict[str, Any]:
-        """The options of the LLM: its recorded replies."""
-        return {"replies": str(self.replies), "missing_replies": self.missing}
+OF_THEIR_OWN: Mapping[str, Callable[[Experiment, Places], Measured]] = {"edges": measure_edges}
+"""Experiments that measure more than which strategies find what on which boards."""
 
 
 def benchmarks_of(experiment: Experiment, places: Places) -> Iterator[Benchmark]:
@@ -228,7 +182,7 @@ def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
     """Return what is measured; `missing_replies` of [enrich] as well."""
     return BenchSettings(
         chosen_strategies(experiment.strategies),
-        tuple(measures_of(list(MEASURES))),
+        tuple(measures_of(list(experiment.measures))),
         MODEL,
         places.llm_options,
         index_files(experiment, places),
@@ -248,63 +202,28 @@ def index_files(experiment: Experiment, places: Places) -> list[IndexFile]:
     return [file.with_replies(str(places.replies), places.missing, incomplete) for file in files]
 
 
-def run_experiment(experiment: Experiment, places: Places) -> tuple[list[Row], list[NothingFits]]:
-    """Build the boards, ask, and measure; returns the rows and what was said to fit nothing.
+def run_experiment(experiment: Experiment, places: Places) -> Measured:
+    """Build the boards, ask, and measure.
 
     Where missing replies are written down and texts of the boards are among them, nothing is
-    measured: there are no rows.
+    measured.
     """
-    rows: list[Row] = []
+    if experiment.name in OF_THEIR_OWN:
+        return OF_THEIR_OWN[experiment.name](experiment, places)
     settings = settings_of(experiment, places)
+    benchmarks = list(benchmarks_of(experiment, places))
     if settings.indexes and places.missing == "write":
-        for benchmark in benchmarks_of(experiment, places):
+        for benchmark in benchmarks:
             run_benchmark(sampled(benchmark, 1, 0), places.boards, settings)
         if ReplyFolder(places.replies).open_requests():
-            return [], []
-    for benchmark in benchmarks_of(experiment, places):
+            return Measured()
+    rows: list[Row] = []
+    for benchmark in benchmarks:
         result, _ = run_benchmark(benchmark, places.boards, settings)
         rows += rows_of(benchmark.name, result)
     if not experiment.unanswerable or places.real is None:
-        return rows, []
-    return rows, list(_nothing_fits(experiment, places))
-
-
-def rows_of(benchmark: str, result: Mapping[str, Any]) -> Iterator[Row]:
-    """Yield a row for each task and system of a benchmark."""
-    overheads = {(row["strategy"], row["index"]): row for row in _summed(result["overhead"])}
-    groups: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for row in result["rows"]:
-        task = f"{benchmark}, {row['task']}"
-        if benchmark == "real" and row["task"] != "mean":
-            continue
-        group = groups.setdefault((task, row["strategy"], row["index"]), {"n": row["n"]})
-        group[row["measure"]] = (row["value"], row["low"], row["high"])
-    for (task, strategy, index), group in groups.items():
-        overhead = overheads.get((strategy, index), {})
-        queries = overhead.get("queries", 0) or 1
-        yield Row(
-            task,
-            strategy,
-            index,
-            group.pop("n"),
-            group,
-            overhead.get("llm_calls", 0) / queries,
-            overhead.get("tokens", 0) / queries,
-            overhead.get("fallbacks", 0) / queries,
-        )
-
-
-def _summed(overheads: Sequence[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Yield the overhead of each system over all its sets of requests."""
-    sums: dict[tuple[str, str], dict[str, Any]] = {}
-    for row in overheads:
-        total = sums.setdefault(
-            (row["strategy"], row["index"]), dict.fromkeys(("queries", "llm_calls", "tokens"), 0)
-        )
-        for name in ("queries", "llm_calls", "tokens", "fallbacks"):
-            total[name] = total.get(name, 0) + row[name]
-    for (strategy, index), total in sums.items():
-        yield {"strategy": strategy, "index": index, **total}
+        return Measured(rows)
+    return Measured(rows, list(_nothing_fits(experiment, places)))
 
 
 def _nothing_fits(experiment: Experiment, places: Places) -> Iterator[NothingFits]:

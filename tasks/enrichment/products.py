@@ -98,8 +98,13 @@ def typical_output_tokens(product: Product, settings: EnrichSettings) -> int:
 
 
 def schema_of(product: Product) -> dict[str, Any]:
+    """Return the JSON Schema of a product's reply, without references."""
+    return inlined_schema(REPLIES[product])
+
+
+def inlined_schema(reply: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON Schema of a reply, without references."""
-    schema = REPLIES[product].model_json_schema()
+    schema = reply.model_json_schema()
     return _inlined(schema, schema.pop("$defs", {}))
 
 
