@@ -1,11 +1,11 @@
 """The experiments: which boards, with which texts, are asked by which strategies."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from benchmarks.llm.boards import benchmarks_of, index_files
+from benchmarks.llm.collisions import measure_collisions
 from benchmarks.llm.edges import measure_edges
 from benchmarks.llm.measured import (
     MODEL,
@@ -16,9 +16,7 @@ from benchmarks.llm.measured import (
     Row,
     rows_of,
 )
-from benchmarks.papers.benchmark import Benchmark, sampled
-from benchmarks.papers.indexes import IndexFile, read_index_files
-from benchmarks.papers.loading import load_benchmark
+from benchmarks.papers.benchmark import sampled
 from benchmarks.papers.strategies import chosen_strategies
 from benchmarks.real.catalogs import unanswerable
 from benchmarks.run import BenchSettings, run_benchmark
@@ -27,7 +25,6 @@ from pegboard.evaluation.measures import measures_of
 from pegboard.evaluation.searcher import Searcher
 from pegboard.llm.recorded import ReplyFolder
 
-HERE = Path(__file__).parent
 QUERIES = 100
 """Requests of each set that are asked with an LLM at request time, drawn with seed 0."""
 WRITTEN_CATALOGS = ("spotify", "slack", "mcp")
@@ -48,6 +45,14 @@ EXPERIMENTS = (
         "Texts written once, offline: what each adds, asked by the default strategy",
         ("real", "livemcpbench", "ultratool", "toollinkos"),
         ("default",),
+        indexes="written.toml",
+        catalogs=WRITTEN_CATALOGS,
+    ),
+    Experiment(
+        "collisions",
+        "Vectors that collide, before and after texts are written",
+        ("real", "livemcpbench", "ultratool"),
+        (),
         indexes="written.toml",
         catalogs=WRITTEN_CATALOGS,
     ),
@@ -153,29 +158,11 @@ EXPERIMENTS = (
     ),
 )
 """In the order of the page."""
-OF_THEIR_OWN: Mapping[str, Callable[[Experiment, Places], Measured]] = {"edges": measure_edges}
+OF_THEIR_OWN: Mapping[str, Callable[[Experiment, Places], Measured]] = {
+    "collisions": measure_collisions,
+    "edges": measure_edges,
+}
 """Experiments that measure more than which strategies find what on which boards."""
-
-
-def benchmarks_of(experiment: Experiment, places: Places) -> Iterator[Benchmark]:
-    """Yield the benchmarks of an experiment; raises as `load_benchmark` does."""
-    for name in experiment.benchmarks:
-        if name != "real":
-            benchmark = load_benchmark(name, places.data, experiment.limit)
-            yield with_boards(benchmark, experiment.boards)
-        elif places.real is not None:
-            yield load_benchmark(name, places.real, only=experiment.catalogs)
-
-
-def with_boards(benchmark: Benchmark, names: Sequence[str]) -> Benchmark:
-    """Return a benchmark with the boards of these names and what is asked there; all if empty."""
-    if not names:
-        return benchmark
-    return replace(
-        benchmark,
-        boards=tuple(board for board in benchmark.boards if board.name in names),
-        query_sets=tuple(one for one in benchmark.query_sets if one.board in names),
-    )
 
 
 def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
@@ -187,19 +174,6 @@ def settings_of(experiment: Experiment, places: Places) -> BenchSettings:
         places.llm_options,
         index_files(experiment, places),
     )
-
-
-def index_files(experiment: Experiment, places: Places) -> list[IndexFile]:
-    """Return the indexes of an experiment with the recorded replies.
-
-    Where missing replies are written down, boards are built without them, so that one run writes
-    the requests of all boards.
-    """
-    if not experiment.indexes:
-        return []
-    files = read_index_files([str(HERE / experiment.indexes)])
-    incomplete = "publish" if places.missing == "write" else None
-    return [file.with_replies(str(places.replies), places.missing, incomplete) for file in files]
 
 
 def run_experiment(experiment: Experiment, places: Places) -> Measured:

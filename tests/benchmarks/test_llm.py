@@ -4,10 +4,13 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from benchmarks.llm.__main__ import check_replies
-from benchmarks.llm.experiments import EXPERIMENTS, HERE, run_experiment
+from benchmarks.llm.boards import HERE
+from benchmarks.llm.collisions import collisions
+from benchmarks.llm.experiments import EXPERIMENTS, run_experiment
 from benchmarks.llm.measured import REPLIES, Experiment, Measured, Places, Row
 from benchmarks.llm.tables import markdown, share
 from pegboard.errors import CompletionError
@@ -152,6 +155,34 @@ def test_the_figures_of_papers_stand_beside_what_is_measured_in_the_same_way():
     )
     assert "0.494" in text
     assert "toolret" not in text
+
+
+def test_collisions_are_pairs_of_nearly_equal_vectors():
+    vectors = np.array([[1, 0, 0], [0.96, 0.28, 0], [0.8, 0.6, 0], [0, 0, 1]], np.float32)
+
+    nearest, pairs = collisions(vectors)
+
+    assert nearest.round(3).tolist() == [0.96, 0.96, 0.936, 0.0]
+    assert pairs == 1
+
+
+def test_collisions_are_counted_in_each_index_of_each_board(places, tmp_path):
+    names = ("nothing", "brief")
+    indexes = tmp_path / "two.toml"
+    indexes.write_text(
+        "\n".join(f'[[indexes]]\nname = "{name}"\nparts = ["name"]\n' for name in names)
+    )
+    recorded = next(one for one in EXPERIMENTS if one.name == "collisions")
+    experiment = replace(
+        recorded, benchmarks=("metatool",), boards=("multi",), indexes=str(indexes)
+    )
+
+    [table] = run_experiment(experiment, places("fail")).more
+
+    assert [line[:3] for line in table.lines] == [
+        ["metatool", "none", "2"],
+        ["metatool", "brief", "2"],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,7 @@ def nearest_tools(
     """
     index_name = loaded.index_name(None)
     index = loaded.index(index_name)
-    vectors = _vectors_of(loaded, index_name, tools)
+    vectors = vectors_of_tools(loaded, index_name, tools)
     nearest: dict[str, Sequence[str]] = {}
     for tool in tools:
         best: dict[str, float] = {}
@@ -234,7 +234,7 @@ def nearest_tools(
     return nearest
 
 
-def _vectors_of(
+def vectors_of_tools(
     loaded: LoadedRelease, index_name: str, tools: Sequence[str]
 ) -> "dict[str, NDArray[np.float32]]":
     """Return the vectors of each tool, of shape (vectors, dimensions)."""
