@@ -22,9 +22,10 @@ from pegboard.toml_settings import Settings, duplicates, problems_of, read_toml
 from tasks.settings.configuration import Configuration, check_configuration
 from tasks.settings.release import LACKS_PROBABILITY, default_strategy
 
-ASKS_LLM = "asks an LLM, and a sweep has none; measure it with `pegboard eval --llm"
+ASKS_LLM = "asks an LLM; give one: --llm MODEL"
 SEARCH_AGENTS = ("both-hybrid", "both-vector", "both-BM25", "both-hybrid-clauses")
 """What `Board.search_agents` can do without an LLM, by its options `mode` and `decompose`."""
+NOT_TIMED = "max_ms: strategies that ask an LLM are not timed; leave it out, or sweep them alone"
 MAX_K = 128
 """Largest number of tools that LLM providers accept in one request."""
 
@@ -38,8 +39,8 @@ class SweepSettings(Settings):
         strategies: names, JSON files, or tables of parts.
         k: the cut-offs to measure, as numbers or as `1..20`.
         measures: kinds of measures; candidates are compared by the first.
-        max_tokens, max_ms: limits on a candidate: mean prompt tokens of its k tools, and the 95th
-            percentile of its milliseconds per request.
+        max_tokens, max_ms: limits on a candidate: mean prompt tokens of its k tools and of what its
+            LLM reads and writes, and the 95th percentile of its milliseconds per request.
         margin: largest difference by the first measure of a cheaper candidate from the best.
         agents: whether agents are searched for instead of tools; `strategies` are then names of
             `pegboard.evaluation.agent_search`, by default those of `Board.search_agents`.
@@ -119,12 +120,21 @@ class Sweep:
     agent_strategies: tuple[AgentStrategy, ...]
     queries: tuple[GoldenQuery, ...]
 
+    @property
+    def asking(self) -> list[str]:
+        """The names of the strategies that ask an LLM."""
+        return [
+            *(strategy.name for strategy in self.strategies if asks_llm(strategy)),
+            *(strategy.name for strategy in self.agent_strategies if strategy.asks_llm),
+        ]
 
-def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
+
+def read_sweep(config: str | Path, parameters: Mapping[str, Any], *, llm: bool = False) -> Sweep:
     """Read and check the input of a sweep.
 
     Args:
         config: path of the pegboard.toml.
+        llm: whether strategies may ask an LLM.
         parameters: options that override the table `[sweep]`, unless they are None. Their paths
             count from the working directory.
 
@@ -163,13 +173,19 @@ def read_sweep(config: str | Path, parameters: Mapping[str, Any]) -> Sweep:
         problems.append(
             "golden: missing; give --golden FILE, or set [golden] queries in the configuration"
         )
+    sweep = Sweep(
+        settings, configuration, tuple(strategies), tuple(agent_strategies), tuple(queries)
+    )
+    asking = sweep.asking
+    if not llm:
+        problems += [f"strategies: '{name}' {ASKS_LLM}" for name in asking]
+    elif asking and settings.max_ms is not None:
+        problems.append(NOT_TIMED)
     if problems:
         raise ConfigurationError.from_problems(
             "The sweep", problems, "`pegboard sweep --help` has examples."
         )
-    return Sweep(
-        settings, configuration, tuple(strategies), tuple(agent_strategies), tuple(queries)
-    )
+    return sweep
 
 
 def _settings(values: Mapping[str, Any], problems: list[str]) -> SweepSettings:
@@ -215,11 +231,6 @@ def _strategies(
         for strategy in strategies
         if strategy.lacks_probability()
     ]
-    problems += [
-        f"strategies: '{strategy.name}' {ASKS_LLM}`"
-        for strategy in strategies
-        if asks_llm(strategy)
-    ]
     return strategies
 
 
@@ -235,11 +246,6 @@ def _agent_strategies(settings: SweepSettings, problems: list[str]) -> list[Agen
             strategies.append(agent_strategy(str(name)))
         except QueryError as error:
             problems.append(f"strategies: {error}")
-    problems += [
-        f"strategies: '{strategy.name}' {ASKS_LLM} --agents`"
-        for strategy in strategies
-        if strategy.asks_llm
-    ]
     return strategies
 
 

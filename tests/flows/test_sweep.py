@@ -7,11 +7,13 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from pegboard.errors import ConfigurationError
+from pegboard.errors import BudgetExhausted, ConfigurationError
 from pegboard.evaluation.comparison import evaluate
 from pegboard.evaluation.intervals import interval
 from pegboard.evaluation.searcher import Searcher
 from pegboard.evaluation.systems import ReleaseSystem
+from pegboard.llm.answers import add_answers
+from pegboard.llm.recorded import ReplyFolder
 from pegboard.store.releases import ReleaseStore
 from tasks.golden.sweep import Result, choose, measure, open_release
 from tasks.settings.sweep import SweepSettings, read_sweep
@@ -184,8 +186,83 @@ def test_every_pool_is_measured_at_every_k_and_the_choice_is_for_the_whole_relea
     choice = json.loads(whole)["choice"]
     assert choice["candidates"] == json.loads(out)["choice"]["candidates"]
     assert choice["best"]["pool"] == "all"
-    lines = [line.split()[:4] for line in text.splitlines() if line.startswith("whole")]
-    assert lines == [["whole", "search", "all", "40"], ["whole", "search", "random:2", "3"]]
+    lines = [line.split() for line in text.splitlines() if line.startswith("whole")]
+    systems = [["whole", "search", "all", "40"], ["whole", "search", "random:2", "3"]]
+    assert [line[:4] for line in lines] == 2 * systems
+    curve = [row for row in rows if row["index"] == "whole" and row["pool"] == "random:2"]
+    means = [f"{row['value']:.3f}" for row in curve if row["measure"] == "Recall"]
+    assert lines[-1][4:] == means
+
+
+LLM = ("--llm", "openai/gpt-4o-mini")
+
+
+def test_a_sweep_with_an_llm_is_repeated_by_its_recorded_replies(command, folder):
+    golden = folder / "golden.jsonl"
+    replies = folder / "replies"
+    arguments = ("sweep", "--golden", golden, "--strategy", "search", "--strategy", "step-back")
+    arguments += ("-k", "1..3", "--tools", "40", *LLM, "--replies", replies, "--quiet")
+
+    written, out, err = command(*arguments, "--missing-replies", "write")
+    answers = folder / "answers.jsonl"
+    opened = ReplyFolder(replies)
+    keys = opened.open_requests()
+    line = {"reply": {"query": "something of the office"}}
+    answers.write_text("\n".join(json.dumps({"custom_id": key, **line}) for key in keys))
+    add_answers(opened, answers, "a program", "2026-01-31")
+    code, repeated, plan = command(*arguments, "--missing-replies", "fail", "--json")
+
+    assert written == 7
+    assert "Parts of strategies worked without the LLM" in err
+    assert len(keys) == len(GOLDEN)
+    assert code == 0
+    rows = json.loads(repeated)["rows"]
+    asking = [row for row in rows if row["strategy"] == "step-back"]
+    assert {row["llm_calls"] for row in asking} == {1.0}
+    assert all(row["llm_tokens"] > 0 and row["ms_p50"] is None for row in asking)
+    assert {row["pool"] for row in asking} == {"all", "40"}
+    others = [row for row in rows if row["strategy"] == "search"]
+    assert all("llm_calls" not in row and row["ms_p50"] is not None for row in others)
+    assert f"step-back: {4 * len(GOLDEN)} LLM calls" in plan
+    assert "LLM calls" in out
+
+
+def test_a_plan_says_the_calls_and_the_money_and_asks_nothing(command, folder):
+    arguments = ("sweep", "--golden", folder / "golden.jsonl", "-k", "1..3", *LLM, "--plan")
+    arguments += ("--replies", folder / "replies", "--quiet")
+    strategies = ("--strategy", "search", "--strategy", "plan-select")
+
+    code, out, _ = command(*arguments, *strategies)
+    _, values, _ = command(*arguments, *strategies, "--json")
+    _, nothing, _ = command(*arguments)
+
+    least = 2 * len(GOLDEN) * (1 + 3)
+    most = 2 * len(GOLDEN) * (1 + 5 * 3)
+    assert code == 0
+    assert f"plan-select: {least} to {most:,} LLM calls" in out
+    assert "USD by list price" in out
+    plan = json.loads(values)
+    assert plan["calls"] == {"plan-select": [least, most]}
+    assert 0 < plan["usd"][0] < plan["usd"][1]
+    assert nothing == "no strategy asks an LLM\n"
+    assert not (folder / "replies").exists()
+
+
+def test_a_sweep_ends_where_its_budget_does_with_what_is_measured_until_then(command, folder):
+    arguments = ("sweep", "--golden", folder / "golden.jsonl", "-k", "1..3", *LLM, "--quiet")
+    arguments += ("--budget-usd", "0.00001")
+
+    code, out, err = command(*arguments, "--strategy", "search", "--strategy", "step-back")
+    alone, nothing, reason = command(*arguments, "--strategy", "step-back")
+
+    assert code == alone == BudgetExhausted("").exit_code
+    assert [line.split()[:2] for line in out.splitlines() if "search" in line.split()[1:2]] == [
+        ["names", "search"]
+    ]
+    assert "does not fit into budget_usd = 1e-05" in err
+    assert "The systems behind the last row are not measured." in err
+    assert nothing == ""
+    assert "does not fit into budget_usd = 1e-05" in reason
 
 
 def test_the_cheapest_that_is_shown_to_be_within_the_margin_is_recommended():

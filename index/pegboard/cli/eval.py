@@ -72,7 +72,7 @@ def register(subparsers: Subparsers) -> None:
     add_options(
         parser,
         *("--limit", "--llm", "--llm-api-base", "--llm-options"),
-        *("--replies", "--missing-replies", "--max-fallbacks", "--quiet"),
+        *("--replies", "--missing-replies", "--budget-usd", "--max-fallbacks", "--quiet"),
     )
     add_options(parser, "--hosted-encoder")
     parser.add_argument(

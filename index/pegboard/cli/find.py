@@ -128,6 +128,8 @@ def llm_arguments(options: argparse.Namespace) -> dict[str, Any]:
         "options": options.llm_options,
         "replies": options.replies,
         "missing_replies": options.missing_replies,
+        # That of `eval-agent`, which has --model, is for the agent.
+        "budget_usd": None if hasattr(options, "model") else getattr(options, "budget_usd", None),
     }
     llm_options = {name: value for name, value in given.items() if value is not None}
     if not llm_options:

@@ -279,6 +279,11 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "help": "what happens to requests without a recorded reply: ask the LLM and record it "
         "(default), write them to DIR/open.jsonl for a batch API or a person, or neither",
     },
+    "--budget-usd": {
+        "type": float,
+        "metavar": "USD",
+        "help": "the most that the LLM may cost; recorded replies cost nothing",
+    },
     "--max-fallbacks": {
         "type": _share,
         "default": 0.0,

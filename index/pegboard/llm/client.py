@@ -184,8 +184,7 @@ class Client:
         self._raise_if_stopped()
         seconds = MAX_RETRY_SECONDS + self._max_wait
         calls = retrying("AsyncRetrying", self._attempts, seconds, sleep=self._sleep)
-        tokens = token_bound(prompt_text(request), str(request.schema or ""))
-        tokens += _PROMPT_OVERHEAD_TOKENS
+        tokens = prompt_bound(request)
         prompt_price, reply_price = self._price or (0.0, 0.0)
         usd = tokens * prompt_price + request.max_tokens * reply_price
         try:
@@ -274,6 +273,11 @@ def duration_text(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds:.0f} s ({seconds / size:.3g} {unit})"
     return f"{seconds:g} s"
+
+
+def prompt_bound(request: ChatRequest) -> int:
+    """Return the most tokens that a request's prompt may have."""
+    return token_bound(prompt_text(request), str(request.schema or "")) + _PROMPT_OVERHEAD_TOKENS
 
 
 def price_of(completer: Completer) -> Price | None:

@@ -66,6 +66,11 @@ class LlmCalls:
         """Return the calls of the part if it works on each step alone."""
         return LlmCalls(step=self.request + self.step, further=self.further)
 
+    def bounds(self, steps: int) -> tuple[int, int]:
+        """Return the least and the most calls for a request of that many steps."""
+        least = self.request + self.step * steps
+        return least, least + self.further * steps
+
     def text(self, *, has_steps: bool) -> str:
         """Return the calls for a request, such as `2`, `1 to 5` or `1 + n to 1 + 5n`.
 

@@ -138,13 +138,28 @@ class Strategy:
         """Return how many times an LLM is asked for a request, such as `2` or `1 + n`, where n is
         the number of steps into which the request is taken apart; `0` for a strategy of rules.
         """
+        return self._all_llm_calls().text(has_steps=self.has_steps)
+
+    def llm_call_bounds(self, steps: int) -> tuple[int, int]:
+        """Return the least and the most calls of an LLM for a request.
+
+        Args:
+            steps: into how many steps a request is taken apart, by a strategy that does so.
+        """
+        return self._all_llm_calls().bounds(steps if self.has_steps else 1)
+
+    @property
+    def has_steps(self) -> bool:
+        """Whether a request is taken apart into steps."""
+        return any(part.part in _MAKE_STEPS for part in self.transforms)
+
+    def _all_llm_calls(self) -> LlmCalls:
         total = LlmCalls()
         for stage in ("transforms", "refine_step", "refine"):
             for part in getattr(self, stage):
                 calls: LlmCalls = getattr(part, "llm_calls", LlmCalls)()
                 total += calls.for_each_step() if stage == "refine_step" else calls
-        has_steps = any(part.part in _MAKE_STEPS for part in self.transforms)
-        return total.text(has_steps=has_steps)
+        return total
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values without defaults, from which `Strategy.from_dict` makes it again."""

@@ -235,3 +235,39 @@ def test_options_reach_the_server_of_a_model(server):
         caller.close()
 
     assert server.bodies[0]["reasoning_effort"] == "low"
+
+
+class Priced(Stub):
+    """A model whose prompt tokens cost nothing and whose reply tokens cost .01 USD each."""
+
+    def price_per_token(self):
+        return 0.0, 0.01
+
+
+def test_a_budget_is_kept_and_the_question_that_did_not_fit_is_known():
+    stub = Priced()  # each question of at most 50 reply tokens may cost .5, and costs .001
+    caller = caller_of(stub, {"budget_usd": 0.5015, "timeout": 600, "concurrency": 1})
+
+    first = asyncio.run(caller.ask([question()]))
+    assert caller.exhausted is None
+    others = asyncio.run(caller.ask([question(), question()]))
+    caller.close()
+
+    assert [answer.text for answer in first + others] == ["hello", "hello", None]
+    assert "does not fit into budget_usd = 0.5015" in others[1].why
+    assert caller.exhausted is not None
+    assert caller.price_per_token() == (0.0, 0.01)
+    assert stub.calls == 2
+    assert len(stub.closed_in) == 1
+
+
+@pytest.mark.parametrize(
+    ("stub", "budget", "problem"),
+    [
+        (Stub(), 1.0, "The price of stub/one is unknown"),
+        (Priced(), -1.0, "budget_usd is -1, expected 0 or more"),
+    ],
+)
+def test_a_budget_needs_a_price_and_is_not_negative(stub, budget, problem):
+    with pytest.raises(ConfigurationError, match=problem):
+        caller_of(stub, {"budget_usd": budget})

@@ -105,7 +105,7 @@ def test_all_problems_are_reported_together(config):
         "two are named 'search'",
         "'own' names its indexes",
         "'likely' asks for a probability that no search gives it",
-        "'step-back' asks an LLM, and a sweep has none",
+        "'step-back' asks an LLM; give one: --llm MODEL",
         "none.jsonl cannot be read",
     ):
         assert part in message

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pegboard.errors import CompletionError, ConfigurationError
+from pegboard.errors import BudgetExhausted, CompletionError, ConfigurationError
 from pegboard.event_loops import run_in_loop
 from pegboard.llm import ChatReply, ChatRequest, Completer
 from pegboard.llm.recorded import recorded_completer
@@ -30,7 +30,7 @@ _CLOSE_SECONDS = 5
 
 _MODEL_OPTIONS = ("api_base", "api_key_env", "price", "timeout", "options")
 _CALLER_OPTIONS = ("timeout", "concurrency")
-_REPLY_OPTIONS = ("replies", "missing_replies")
+_REPLY_OPTIONS = ("replies", "missing_replies", "budget_usd")
 _RETRY_SECONDS = 0.2
 _WHY_CHARACTERS = 300
 _SHORT = {
@@ -76,6 +76,10 @@ class LlmCaller:
             is transient and time is left.
         concurrency: the most concurrent questions.
 
+    Attributes:
+        exhausted: the error of the first question that did not fit into a budget, if there is one;
+            later ones may not fit, either.
+
     Raises:
         ConfigurationError: an option has an invalid value.
     """
@@ -93,6 +97,7 @@ class LlmCaller:
             )
         self.name = completer.name
         self.timeout = timeout
+        self.exhausted: BudgetExhausted | None = None
         self._completer = completer
         self._concurrency = concurrency
         self._slots: dict[asyncio.AbstractEventLoop, asyncio.Semaphore] = {}
@@ -103,6 +108,12 @@ class LlmCaller:
         Call it from any event loop; cancelling cancels the calls.
         """
         return await asyncio.wrap_future(run_in_loop(LOOP, self._all(tuple(requests))))
+
+    def price_per_token(self) -> tuple[float, float] | None:
+        """Return USD for a token of prompt and of reply; None if unknown."""
+        price: Callable[[], tuple[float, float] | None]
+        price = getattr(self._completer, "price_per_token", lambda: None)
+        return price()
 
     def close(self) -> None:
         """Close the connections; the next question opens new ones."""
@@ -125,6 +136,8 @@ class LlmCaller:
         except TimeoutError:
             return _timed_out(self.timeout)
         except CompletionError as error:
+            if isinstance(error, BudgetExhausted):
+                self.exhausted = self.exhausted or error
             if error.kind == "timeout" and error.status is None:
                 return _timed_out(self.timeout)
             if error.kind == "unrecorded":
@@ -177,7 +190,7 @@ def open_caller(
         def hosted() -> Completer:
             from pegboard.llm.hosted import HostedCompleter  # loads LiteLLM, which takes seconds
 
-            return HostedCompleter(name, **model)
+            return _within(named_options.get("budget_usd"), HostedCompleter(name, **model))
 
         llm = recorded_completer(
             name, named_options.get("replies"), named_options.get("missing_replies"), hosted
@@ -189,7 +202,18 @@ def open_caller(
             f"Invalid llm: {llm!r:.80}. Expected a model's name such as 'openai/gpt-4o-mini', or "
             f"an object with `name` and `complete`."
         )
+    else:
+        llm = _within(named_options.get("budget_usd"), llm)
     return LlmCaller(llm, **bounds)
+
+
+def _within(budget_usd: float | None, completer: Completer) -> Completer:
+    """Return a completer that spends no more than the budget, if there is one."""
+    if budget_usd is None:
+        return completer
+    from pegboard.llm.budgeted import BudgetedCompleter
+
+    return BudgetedCompleter(completer, budget_usd)
 
 
 def _read(reply: Any, request: ChatRequest) -> Completion:
