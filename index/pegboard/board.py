@@ -180,10 +180,16 @@ class Board:
         Raises:
             StoreError: the release cannot be read.
         """
+
         from pegboard.search.restricted import RestrictedRelease
+        from pegboard.search.tool_release import ToolRelease
 
         def load(loaded: LoadedRelease) -> LoadedRelease:
-            restricted = RestrictedRelease(loaded, tools)
+            restricted = (
+                loaded.restricted(tools)
+                if isinstance(loaded, ToolRelease)
+                else RestrictedRelease(loaded, tools)
+            )
             restricted.load()
             return restricted
 

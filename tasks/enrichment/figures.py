@@ -186,14 +186,19 @@ def stale_prompts(
 def unusable_messages(
     run: LiveRun, actual: Mapping[str, Any], settings: EnrichSettings
 ) -> list[str]:
-    """Return a sentence for each product that got no usable reply, or mostly rejected ones."""
+    """Return a sentence for each product that got no usable reply, or mostly rejected ones.
+
+    Args:
+        actual: the figures of the run, with the texts that it kept.
+    """
     messages: list[str] = []
     for product in settings.products:
         errors = [error for request, error in run.failures if request.product == product]
         rejected: Mapping[str, int] = actual["rejected"].get(product, {})
         accepted: int = actual["accepted"].get(product, 0)
         count = sum(rejected.values())
-        if _is_unanswered(run, product, errors, accepted, count):
+        texts = accepted + actual["kept"].get(product, 0) + actual["outdated"].get(product, 0)
+        if _is_unanswered(run, product, errors, texts, count):
             causes = [f"{len(errors)} failed"] if errors else []
             causes += [f"{number} {reason}" for reason, number in rejected.items()]
             last = f" Last error: {str(errors[-1]).rstrip('.')}." if errors else ""
@@ -214,15 +219,15 @@ def _is_unanswered(
     run: LiveRun,
     product: Product,
     errors: Sequence[CompletionError],
-    accepted: int,
+    texts: int,
     rejected: int,
 ) -> bool:
-    """Whether the board has no usable reply for a product, or this run asked and got none.
+    """Whether the board has no text for a product, or this run asked and got no usable reply.
 
     Failures and rejections that are due to the text of one tool do not count if other tools have
     replies: else one source could hold back all others.
     """
-    if not accepted:
+    if not texts:
         return bool(errors or rejected)
     general = [error for error in errors if error.kind not in TEXT_FAILURES]
     return not run.completed[product] and bool(general or run.invalid[product])

@@ -95,18 +95,18 @@ def enrich_tools(
     values = AcceptedValues(ledger, _previous_texts(configuration, chains, ledger))
     path = _collect(configuration, chains, values)
     actual = actual_figures(requests, ledger, run, client)
+    actual |= {"kept": dict(values.kept), "outdated": dict(values.outdated)}
     unusable = unusable_messages(run, actual, settings)
-    outdated = dict(values.outdated)
     missing = missing_message(completer)
     enriched = Enriched(
         path=path,
         estimate=expected,
-        actual=actual | {"kept": dict(values.kept), "outdated": outdated},
+        actual=actual,
         problems=(
             *failure_messages(run),
             *filter(None, [missing]),
             *unusable,
-            *outdated_messages(outdated),
+            *outdated_messages(values.outdated),
         ),
         stopped=stop_message(run.stopped, requests, ledger),
     )

@@ -125,3 +125,19 @@ def test_a_missing_encoder_names_the_extra(monkeypatch):
 
     with pytest.raises(pegboard.PegboardError, match=r"index\[local\]"):
         pegboard.Board.from_tools([convert_currency])
+
+
+def test_a_board_of_tools_can_be_restricted_to_some_of_them(encoder):
+    other = {"name": "send_email", "description": "Sends an email.", "inputSchema": SCHEMA}
+    board = pegboard.Board.from_tools([convert_currency, other], encoder=encoder)
+    chosen = next(tool.id for tool in board.list_tools() if tool.name == "send_email")
+
+    part = board.restricted([chosen, "memory/tools/gone"])
+    nothing = board.restricted([])
+
+    assert [tool.name for tool in part.list_tools()] == ["send_email"]
+    assert [hit.tool.name for hit in part.find("amount of money in yen")] == ["send_email"]
+    assert [hit.tool.name for hit in part.at_current_release().search("email", 5)] == ["send_email"]
+    assert nothing.list_tools() == []
+    assert list(nothing.search("email", 5)) == []
+    assert len(board.list_tools()) == 2

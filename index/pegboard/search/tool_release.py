@@ -67,6 +67,12 @@ class ToolRelease(LoadedRelease):
     def load(self) -> None:
         """Do nothing: nothing is read from a store."""
 
+    def restricted(self, tools: Collection[str]) -> "ToolRelease":
+        """Return a release in memory of the tools with these ids; unknown ids are ignored."""
+        wanted = set(tools)
+        own = [tool for key, tool in self._by_id.items() if key in wanted]
+        return ToolRelease(own, self._encoder)
+
     def check_recorded(self) -> None:
         """Do nothing: a release in memory cannot be removed."""
 

@@ -333,3 +333,30 @@ def test_an_overridden_description_is_not_bought(garden, enrich):
 def test_where_nothing_is_said_the_products_are_written_whose_effect_was_measured(workshop):
     configuration = workshop.configure('[enrich]\nmodel = "openai/stub"\n')
     assert configuration.enrich.products == ("description", "questions")
+
+
+@pytest.mark.parametrize("names", [WORDS[:1], WORDS[:3]])
+def test_an_invalid_reply_for_the_only_changed_tool_holds_one_build_and_its_old_text_stays(
+    workshop, garden, enrich, names
+):
+    before = enrich(garden(names, QUESTIONS), Writer())
+    tools = planters(workshop, names)
+    tools[0]["description"] = "Plants the alder inside now."
+    workshop.servers({"garden": tools})
+    configuration = workshop.configure(ENRICH + QUESTIONS)
+    invalid = Writer(alder_planter=["not JSON", "not JSON either"])
+
+    with pytest.raises(CompletionError, match=r"No request for questions got a usable reply"):
+        enrich(configuration, invalid)
+    later = [enrich(configuration, Writer()) for _ in range(2)]
+
+    assert len(invalid.calls) == 2
+    texts = read_tool_enrichments(workshop.lake, before.path)
+    for result in later:
+        assert result.actual["rejected"] == {"questions": {"not-json": 1}}
+        assert result.actual["outdated"] == {"questions": 1}
+        assert result.problems == (
+            "Texts about earlier versions of tools and agents were kept: 1 questions; the next "
+            "build with replies replaces them",
+        )
+        assert read_tool_enrichments(workshop.lake, result.path) == texts
