@@ -20,7 +20,12 @@ CHECKED = {
 """Keywords that are checked, besides names and required properties. Checking each one takes time in
 proportion to the arguments. References, alternatives and patterns can take forever, and are not
 checked."""
-_TYPE_OF = {bool: "boolean", dict: "object", list: "array", type(None): "null"}
+_TYPE_OF: Mapping[type[Any], str] = {
+    bool: "boolean",
+    dict: "object",
+    list: "array",
+    type(None): "null",
+}
 """The JSON type of values other than numbers and texts."""
 MAX_PROBLEMS = 5
 """Most problems that an error lists."""
