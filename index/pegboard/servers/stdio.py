@@ -87,9 +87,13 @@ class ServerProcess:
             self.signal_group(signal.SIGKILL)
             await self.exited(EXIT_SECONDS)
         finally:
-            self.signal_group(signal.SIGKILL)
-            # Nothing public closes stdout while a descendant still holds its other end.
-            self._process._transport.close()  # pyright: ignore
+            self.kill()
+
+    def kill(self) -> None:
+        """Kill the group, and close the pipes."""
+        self.signal_group(signal.SIGKILL)
+        # Nothing public closes stdout while a descendant still holds its other end.
+        self._process._transport.close()  # pyright: ignore
 
 
 async def start_process(
@@ -168,7 +172,7 @@ async def message_streams(process: ServerProcess, max_line: int) -> AsyncGenerat
                             await written.wait()
                         await process.stop()
                 finally:
-                    process.signal_group(signal.SIGKILL)  # if the flush was interrupted
+                    process.kill()  # if the flush was interrupted
                     tasks.cancel_scope.cancel()
     finally:
         for stream in (to_session, from_server, to_server, from_session):

@@ -197,10 +197,12 @@ class Connection:
         if self._closing is None:
             self._closing = asyncio.create_task(self._end_session())
         try:
-            await asyncio.wait({self._closing}, timeout=CLOSE_SECONDS)
+            _, late = await asyncio.wait({self._closing}, timeout=CLOSE_SECONDS)
         finally:
             self._transport.kill()
             self._closing.cancel()
+        if late:
+            await self._transport.ended()
 
     async def _end_session(self) -> None:
         with suppress(Exception):

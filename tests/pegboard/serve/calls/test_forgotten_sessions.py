@@ -1,16 +1,23 @@
 """Servers over HTTP that forget sessions, refuse calls, or answer with invalid results."""
 
 import asyncio
+import os
+import shutil
+import socket
 import threading
-from contextlib import asynccontextmanager
+import time
+from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
 from pegboard.serve.calls import connection as connections
 from tests.catalogs.mcp_servers import http_server
+from tests.children import end_child, start_child
 from tests.pegboard.serve.conftest import loaded
 from tests.pegboard.serve.office import text_of
 
+PACKAGE = "@modelcontextprotocol/server-everything@2026.8.31"
+EVERYTHING = ["npx", "-y", PACKAGE, "streamableHttp"]
 UNKNOWN_SESSION = {
     "the protocol's 404": (404, {"code": -32001, "message": "Session not found"}),
     "TypeScript, 400": (400, {"code": -32000, "message": "Bad Request: No valid session ID"}),
@@ -48,14 +55,13 @@ def server():
 
 
 @pytest.fixture
-def opened(workshop, session_of, server):
-    """A function: a client of a gateway to the forgetful server."""
-    workshop.publish({"desk": [workshop.tool("echo", "Repeats.", text="what")]})
+def opened(desk_uri, session_of, server):
+    """A function: a client of a gateway to the forgetful server, which stands for the desk."""
     catalogs = {"kit": {"type": "mcp", "servers": {"desk": {"url": server.url}}}}
 
     @asynccontextmanager
     async def session(**serve):
-        async with session_of(workshop.uri, catalogs, **serve) as (_, client):
+        async with session_of(desk_uri, catalogs, **serve) as (_, client):
             yield client
 
     return session
@@ -227,3 +233,48 @@ def test_a_restarted_server_of_the_python_sdk_answers_the_first_call(
         return before, after
 
     assert [text_of(result) for result in asyncio.run(run())] == ["UTC", "CET"]
+
+
+@pytest.mark.slow
+def test_a_restarted_server_of_the_typescript_sdk_answers_the_first_call(workshop, session_of):
+    if shutil.which("npx") is None:
+        pytest.skip("npx is not installed, by which the server is started")
+    workshop.publish({"every": [workshop.tool("echo", "Repeats.", message="what")]})
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    entry = {"url": f"http://127.0.0.1:{port}/mcp"}
+    catalogs = {"kit": {"type": "mcp", "servers": {"every": entry}}}
+
+    @contextmanager
+    def running():
+        server = start_child(EVERYTHING, env={**os.environ, "PORT": str(port)})
+        try:
+            while not is_open(port):
+                if server.poll() is not None:
+                    pytest.skip("npm could not install the server")
+                time.sleep(0.1)
+            yield
+        finally:
+            end_child(server, grace=1)
+
+    async def run():
+        with running():
+            session = session_of(workshop.uri, catalogs)
+            _, client = await session.__aenter__()
+            before = await client.call_tool("echo", {"message": "before"})
+        with running():
+            after = await client.call_tool("echo", {"message": "after"})
+            await session.__aexit__(None, None, None)
+        return before, after
+
+    results = asyncio.run(run())
+
+    assert [text_of(result) for result in results] == ["Echo: before", "Echo: after"]
+
+
+def is_open(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True

@@ -155,13 +155,12 @@ def test_a_server_that_floods_is_ended_and_told_so(liar, left, monkeypatch, lie)
 
 
 def test_a_call_after_an_answer_of_100_mb_works_in_the_same_session(
-    workshop, session_of, liar, left
+    desk_uri, session_of, liar, left
 ):
-    workshop.publish({"desk": [workshop.tool("echo", "Repeats.", text="what")]})
     catalogs = {"kit": {"type": "mcp", "servers": {"desk": liar}}}
 
     async def run():
-        async with session_of(workshop.uri, catalogs) as (_, client):
+        async with session_of(desk_uri, catalogs) as (_, client):
             started = [
                 text_of(await client.call_tool("echo", {"text": text}))
                 for text in ("one", "100 MB", "two")
