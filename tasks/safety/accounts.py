@@ -42,7 +42,7 @@ def servers_of_agents(configuration: Configuration) -> dict[str, str]:
             if identity := _identity(entry):
                 agent = agent_id(name, server)
                 servers[agent] = identity
-                suffixes = [suffix for _, _, suffix in OTHERS.values()]
+                suffixes = [suffix for _, suffix in OTHERS.values()]
                 servers |= {f"{agent}:{suffix}": f"{identity}:{suffix}" for suffix in suffixes}
     return servers
 
