@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 ACCOUNT = re.compile(
-    r"(?i)--?[a-z-]*(account|profile|user|email|tenant|workspace|organi[sz]ation|org|team|config"
+    r"(?i)--?[a-z-]{0,40}(account|profile|user|email|tenant|workspace|organi[sz]ation|org|team|config"
     r"|credentials?|token|key|region)"
 )
 """Matches options of a command that say which account a server is for."""

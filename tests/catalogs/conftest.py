@@ -2,6 +2,7 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +23,7 @@ def listed(tmp_path):
     def listing_of(kind, base=tmp_path, waits=None, reports=None, **options):
         builder = ListingBuilder("kit", base)
         path = list(sys.path)
+        modules = set(sys.modules)
         source = source_kind(kind)
         try:
             model = source.options.model_validate({"type": kind, **options})
@@ -34,8 +36,11 @@ def listed(tmp_path):
             return list_source(source, builder, model)
         finally:  # a build ends the process that imported a module
             sys.path[:] = path
-            for name in [name for name in sys.modules if name.startswith("given_")]:
-                del sys.modules[name]
+            given = (base, tmp_path)
+            for name, module in list(sys.modules.items()):
+                file = getattr(module, "__file__", None) or ""
+                if name not in modules and any(Path(file).is_relative_to(top) for top in given):
+                    del sys.modules[name]
 
     return listing_of
 

@@ -34,13 +34,16 @@ ENDS = 4_096
 """Bytes of the beginning and of the end of a skipped line that are kept to find the id."""
 TOO_LARGE = "pegboard/too-large"
 """The data of the error that answers the request of a skipped message."""
-_VERSION = rb'"jsonrpc"\s*:\s*"2\.0"'
+_GAP = rb"\s{0,20}"
+_VERSION = rb'"jsonrpc"%b:%b"2\.0"' % (_GAP, _GAP)
+_START = rb"%b\{%b(?:%b%b,%b)?" % (_GAP, _GAP, _VERSION, _GAP, _GAP)
+_ID = rb'"id"%b:%b(\d{1,30})%b' % (_GAP, _GAP, _GAP)
+_RESULT = rb'"(?:result|error)"'
 _ID_FIRST = re.compile(
-    rb'\s*\{\s*(?:%b\s*,\s*)?"id"\s*:\s*(\d+)\s*,\s*(?:%b\s*,\s*)?"(?:result|error)"'
-    % (_VERSION, _VERSION)
+    rb"%b%b,%b(?:%b%b,%b)?%b" % (_START, _ID, _GAP, _VERSION, _GAP, _GAP, _RESULT)
 )
-_RESULT_FIRST = re.compile(rb'\s*\{\s*(?:%b\s*,\s*)?"(?:result|error)"' % _VERSION)
-_ID_LAST = re.compile(rb',\s*"id"\s*:\s*(\d+)\s*(?:,\s*%b\s*)?\}\s*\Z' % _VERSION)
+_RESULT_FIRST = re.compile(_START + _RESULT)
+_ID_LAST = re.compile(rb",%b%b(?:,%b%b%b)?\}%b\Z" % (_GAP, _ID, _GAP, _VERSION, _GAP, _GAP))
 """Match the id of an answer that names it before or after its result, as all SDKs do."""
 
 

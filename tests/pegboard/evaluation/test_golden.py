@@ -92,8 +92,8 @@ GOOD = {"query": "q", "tools": ["a"]}
     [
         ("{no json", "not JSON"),
         ("[1, 2]", "expected a JSON object, got [1, 2]"),
-        ({"tools": ["a"]}, "query: expected a text (got None)"),
-        (GOOD | {"query": "  "}, "query: expected a text (got '  ')"),
+        ({"tools": ["a"]}, "query: expected a text of at most 100,000 characters (got None)"),
+        (GOOD | {"query": "  "}, "query: expected a text of at most 100,000 characters (got '  ')"),
         ({"query": "q"}, "tools: expected a list of names or ids (got None)"),
         (GOOD | {"tools": []}, "tools: expected a list of names or ids (got [])"),
         (GOOD | {"tools": ["a", ""]}, "tools: expected a list of names or ids"),
