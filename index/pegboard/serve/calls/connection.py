@@ -54,8 +54,8 @@ END_SECONDS = 0.05
 UNKNOWN = "Whether this call had an effect is not known: check before you repeat it."
 """What is said of a call that was sent, and did not get a valid answer."""
 SESSION = re.compile(
-    r"(?i)session\b.{0,200}\b(not found|unknown|invalid|expired|terminated|closed|lost|missing|required"
-    r"|gone|does(n't| not) exist|no longer|not valid)"
+    r"(?i)session\b.{0,200}\b(not found|unknown|invalid|expired|terminated|closed|lost|missing"
+    r"|required|gone|does(n't| not) exist|no longer|not valid)"
     r"|\b(no|no valid|unknown|invalid|missing|expired|bad|stale)\b.{0,20}\bsession"
 )
 """Matches what servers say of a session that they do not know."""
