@@ -34,7 +34,7 @@ def show_build(outcome: dict[str, Any]) -> None:
     title = plain(outcome_line(outcome))
     show_lines(f"build-{key}", run_lines(outcome), title)
     show_table(f"sources-{key}", source_rows(outcome), "What each source listed.")
-    show_table(f"left-out-{key}", left_out_rows(outcome), "What is not listed as written.")
+    show_table(f"notices-{key}", left_out_rows(outcome), "What is not listed as written.")
     show_table(f"changes-{key}", change_rows(outcome), "Tools that differ from the live release.")
     show_table(f"measures-{key}", measure_rows(outcome), "What the gate measured.")
     show_table(f"cost-{key}", cost_rows(outcome), "What the LLM was asked for, by product.")

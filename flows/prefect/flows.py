@@ -13,6 +13,7 @@ from uuid import UUID
 
 from prefect import flow, get_client
 from prefect.context import FlowRunContext
+from prefect.exceptions import MissingResult
 from prefect.flow_engine import run_flow
 from prefect.logging.handlers import APILogHandler, PrefectConsoleHandler
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
@@ -128,7 +129,14 @@ def reindex(
         with _server_at_end(), progress_artifacts(_this_run(), key):
             outcome = run_reindex(configuration, options, PrefectRunner(configuration.uri))
         show_build(outcome)
+    _ended["outcome"] = outcome
     return _build_state(outcome, failure_of(outcome, strict=strict))
+
+
+_ended: dict[str, dict[str, Any]] = {}
+"""The outcome of this process's last build. A server that is told of an end twice, as after a
+restart, returns a state without it.
+"""
 
 
 def start_reindex(configuration: Configuration, options: BuildOptions) -> dict[str, Any]:
@@ -139,8 +147,16 @@ def start_reindex(configuration: Configuration, options: BuildOptions) -> dict[s
     tags = ["pegboard", board_tag(configuration.uri)]
     with get_client(sync_client=True) as client:
         run = client.create_flow_run(reindex, parameters=parameters, tags=tags, state=Pending())
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: HEARTBEAT_SECONDS}):
-        return cast("dict[str, Any]", run_flow(reindex, flow_run=run, parameters=parameters))
+    _ended.clear()
+    try:
+        with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: HEARTBEAT_SECONDS}):
+            return cast("dict[str, Any]", run_flow(reindex, flow_run=run, parameters=parameters))
+    except MissingResult:  # the server had the end already, and answered without its data
+        if "outcome" not in _ended:
+            raise
+    if failure := failure_of(_ended["outcome"], strict=options.strict):
+        raise failure
+    return _ended["outcome"]
 
 
 @flow(name="evaluate", flow_run_name="evaluate {config}", task_runner=THREADS)

@@ -162,7 +162,7 @@ def assert_graph(api, build):
 def assert_artifacts(api, runs, release):
     built, incomplete, held = (api.artifacts(run["id"]) for run in runs[1:4])
     # On a busy machine encoding takes long enough for an artifact of its progress.
-    assert built.keys() - {"embed"} == {"build", "sources", "measures", "report"}
+    assert built.keys() - {"embed"} == {"build", "sources", "notices", "measures", "report"}
     assert "    5 new, 0 changed, 0 removed" in built["build"]["data"]
     assert f"reports/{release}.html" in built["report"]["data"]
     assert f"Release {release} is live on" in "\n".join(api.log(runs[1]["id"]))
