@@ -259,6 +259,8 @@ def test_a_restarted_server_of_the_typescript_sdk_answers_the_first_call(worksho
             with suppress(ProcessLookupError):  # npx leaves its child behind
                 os.killpg(server.pid, signal.SIGKILL)
             end_child(server)
+            while is_open(port):  # the child of npx ends a moment after it
+                time.sleep(0.05)
 
     async def run():
         with running():
