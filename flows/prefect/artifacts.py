@@ -21,6 +21,7 @@ from flows.cli.printing import outcome_line, run_lines
 from flows.prefect.names import board_key
 from pegboard.formatting import plain
 from pegboard.records import NOTICES
+from tasks.report.data import left_out
 
 MAX_ROWS = 200
 """Rows of a table; the report and `--json` have all."""
@@ -98,11 +99,9 @@ def source_rows(outcome: dict[str, Any]) -> list[Row]:
 
 def left_out_rows(outcome: dict[str, Any]) -> list[Row]:
     """Return a row for each record that was rejected, and for each notice."""
-    named = [("rejected", row) for row in outcome["rejected"]]
-    named += [(row["kind"], row) for row in outcome["notices"]]
     return [
         {"what": what, **{key: plain(row[key]) for key in ("catalog", "where", "why")}}
-        for what, row in named
+        for what, row in left_out(outcome)
     ]
 
 

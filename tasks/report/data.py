@@ -173,9 +173,7 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
     """
     if not outcome or outcome.get("release") != release.id:
         return None
-    left_out = [("rejected", row) for row in outcome.get("rejected") or ()]
-    left_out += [(row["kind"], row) for row in outcome.get("notices") or ()]
-    rejected = [_rejected_row(what, row) for what, row in left_out]
+    rejected = [_rejected_row(what, row) for what, row in left_out(outcome)]
     return {
         **{name: outcome.get(name) for name in RUN_KEYS},
         "rejected": first_rows(rejected, MAX_REJECTED),
@@ -183,6 +181,12 @@ def run_data(release: Release, outcome: Mapping[str, Any] | None) -> dict[str, A
             [*(outcome.get("problems") or ()), *(outcome.get("advice") or ())], MAX_NAMED
         ),
     }
+
+
+def left_out(outcome: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return what a run rejected and its notices, each as what was done and the row of it."""
+    rejected = [("rejected", row) for row in outcome.get("rejected") or ()]
+    return rejected + [(row["kind"], row) for row in outcome.get("notices") or ()]
 
 
 def _sources_data(release: Release, run: Mapping[str, Any] | None) -> list[dict[str, Any]]:
